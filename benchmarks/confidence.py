@@ -23,14 +23,13 @@ from typing import Annotated
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.data import Benchmark, Row, read, rows
 from benchmarks.metrics import gold_of
 from benchmarks.ranking import STRATEGIES, Way, opened
 from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
+from benchmarks.tables import percents, print_table
 from gateway import Embedder, Gateway, LocalEmbedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
@@ -298,12 +297,16 @@ def measure(
         sets = [asdict(each) for each in found]
         print(json.dumps({"strategy": way, "sets": sets[:-1], "overall": sets[-1]}, indent=2))
         return
-    table = Table("catalog", "requests", "auroc", "flagged", "flagged answerable")
-    for each in found:
-        figures = (each.auroc, each.flagged, each.flagged_answerable)
-        requests = f"{each.answerable} / {each.unanswerable}"
-        table.add_row(each.catalog, requests, *(f"{100 * figure:.1f}" for figure in figures))
-    Console().print(table)
+    names = ("auroc", "flagged", "flagged_answerable")
+    lines = [
+        {
+            "catalog": row.catalog,
+            "requests": f"{row.answerable} / {row.unanswerable}",
+            **percents(asdict(row), names),
+        }
+        for row in found
+    ]
+    print_table("Confidence, in percent", lines)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,6 @@ from typing import Annotated, Any
 
 import typer
 from openai import OpenAI
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.data import Benchmark, read
 from benchmarks.scripted_conversation import (
@@ -35,6 +33,7 @@ from benchmarks.scripted_conversation import (
     run_conversation,
 )
 from benchmarks.soak import soak
+from benchmarks.tables import print_table
 from gateway import AutoDiscoveryClient
 
 _WARM = 20
@@ -58,7 +57,12 @@ def main(
         }
     if soak_s:
         figures["soak"] = asdict(soak(soak_s))
-    print(json.dumps(figures, indent=2)) if as_json else Console().print(_table(figures))
+    if as_json:
+        print(json.dumps(figures, indent=2))
+        return
+    rows = dict.fromkeys(row for column in figures.values() for row in column)
+    lines = [{"figure": row} | {mode: figures[mode].get(row) for mode in figures} for row in rows]
+    print_table("a conversation of ten requests", lines)
 
 
 def _measure(
@@ -149,25 +153,6 @@ def stub_service() -> Iterator[str]:
         finally:
             if server.stdin:
                 server.stdin.close()
-
-
-def _table(figures: dict[str, dict[str, Any]]) -> Table:
-    table = Table(title="a conversation of ten requests")
-    table.add_column("figure")
-    for name in figures:
-        table.add_column(name, justify="right")
-    rows = dict.fromkeys(row for column in figures.values() for row in column)
-    for row in rows:
-        table.add_row(row, *(_cell(column.get(row)) for column in figures.values()))
-    return table
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, tuple):
-        return " ".join(f"{part:.0f}" if isinstance(part, float) else str(part) for part in value)
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

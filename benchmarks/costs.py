@@ -1,10 +1,6 @@
-"""What the graph costs, against what the same answer costs elsewhere, in one run.
+"""What the graph costs: to build, to change, to search.
 
-* Process CPU of all threads, medians of several; both sides of a ratio in the same process.
-* A ratio says more than a time: it holds on another machine.
-* SPARQL is asked as text, since seeds and words differ each time; without its parsing it is
-  measured too, and reported as ``prepared_ms``. An index that has expanded nothing
-  before takes ``first_ms``.
+Process CPU of all threads, medians of several; both sides of a ratio in the same process.
 """
 
 from __future__ import annotations
@@ -16,50 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
-from typing import TypeAlias
 
-from rdflib import Graph
-from rdflib.plugins.sparql import prepareQuery
-from rdflib.plugins.sparql.sparql import Query
-
-from benchmarks.synthetic import documents, node, queries, servers
+from benchmarks.synthetic import documents, queries, servers
 from gateway import Gateway
 from graphs import (
     GraphBuilder,
     GraphIndex,
-    Role,
     compile_facts,
-    expand,
     extract_facts,
     search_text,
-    to_turtle,
 )
-
-SEEDS = 10
-CANDIDATES = 5
-"""How many candidates there are to a seed, itself among them."""
-ROLES: tuple[Role, ...] = ("related", "next_step", "prerequisite")
-_PREFIXES = """
-PREFIX dcterms: <http://purl.org/dc/terms/>
-PREFIX schema: <https://schema.org/>
-PREFIX tg: <https://w3id.org/tool-gateway/ns#>
-"""
-_MOVES: Mapping[Role, tuple[str, ...]] = {
-    "related": (
-        "?seed tg:relatedTo ?node",
-        "?node tg:relatedTo ?seed",
-        "?seed tg:memberOf ?group . ?node tg:memberOf ?group",
-    ),
-    "next_step": (
-        "?seed tg:nextStep ?node",
-        "?seed schema:result ?data . ?node schema:object ?data",
-    ),
-    "prerequisite": (
-        "?seed dcterms:requires ?node",
-        "?seed schema:object ?data . ?node schema:result ?data",
-    ),
-}
-_Asked: TypeAlias = tuple[list[str], frozenset[str] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,129 +60,20 @@ class Cost:
 
 def measure(sizes: Sizes) -> Iterator[Cost]:
     """Measure one figure after another, as they are asked for."""
-    written = documents(sizes.documents)
-    index = compile_facts(extract_facts(written))
-    text = to_turtle(index.facts)
-    rdf = parsed(text)
-    yield _expansion(index, rdf, sizes, bounded=True)
-    yield _expansion(index, rdf, sizes, bounded=False)
-    yield _focused(index, rdf, sizes)
-    del written, index, text, rdf
     yield _changing(sizes)
     yield _building(sizes)
     yield _small(sizes)
     yield asyncio.run(_searching(sizes))
 
 
-COUNT = 7
-"""How many figures `measure` gives."""
-
-
-def parsed(text: str) -> Graph:
-    """Parse Turtle with rdflib."""
-    return Graph().parse(data=text, format="turtle")
-
-
-def expanded(
-    index: GraphIndex, seeds: Sequence[str], within: frozenset[str] | None = None
-) -> set[tuple[str, str]]:
-    """Give role and node of every neighbour, one hop away, among those of *within*."""
-    return {
-        (role, neighbour.node)
-        for role in ROLES
-        for neighbour in expand(
-            index, seeds, role=role, within=within, limit=len(index.network)
-        ).neighbours
-    }
-
-
-def neighbour_query(seeds: Sequence[str], within: frozenset[str] | None = None) -> str:
-    """Write the SPARQL that answers what `expanded` answers."""
-    values = " ".join(f"<{seed}>" for seed in seeds)
-    others = ", ".join(f"<{seed}>" for seed in seeds)
-    inside = ", ".join(f"<{each}>" for each in sorted(within or ()))
-    only = "" if within is None else f"FILTER(?node IN ({inside}))"
-    branches = " UNION ".join(
-        f'{{ VALUES ?seed {{ {values} }} {move} . BIND("{role}" AS ?role) }}'
-        for role, moves in _MOVES.items()
-        for move in moves
-    )
-    return (
-        f"{_PREFIXES} SELECT DISTINCT ?role ?node WHERE {{ {branches} "
-        f"FILTER(?node NOT IN ({others})) {only} }}"
-    )
-
-
-def contains_query(text: str) -> str:
-    """Write the SPARQL that looks for the words of *text* in every name and description."""
-    tests = " || ".join(f'CONTAINS(LCASE(?text), "{word}")' for word in text.split())
-    return (
-        f"{_PREFIXES} SELECT DISTINCT ?node WHERE {{ "
-        f"{{ ?node schema:name ?text }} UNION {{ ?node schema:description ?text }} "
-        f"FILTER({tests}) }}"
-    )
-
-
-def answered(rdf: Graph, query: str | Query) -> set[tuple[str, ...]]:
-    """Answer *query* to the last row."""
-    return {tuple(map(str, row)) for row in rdf.query(query) if isinstance(row, tuple)}
+COUNT = 4
+"""How many figures `measure` yields."""
 
 
 def _cpu_ms(work: Callable[[], object]) -> float:
     began = time.process_time()
     work()
     return (time.process_time() - began) * 1000
-
-
-def _ratio(name: str, target: float, ours: Sequence[float], theirs: Sequence[float]) -> Cost:
-    parts = {"ours_ms": median(ours), "theirs_ms": median(theirs)}
-    value = parts["ours_ms"] / parts["theirs_ms"] if parts["theirs_ms"] else float("inf")
-    return Cost(name=name, value=value, target=target, unit="ratio", parts=parts)
-
-
-def _expansion(index: GraphIndex, rdf: Graph, sizes: Sizes, *, bounded: bool) -> Cost:
-    ours: list[float] = []
-    theirs: list[float] = []
-    prepared: list[float] = []
-    first: list[float] = []
-    for repeat in range(sizes.repeats):
-        batch = [
-            _asked(repeat + each, sizes.documents, bounded=bounded) for each in range(sizes.batch)
-        ]
-        ours.append(_cpu_ms(partial(_expand_all, index, batch)) / len(batch))
-        # An index remembers the members of its concepts: this one has read none.
-        first.append(_cpu_ms(partial(_expand_all, replace(index), batch)) / len(batch))
-        query = neighbour_query(*batch[0])
-        theirs.append(_cpu_ms(partial(answered, rdf, query)))
-        prepared.append(_cpu_ms(partial(answered, rdf, prepareQuery(query))))
-    where = f"within {SEEDS * CANDIDATES} candidates" if bounded else "everywhere"
-    cost = _ratio(f"expand {SEEDS} seeds {where} / SPARQL", 1 / 200, ours, theirs)
-    parts = {**cost.parts, "first_ms": median(first), "prepared_ms": median(prepared)}
-    return replace(cost, parts=parts)
-
-
-def _asked(start: int, among: int, *, bounded: bool) -> _Asked:
-    """Give seeds, and as candidates those that stand next to them."""
-    starts = [start * 97 + 31 * at for at in range(SEEDS)]
-    near = (node((one + step) % among) for one in starts for step in range(CANDIDATES))
-    return [node(one % among) for one in starts], frozenset(near) if bounded else None
-
-
-def _expand_all(index: GraphIndex, batch: Sequence[_Asked]) -> None:
-    for seeds, within in batch:
-        for role in ROLES:
-            expand(index, seeds, role=role, within=within, limit=len(index.network))
-
-
-def _focused(index: GraphIndex, rdf: Graph, sizes: Sizes) -> Cost:
-    ours: list[float] = []
-    theirs: list[float] = []
-    texts = queries(sizes.repeats * sizes.batch)
-    for start in range(0, len(texts), sizes.batch):
-        batch = texts[start : start + sizes.batch]
-        ours.append(_cpu_ms(partial(_search_all, index, batch)) / len(batch))
-        theirs.append(_cpu_ms(partial(answered, rdf, contains_query(batch[0]))))
-    return _ratio("focused search / FILTER CONTAINS", 1 / 50, ours, theirs)
 
 
 def _search_all(index: GraphIndex, batch: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.errors import ConfigError
@@ -37,18 +37,6 @@ class Benchmark:
     """The gateway's id of each tool id."""
     tool_ids: Mapping[str, str]
     """The same, the other way."""
-
-    def of(self, tools: Iterable[str]) -> Benchmark:
-        """Give the same with these of its tools, by their ids, and without edges."""
-        kept = frozenset(tools)
-        entities = {key: entity for key, entity in self.entity_ids.items() if key in kept}
-        return replace(
-            self,
-            tools=tuple(tool for tool in self.tools if str(tool["id"]) in kept),
-            edges=(),
-            entity_ids=entities,
-            tool_ids={entity: key for key, entity in entities.items()},
-        )
 
 
 def read(folder: Path, *, extra: Sequence[Path] = (), limit: int = 0) -> Benchmark:

@@ -12,9 +12,7 @@ The servers are those of the tests. Linux only: it reads ``/proc``.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import random
 import resource
@@ -23,10 +21,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from benchmarks.tables import print_figures
 from gateway import Gateway, GatewayError, Options
 from gateway.mcp.servers import StdioServer
 from gateway.options import UpstreamOptions
@@ -42,24 +44,19 @@ _KILL_EVERY_S = 2.0
 _GOOD = {"srv/good", "good/good"}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(
+    *,
+    seconds: Annotated[float, typer.Option(help="Of killing.")] = 60,
+    cancellations: Annotated[int, typer.Option(help="Calls that are cancelled.")] = 1000,
+    patience: Annotated[float, typer.Option(help="Seconds for a listing.")] = 10,
+    seed: Annotated[int, typer.Option(help="Another seed cancels at other moments.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Measure, and print the figures."""
-    parser = argparse.ArgumentParser(prog="benchmarks.faulting", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--seconds", type=float, default=60, help="of killing")
-    parser.add_argument("--cancellations", type=int, default=1000)
-    parser.add_argument("--patience", type=float, default=10, help="seconds for a listing")
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place:
-        chance = random.Random(asked.seed)  # noqa: S311  (nothing secret: it must repeat)
-        figures = asyncio.run(
-            measured(Path(place), asked.seconds, asked.cancellations, chance, asked.patience)
-        )
-    if asked.json:
-        print(json.dumps(figures))
-    else:
-        print("\n".join(f"{name:24} {value}" for name, value in figures.items()))
+        chance = random.Random(seed)  # noqa: S311  (nothing secret: it must repeat)
+        work = measured(Path(place), seconds, cancellations, chance, patience)
+        print_figures(asyncio.run(work), as_json=as_json)
 
 
 async def measured(
@@ -245,4 +242,4 @@ async def _quiet(bridge: Bridge, source: McpSource, tasks: int, *, limit_s: floa
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -6,22 +6,21 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from statistics import median
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import numpy as np
+import typer
 
 from benchmarks.synthetic import servers
+from benchmarks.tables import print_figures
 from gateway import Gateway
 from gateway.embed.cache import MemoryVectorStore
 from gateway.index.vectors.exact import VectorIndex, VectorQuery
@@ -34,64 +33,47 @@ STRATEGIES: tuple[Strategy, ...] = ("embeddings", "auto")
 _CHUNK = 20_000
 _NEIGHBOURS = 20
 _TOP = 10
+_QUERIES = 20
+_STARTS = 5
 _ADDED = 21
 """So many tools are added one by one: of one alone, a collection of garbage decides."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """How large the synthetic data is, and how often a thing is measured."""
-
-    few: int = 1_000
-    many: int = 10_000
-    rows: int = 1_000_000
-    dimensions: int = 384
-    queries: int = 20
-    starts: int = 5
+app = typer.Typer(add_completion=False)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and print the figures."""
-    parser = argparse.ArgumentParser(prog="benchmarks.indexing", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--few", type=int, default=Sizes.few)
-    parser.add_argument("--many", type=int, default=Sizes.many)
-    parser.add_argument("--rows", type=int, default=Sizes.rows)
-    parser.add_argument("--dimensions", type=int, default=Sizes.dimensions)
-    asked = vars(parser.parse_args(arguments))
-    as_json = asked.pop("json")
-    found = measure(Sizes(**asked))
-    if as_json:
-        print(json.dumps(found, indent=1))
-        return
-    for name, value in found.items():
-        print(f"{name:32} {value:12.3f}")
-
-
-def measure(sizes: Sizes) -> dict[str, float]:
-    """Give every figure by name; its unit is the name's end."""
+@app.command()
+def main(
+    *,
+    few: Annotated[int, typer.Option(help="Tools of the smaller catalog.")] = 1_000,
+    many: Annotated[int, typer.Option(help="Tools of the larger one.")] = 10_000,
+    rows: Annotated[int, typer.Option(help="Vectors that are scanned.")] = 1_000_000,
+    dimensions: Annotated[int, typer.Option(help="Numbers of a vector.")] = 384,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure, and print every figure; its unit is the name's end."""
     found = {}
-    for count in (sizes.few, sizes.many):
+    for count in (few, many):
         for strategy in STRATEGIES:
             build, add = asyncio.run(_builds(count, strategy))
             found[f"build_{strategy}_{count}_ms_per_tool"] = 1000 * build / count
             found[f"add_one_{strategy}_{count}_ms"] = 1000 * add
-    found |= vectors(sizes)
-    numpy = _start("import numpy", sizes.starts)
+    found |= vectors(rows, dimensions)
+    numpy = _start("import numpy")
     found["import_numpy_ms"] = 1000 * numpy
-    found["import_gateway_ratio"] = _start("import gateway.gateway", sizes.starts) / numpy
-    return found
+    found["import_gateway_ratio"] = _start("import gateway.gateway") / numpy
+    print_figures(found, as_json=as_json)
 
 
-def vectors(sizes: Sizes) -> dict[str, float]:
+def vectors(count: int, dimensions: int) -> dict[str, float]:
     """Measure the vector index alone, against the bare kernel over the same rows."""
-    rows = rows_of(sizes.rows, sizes.dimensions)
+    rows = rows_of(count, dimensions)
     index, build = _timed(lambda: VectorIndex.of(rows))
     mask = np.ones(len(rows), dtype=np.bool_)
     rng = np.random.default_rng(5)
     scores = np.empty(len(rows), dtype=np.float32)
     bare, scanned, recall, scored = [], [], [], []
-    for row in rows[rng.integers(len(rows), size=sizes.queries)]:
+    for row in rows[rng.integers(len(rows), size=_QUERIES)]:
         query = unit_rows(row + 0.8 * rng.standard_normal(len(row)) / len(row) ** 0.5)
         question = VectorQuery(texts=query, clauses=query[:0])
 
@@ -105,7 +87,7 @@ def vectors(sizes: Sizes) -> dict[str, float]:
         scanned.append(spent)
         scored.append(found.scored)
         recall.append(len(best & set(found.pool[:_TOP].tolist())) / _TOP)
-    name = f"vectors_{sizes.rows}x{sizes.dimensions}"
+    name = f"vectors_{count}x{dimensions}"
     return {
         f"{name}_build_s": build,
         f"{name}_query_ms": 1000 * median(scanned),
@@ -160,7 +142,7 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
     return answer, time.process_time() - began
 
 
-def _start(statement: str, times: int) -> float:
+def _start(statement: str) -> float:
     """Give the CPU seconds of a process that runs *statement*."""
 
     def once() -> float:
@@ -169,8 +151,8 @@ def _start(statement: str, times: int) -> float:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    return median(once() for _ in range(times))
+    return median(once() for _ in range(_STARTS))
 
 
 if __name__ == "__main__":
-    main()
+    app()

@@ -32,10 +32,10 @@ from opentelemetry.trace import (
     TracerProvider,
 )
 from rich.console import Console
-from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks.lifelike import NumberedEmbedder, near, question, servers, vectors
+from benchmarks.tables import print_table
 from gateway import Gateway, Options
 from gateway.options import CacheOptions
 from gateway.runtime.vectors import Matrix, Vector
@@ -287,26 +287,21 @@ def _row(strategy: Strategy, cost: Cost) -> Mapping[str, object]:
 
 
 def _print(told: Mapping[str, Mapping[Strategy, Cost]], again: Mapping[str, float]) -> None:
-    heads = ("tools", "strategy", "µs", "numpy µs", "ratio", "goal")
-    table = Table(*heads, "recall@10", "answered", "emptied", "stages, µs")
-    for size, costs in told.items():
-        for strategy, cost in costs.items():
-            goal = GOALS[strategy].get(int(size))
-            stages = ", ".join(f"{name} {spent:.0f}" for name, spent in cost.stages_us.items())
-            table.add_row(
-                f"{int(size):,}",
-                strategy,
-                f"{cost.cpu_us:.0f}",
-                f"{cost.numpy_cpu_us:.0f}",
-                f"{cost.ratio:.2f}",
-                f"≤ {goal}" if goal else "-",
-                f"{cost.recall:.3f}",
-                f"{cost.answered:.3f}",
-                f"{cost.emptied:.3f}",
-                stages,
-            )
-    console = Console()
-    (console if console.is_terminal else Console(width=160)).print(table)
+    lines = [
+        {
+            "tools": int(size),
+            "strategy": strategy,
+            "µs": round(cost.cpu_us),
+            "numpy µs": round(cost.numpy_cpu_us),
+            "ratio": cost.ratio,
+            "goal": GOALS[strategy].get(int(size)),
+            "recall@10": cost.recall,
+            "stages, µs": ", ".join(f"{name} {us:.0f}" for name, us in cost.stages_us.items()),
+        }
+        for size, costs in told.items()
+        for strategy, cost in costs.items()
+    ]
+    print_table("searches", lines)
     print(f"from the cache: {again['cached_us']:.1f} µs (goal ≤ {CACHED_GOAL_US:.0f})")
     print(f"no-op spans of a search: {again['spans']:.1f} (goal ≤ {SPANS_GOAL})")
 

@@ -23,7 +23,7 @@ from benchmarks.metrics import Gold, gold_of
 from benchmarks.peering.bench import Bench, describe, ours
 from benchmarks.peering.comparison import FIGURES, Row, compare, to_json
 from benchmarks.peering.environments import Environments
-from benchmarks.peering.runs import RunCache, Task, task_of
+from benchmarks.peering.runs import Task, task_of
 from benchmarks.peering.systems import Peer, select_peers
 from benchmarks.peering.vectors import Vectors
 from benchmarks.retrieval import one_of
@@ -46,7 +46,6 @@ def main(  # noqa: PLR0913  (the options of a command)
     limit_queries: Annotated[int, typer.Option(help="A fixed sample of so many.")] = 0,
     limit_slow: Annotated[int, typer.Option(help="The same, for slow peers.")] = 40,
     install: Annotated[bool, typer.Option("--install", help="Make missing environments.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Use no kept runs of peers.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds that one system may take.")] = 3600.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
@@ -60,12 +59,10 @@ def main(  # noqa: PLR0913  (the options of a command)
     home = environment().cache_dir / "peers"
     bench = Bench(
         environments=Environments(home / "env"),
-        cache=RunCache(home / "runs"),
         vectors=Vectors(
             LocalEmbedder() if model == "local" else None,
             SqliteVectorStore(home / "vectors.sqlite3"),
         ),
-        fresh=fresh,
         timeout_s=timeout,
         slow_queries=limit_slow,
     )
@@ -109,7 +106,7 @@ def line(row: Row) -> dict[str, object]:
     points = f"{100 * difference.mean:+.1f}" if difference else "-"
     interval = f"{100 * difference.low:+.1f} … {100 * difference.high:+.1f}" if difference else "-"
     return {
-        "system": f"{row.peer.name} {row.version}{' (kept)' if row.cached else ''}",
+        "system": f"{row.peer.name} {row.version}".strip(),
         "queries": row.queries,
         **percents(row.figures, FIGURES),
         "ours - this: recall@5": points,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.tables import print_figures
 from gateway import Gateway
 from gateway.provision.candidates import ServerCandidate, bundled_servers, rank_servers
 from gateway.provision.options import ProvisionOptions
@@ -132,11 +132,7 @@ def run(
     finally:
         gateway.close()
     data = {name: asdict(figures) for name, figures in halves.items()}
-    if as_json:
-        typer.echo(json.dumps({"strategy": strategy, "bar": bar, **data}, indent=2))
-        return
-    for name, figures in data.items():
-        typer.echo(f"{name}: {', '.join(f'{key} {value}' for key, value in figures.items())}")
+    print_figures({"strategy": strategy, "bar": bar, **data}, as_json=as_json)
 
 
 if __name__ == "__main__":

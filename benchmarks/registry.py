@@ -6,7 +6,6 @@
   ``registrydata``. Without a folder what it would answer is left out.
 * One flat list over all kinds. `FIGURES` of `hybrid` stand at the top, the mean over the slices.
 * ``own``: the same requests, where only the slice's own kind may be found.
-* ``unemptied``: the same where requests that nothing seems to serve get their weak matches, too.
 * The other benchmarks of the catalog are called as well: `CALLS`.
 """
 
@@ -14,28 +13,66 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_args
 
 import typer
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
-from benchmarks.entered import WAYS, Found, Way, ask, entered
+from benchmarks.data import Row, sources
 from benchmarks.graded import FIGURES, interval, score
-from benchmarks.metrics import Figures, mean
-from benchmarks.mixed import KINDS, SLICES, Asked, Mixed, read_mixed
+from benchmarks.metrics import DEPTH, Figures, mean
+from benchmarks.mixed import KINDS, NAMESPACE, SLICES, Asked, Mixed, read_mixed
 from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
-from gateway import Embedder, Gateway
+from benchmarks.tables import percents, print_table
+from gateway import Embedder, Gateway, Options
+from gateway.catalog.entries import Entry
 from gateway.embed.factory import resolve_embedder
-from gateway.types import Filters
+from gateway.manifests.agent_cards import read_card
+from gateway.manifests.skills import read_skill
+from gateway.types import Filters, RankingPolicy, Strategy, ToolDefinition
+
+FLAT = frozenset({"server", "virtual_server", "tool", "agent", "skill"})
+"""The kinds of the flat list."""
+POLICIES: tuple[RankingPolicy, ...] = get_args(RankingPolicy)
+WEAK = frozenset({"low_confidence_results", "no_match"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to ask."""
+
+    ranking: RankingPolicy
+    spread: bool = False
+
+    @property
+    def name(self) -> str:
+        """``hybrid``, or ``hybrid+spread``."""
+        return f"{self.ranking}+spread" if self.spread else self.ranking
+
+
+WAYS = tuple(Way(ranking=each, spread=spread) for each in POLICIES for spread in (False, True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was said to one request."""
+
+    ids: tuple[str, ...]
+    """Best first; empty if the gateway says that nothing serves the request."""
+    sure: bool
+    """There are matches, and no notice that they are weak."""
+
 
 CHIEF = Way(ranking="hybrid")
 CALLS = {
@@ -43,7 +80,6 @@ CALLS = {
     "http": "benchmarks.registryhttp",
     "usage": "benchmarks.usage",
 }
-_WIDE = 140
 _OWN = {kind: frozenset((kind,)) for kind in set(KINDS.values())}
 Json: TypeAlias = dict[str, Any]
 Pair: TypeAlias = tuple[Asked, Found]
@@ -73,8 +109,7 @@ def main(  # noqa: PLR0913  (the options of a command)
     if as_json:
         print(json.dumps(told, indent=2, ensure_ascii=False))
         return
-    console = Console()
-    (console if console.is_terminal else Console(width=_WIDE)).print(table(told))
+    print_table("NDCG@10, in percent", lines(told))
 
 
 def called(names: Iterable[str], folders: Sequence[Path]) -> Json:
@@ -101,6 +136,55 @@ def called(names: Iterable[str], folders: Sequence[Path]) -> Json:
     return told
 
 
+@asynccontextmanager
+async def opened(mixed: Mixed, *, embedder: Embedder | None) -> AsyncIterator[Gateway]:
+    """Open a gateway over *mixed*, its index built.
+
+    Args:
+        mixed: The catalog.
+        embedder: Whose vectors are compared; without one words and graph rank.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        options = Options(catalog_store_path=Path(folder) / "catalog.sqlite3")
+        strategy: Strategy = "graph" if embedder is None else "auto"
+        async with Gateway(strategy=strategy, embedder=embedder, options=options) as gateway:
+            for source in sources(mixed.benchmark):
+                itself = ToolDefinition(
+                    name=source.server,
+                    description=mixed.servers.get(source.server, ""),
+                    kind="server",
+                )
+                gateway.add_source(source, itself=itself)
+            await gateway.catalog.put(*map(_agent, mixed.agents), *map(_skill, mixed.skills))
+            await gateway.report()
+            yield gateway
+
+
+async def ask(gateway: Gateway, query: str, way: Way, *, kinds: frozenset[str] = FLAT) -> Found:
+    """Ask for the best ten of *kinds*."""
+    result = await gateway.search(
+        query,
+        limit=DEPTH,
+        filters=Filters(kinds=kinds),
+        ranking=way.ranking,
+        diversify=way.spread,
+    )
+    weak = any(note.code in WEAK for note in result.diagnostics)
+    return Found(
+        ids=tuple(match.id for match in result.matches), sure=bool(result.matches) and not weak
+    )
+
+
+def _agent(card: Row) -> Entry:
+    return read_card(card, where="agents.jsonl", namespace=NAMESPACE)
+
+
+def _skill(skill: Row) -> Entry:
+    told = {key: skill[key] for key in ("name", "description", "tags") if key in skill}
+    text = f"---\n{json.dumps(told)}\n---\n{skill.get('body', '')}"
+    return read_skill(text, where="skills.jsonl", namespace=NAMESPACE)
+
+
 async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | None) -> Json:
     """Ask everything in each way, and judge it.
 
@@ -108,7 +192,7 @@ async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | Non
         JSON values: the chief figures at the top, ``policies`` by the name of the way.
     """
     recalled = Recalled(embedder) if embedder else None
-    async with entered(mixed, embedder=recalled) as gateway:
+    async with opened(mixed, embedder=recalled) as gateway:
         found = {way.name: await _asked(gateway, mixed.asked, way) for way in ways}
         own = [
             (each, await ask(gateway, each.query, CHIEF, kinds=_OWN[KINDS[each.slice]]))
@@ -116,8 +200,6 @@ async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | Non
             if each.slice in KINDS
         ]
         servers = await gateway.catalog.list(Filters(kinds=frozenset({"server"})), limit=1000)
-    async with entered(mixed, embedder=recalled, empties=False) as gateway:
-        weak = await _asked(gateway, mixed.asked, CHIEF)
     policies = {name: judged(pairs) for name, pairs in found.items()}
     chief = policies.get(CHIEF.name, next(iter(policies.values())))
     return {
@@ -132,7 +214,6 @@ async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | Non
         },
         "policies": policies,
         "own": judged(own)["slices"],
-        "unemptied": judged(weak),
     }
 
 
@@ -205,33 +286,22 @@ def _share(said: Sequence[bool]) -> float:
     return sum(said) / len(said) if said else 0.0
 
 
-def table(told: Json) -> Table:
-    """Show NDCG@10 of every way and slice, and its other figures, as percentages."""
-    shown = Table(title="NDCG@10")
-    shown.add_column("policy")
-    for name in ("all", *SLICES, "other languages", "MRR", "recall@10", "accepted", "refused"):
-        shown.add_column(name, justify="right")
-    for name, found in told["policies"].items():
-        shown.add_row(name, *(f"{100 * figure:.1f}" for figure in _cells(found)))
-    return shown
-
-
-def _cells(found: Mapping[str, object]) -> list[float]:
-    def inner(*keys: str) -> float:
-        value: object = found
-        for key in keys:
-            value = value.get(key, 0.0) if isinstance(value, Mapping) else 0.0
-        return value if isinstance(value, float) else 0.0
-
-    return [
-        inner("ndcg_at_10"),
-        *(inner("slices", name, "ndcg_at_10") for name in SLICES),
-        inner("languages", "other", "ndcg_at_10"),
-        inner("mrr"),
-        inner("recall_at_10"),
-        inner("none", "accepted"),
-        inner("refused"),
-    ]
+def lines(figures: Json) -> list[dict[str, object]]:
+    """Return NDCG@10 of every way and slice, and its other figures, as percentages."""
+    found = []
+    for name, policy in figures["policies"].items():
+        slices = {each: policy["slices"].get(each, {}).get("ndcg_at_10") for each in SLICES}
+        shares = {
+            "all": policy["ndcg_at_10"],
+            **slices,
+            "other languages": policy["languages"].get("other", {}).get("ndcg_at_10"),
+            "MRR": policy["mrr"],
+            "recall@10": policy["recall_at_10"],
+            "accepted": policy["none"]["accepted"],
+            "refused": policy["refused"],
+        }
+        found.append({"policy": name, **percents(shares, list(shares))})
+    return found
 
 
 if __name__ == "__main__":

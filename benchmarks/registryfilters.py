@@ -10,21 +10,21 @@ Of ``hybrid`` only the number of ineligible results is counted.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
-import json
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
-from benchmarks.synthetic import queries, servers
+from benchmarks import synthetic
+from benchmarks.tables import print_figures
 from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
@@ -89,7 +89,7 @@ async def _measure(
     query_count: int,
     embedder: Embedder,
 ) -> None:
-    texts = queries(query_count)
+    texts = synthetic.queries(query_count)
     rows = unit_rows((await embedder.embed(texts, role="query")).vectors)
     with TemporaryDirectory() as folder:
         options = Options(
@@ -130,7 +130,7 @@ def _tag(density: float) -> str:
 
 async def _register(gateway: Gateway, count: int, densities: Sequence[float]) -> None:
     """Add an invented catalog whose entities carry the tags of the densities."""
-    listings = [(source, (await source.list_tools()).tools) for source in servers(count)]
+    listings = [(source, (await source.list_tools()).tools) for source in synthetic.servers(count)]
     ids = [f"{source.server}/{tool.name}" for source, tools in listings for tool in tools]
     drawn = sorted(ids, key=lambda key: hashlib.sha256(key.encode()).digest())
     sizes = {density: max(1, round(density * len(ids))) for density in densities}
@@ -169,23 +169,16 @@ def _count_strangers(result: SearchResult, snapshot: Snapshot, eligible: NDArray
     return sum(not eligible[snapshot.position(key)] for key in ids)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(
+    *,
+    counts: Annotated[str, typer.Option(help="Sizes of catalogs, with commas.")] = "100,1000,10000",
+    queries: Annotated[int, typer.Option(help="Queries a case.")] = QUERIES,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Measure, and print."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else "")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--counts", default=",".join(map(str, COUNTS)), help="sizes of catalogs")
-    parser.add_argument("--queries", type=int, default=QUERIES, help="queries per case")
-    options = parser.parse_args(arguments)
-    counts = [int(count) for count in options.counts.split(",")]
-    figures = measure(counts=counts, query_count=options.queries)
-    if options.json:
-        print(json.dumps(figures, indent=2))
-        return
-    for name, shares in figures["recall"].items():
-        for case, share in shares.items():
-            print(f"{name:12} {case:16} {share:.4f}")
-    print(f"lowest {figures['lowest']}, strangers {figures['strangers']}")
+    figures = measure(counts=[int(count) for count in counts.split(",")], query_count=queries)
+    print_figures(dict(figures), as_json=as_json)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

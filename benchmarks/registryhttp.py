@@ -9,7 +9,6 @@ embedded and ranked; with caches on the same questions come again and again.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
@@ -20,12 +19,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import numpy as np
+import typer
 
 from benchmarks import lifelike
 from benchmarks.data import rows
+from benchmarks.tables import print_figures
 from gateway import Gateway, Options
 from gateway.catalog.entries import Entry
 from gateway.embed.local.embedder import LocalEmbedder
@@ -179,35 +181,23 @@ def _entries(kind: str, count: int) -> list[Entry]:
     ]
 
 
-def main() -> None:
-    """Measure, or serve for who measures."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--entities", type=int, default=1000)
-    parser.add_argument("--concurrent", type=int, default=10)
-    parser.add_argument("--requests", type=int, default=300)
-    parser.add_argument("--encoders", type=int, default=len(ALL_MODELS), choices=(1, 2, 3))
-    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--cache", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve is not None:
-        served = _serve(
-            given.serve, entities=given.entities, encoders=given.encoders, cache=given.cache
-        )
-        asyncio.run(served)
+def main(  # noqa: PLR0913  (the options of a command)
+    *,
+    entities: Annotated[int, typer.Option(help="In the catalog.")] = 1000,
+    concurrent: Annotated[int, typer.Option(help="Clients at a time.")] = 10,
+    requests: Annotated[int, typer.Option(help="With caches off.")] = 300,
+    encoders: Annotated[int, typer.Option(help="Of the embedded model, 1 to 3.")] = len(ALL_MODELS),
+    serve: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    cache: Annotated[bool, typer.Option("--cache", hidden=True)] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure, or be the server that is measured."""
+    if serve is not None:
+        asyncio.run(_serve(serve, entities=entities, encoders=encoders, cache=cache))
         return
-    found = measure(
-        entities=given.entities,
-        concurrent=given.concurrent,
-        requests=given.requests,
-        encoders=given.encoders,
-    )
-    if given.json:
-        print(json.dumps(found))
-        return
-    for name, value in found.items():
-        print(f"{name:20} {value:10.2f}")
+    found = measure(entities=entities, concurrent=concurrent, requests=requests, encoders=encoders)
+    print_figures(found, as_json=as_json)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

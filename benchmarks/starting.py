@@ -10,21 +10,23 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import get_args
+from typing import Annotated
+
+import typer
 
 from benchmarks.lifelike import servers
 from benchmarks.started import address
+from benchmarks.tables import print_figures
 from gateway.catalog.identity import definition_digest
 from gateway.embed.local.embedder import LocalEmbedder
 from gateway.errors import MissingExtraError
@@ -40,20 +42,19 @@ _MODEL = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def main(
+    *,
+    tools: Annotated[int, typer.Option(help="Twenty a server.")] = 10_000,
+    strategy: Annotated[Strategy, typer.Option(help="What ranks.")] = "auto",
+    runs: Annotated[int, typer.Option(help="Processes of each kind, by turns.")] = 7,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Measure, and print the figures."""
-    parser = argparse.ArgumentParser(prog="benchmarks.starting", description=__doc__)
-    parser.add_argument("--tools", type=int, default=10_000)
-    parser.add_argument("--strategy", default="auto", choices=get_args(Strategy))
-    parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    asked = parser.parse_args(arguments)
-    found = measure(asked.tools, asked.strategy, asked.runs)
-    if asked.json:
-        print(json.dumps(found, indent=1))
-        return
-    for name, value in found.items():
-        print(f"{name:16} {'-' if value is None else f'{value:.4f}':>12}")
+    print_figures(measure(tools, strategy, runs), as_json=as_json)
 
 
 def measure(tools: int, strategy: Strategy, runs: int) -> Mapping[str, float | None]:
@@ -125,4 +126,4 @@ def _ran(folder: str, *arguments: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    app()

@@ -11,7 +11,6 @@ too.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -22,13 +21,16 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
+from benchmarks.tables import print_figures
 from gateway.catalog.entries import Entry
 from gateway.runtime.vectors import Vector
 from gateway.storage.migrations import CATALOG, USAGE, VECTORS
@@ -56,20 +58,16 @@ FIGURES = (
 )  # fmt: skip
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(
+    *,
+    kills: Annotated[int, typer.Option(help="How many writers are killed.")] = 200,
+    seed: Annotated[int, typer.Option(help="Another seed kills at other moments.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Measure, and print the figures."""
-    parser = argparse.ArgumentParser(prog="benchmarks.storing", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
-    chance = random.Random(options.seed)  # noqa: S311  (nothing secret: it must repeat)
+    chance = random.Random(seed)  # noqa: S311  (nothing secret: it must repeat)
     with tempfile.TemporaryDirectory() as folder:
-        figures = kill_writers(Path(folder), options.kills, chance)
-    if options.json:
-        print(json.dumps(figures))
-    else:
-        print("\n".join(f"{name:24} {value}" for name, value in figures.items()))
+        print_figures(kill_writers(Path(folder), kills, chance), as_json=as_json)
 
 
 def kill_writers(root: Path, kills: int, chance: random.Random) -> Mapping[str, int]:
@@ -239,4 +237,4 @@ def _check_entries(
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

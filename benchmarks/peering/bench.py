@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from benchmarks.peering import host
 from benchmarks.peering.environments import Environments
-from benchmarks.peering.runs import Failure, Run, RunCache, Task, sample
+from benchmarks.peering.runs import Failure, Run, Task, sample
 from benchmarks.peering.systems import OURS, Peer
 from benchmarks.peering.vectors import Vectors
 
@@ -17,16 +17,13 @@ class Bench:
     """How systems are run."""
 
     environments: Environments
-    cache: RunCache
     vectors: Vectors
-    fresh: bool = False
-    """Ignore cached runs of peers. Ours always runs."""
     timeout_s: float = 3600.0
     slow_queries: int = 40
     """How many queries a slow peer gets."""
 
     async def run(self, peer: Peer, task: Task) -> Run | Failure:
-        """Run one system, or return its cached run."""
+        """Run one system."""
         if peer.slow:
             task = sample(task, min(self.slow_queries, len(task.queries)))
         version = self.environments.version(peer) if peer.package else ""
@@ -34,18 +31,11 @@ class Bench:
             return Failure(reason="not installed: call again with --install")
         if peer.vectors and not self.vectors.model_id:
             return Failure(reason="it needs vectors: call again with --embedder local")
-        model_id = self.vectors.model_id
-        cached = self.cache.get(peer, task, version=version, model_id=model_id)
-        if cached and peer.package and not self.fresh:
-            return cached
         python = self.environments.python(peer)
         run = await host.run(
             peer, task, python=python, vectors=self.vectors, timeout_s=self.timeout_s
         )
-        if isinstance(run, Run) and peer.package:
-            run = replace(run, version=version)
-            self.cache.put(peer, task, run, model_id=model_id)
-        return run
+        return replace(run, version=version) if isinstance(run, Run) and version else run
 
 
 def ours(strategy: str) -> Peer:

@@ -47,8 +47,6 @@ class Row:
     """None if it failed."""
     difference: Difference | None = None
     """Recall@5 of ours minus that of this system, over the queries of both."""
-    cached: bool = False
-    """Whether its run is an older one."""
 
 
 def compare(
@@ -84,7 +82,6 @@ def _compare(
         cost=_cost(run, ours),
         difference=paired(*recalls) if shared else None,
         note=run.note,
-        cached=run.cached,
     )
 
 
@@ -124,7 +121,6 @@ def to_json(row: Row) -> dict[str, object]:
         "queries": row.queries,
         **{name: row.figures[name] for name in FIGURES if name in row.figures},
         "note": row.note,
-        "kept": row.cached,
         "failed": row.cost is None,
     }
     if row.cost:

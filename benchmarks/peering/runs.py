@@ -1,16 +1,12 @@
-"""The task that every system is given, what it returned, and a cache of runs on disk."""
+"""The task that every system is given, and what it returned."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from benchmarks.data import Benchmark, Row
-from benchmarks.peering.systems import Peer
 
 LIMIT = 10
 """How many tools are wanted."""
@@ -44,8 +40,6 @@ class Run:
     version: str = ""
     note: str = ""
     """What the system refused."""
-    cached: bool = False
-    """Whether the run was read from disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,46 +95,3 @@ def sample(task: Task, limit: int) -> Task:
         task.queries, key=lambda query: hashlib.sha256(str(query["id"]).encode()).hexdigest()
     )
     return replace(task, queries=tuple(drawn[:limit])) if limit else task
-
-
-class RunCache:
-    """Runs on disk, valid while adapter, version, vectors and data stay the same."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def get(self, peer: Peer, task: Task, *, version: str, model_id: str) -> Run | None:
-        """Return the cached run; None if there is none."""
-        path = self._path(peer, task, version, model_id)
-        if not path.is_file():
-            return None
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        fields["ranked"] = {key: tuple(names) for key, names in fields["ranked"].items()}
-        costs = {name: tuple(fields.pop(name)) for name in ("search_us", "embed_us")}
-        return Run(**{**fields, **costs, "cached": True})
-
-    def put(self, peer: Peer, task: Task, run: Run, *, model_id: str) -> None:
-        """Store *run*."""
-        path = self._path(peer, task, run.version, model_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(run)), encoding="utf-8")
-
-    def _path(self, peer: Peer, task: Task, version: str, model_id: str) -> Path:
-        parts = (
-            peer.name,
-            version,
-            model_id if peer.vectors else "",
-            dict(peer.options),
-            _source(peer.adapter),
-            _source("benchmarks.peering.wire"),
-            task.tools,
-            task.queries,
-            LIMIT,
-        )
-        key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-        return self._folder / f"{peer.name.replace(' ', '-')}-{task.name}-{key[:16]}.json"
-
-
-def _source(module: str) -> str:
-    spec = find_spec(module)
-    return Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""

@@ -13,8 +13,6 @@ from benchmarks.costs import Cost, Sizes
 from benchmarks.data import read
 from benchmarks.quality import Row
 from benchmarks.ranking import Edges, View
-from benchmarks.synthetic import documents, node
-from graphs import compile_facts, extract_facts, to_turtle
 
 FIXTURE = Path(__file__).parent / "fixture"
 SMALL = ["--documents", "60", "--tools", "20,40", "--small", "20", "--repeats", "1", "--batch", "2"]
@@ -124,30 +122,6 @@ def test_every_cost_is_told_with_its_target() -> None:
 def test_a_command_that_would_measure_nothing_is_refused(words: tuple[str, ...]) -> None:
     """A folder is needed for quality."""
     assert 2 == CliRunner().invoke(graph.app, list(words)).exit_code
-
-
-def test_expansion_and_sparql_give_the_same_neighbours() -> None:
-    """Otherwise their costs could not be compared."""
-    index = compile_facts(extract_facts(documents(60)))
-    rdf = costs.parsed(to_turtle(index.facts))
-    seeds = [node(number * 7) for number in range(costs.SEEDS // 2)]
-    within = frozenset(node(number) for number in range(30))
-    every, inside = costs.expanded(index, seeds), costs.expanded(index, seeds, within)
-
-    assert every == costs.answered(rdf, costs.neighbour_query(seeds))
-    assert inside == costs.answered(rdf, costs.neighbour_query(seeds, within))
-    assert set() < inside < every
-
-
-def test_a_scan_finds_every_document_with_one_of_the_words() -> None:
-    """Names and descriptions, as in focused search."""
-    written = documents(40)
-    rdf = costs.parsed(to_turtle(extract_facts(written)))
-    word = written[0].summary.split()[0]
-
-    found = {each for (each,) in costs.answered(rdf, costs.contains_query(word))}
-
-    assert {each.id for each in written if word in f"{each.title} {each.summary}"} == found
 
 
 def row(edges: Edges, view: View, recall: float) -> Row:

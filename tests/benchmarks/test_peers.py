@@ -20,7 +20,7 @@ from benchmarks.peering import host
 from benchmarks.peering.bench import Bench, ours
 from benchmarks.peering.comparison import compare, to_json
 from benchmarks.peering.environments import Environments
-from benchmarks.peering.runs import Failure, Run, RunCache, Task, sample, task_of, unique_names
+from benchmarks.peering.runs import Failure, Run, Task, sample, task_of, unique_names
 from benchmarks.peering.systems import OURS, PEERS, Peer, select_peers
 from benchmarks.peering.vectors import Vectors
 from gateway.embed.cache import MemoryVectorStore
@@ -75,7 +75,7 @@ async def test_a_peer_answers_every_query_from_a_process_of_its_own() -> None:
     assert ["q1", "q2", "q3", "q4", "q5"] == list(found.ranked)
     assert {8} == {len(names) for names in found.ranked.values()}
     assert 5 == len(found.search_us) == len(found.embed_us)
-    assert ("talks", "", False) == (found.note, found.version, found.cached)
+    assert ("talks", "") == (found.note, found.version)
     assert found.build_s >= 0
 
 
@@ -117,12 +117,10 @@ async def test_ours_is_measured_in_the_same_way() -> None:
     assert {0.0} == {*run.embed_us}
 
 
-def bench(folder: Path, *, fresh: bool = False) -> Bench:
+def bench(folder: Path) -> Bench:
     return Bench(
         environments=Environments(folder / "env"),
-        cache=RunCache(folder / "runs"),
         vectors=vectors(),
-        fresh=fresh,
         timeout_s=60,
         slow_queries=2,
     )
@@ -138,22 +136,9 @@ def installed(folder: Path, package: str, *, python: str = sys.executable) -> No
     (folder / "env" / package / "bin" / "python").symlink_to(python)
 
 
-async def test_a_run_is_kept_until_the_data_change(tmp_path: Path) -> None:
-    """Peers are slow, and their answers are the same."""
-    peer = replace(PEER, package="fake-peer")
-    run = Run(ranked={"q1": ("a",)}, search_us=(1.0,), embed_us=(0.0,), build_s=1, version="1.2")
-    fewer = sample(task(), 2)
-    installed(tmp_path, "fake-peer", python="/nowhere/python")
-    bench(tmp_path).cache.put(peer, task(), run, model_id="")
-
-    assert replace(run, cached=True) == await bench(tmp_path).run(peer, task())
-    assert isinstance(await bench(tmp_path).run(peer, fewer), Failure)
-    assert isinstance(await bench(tmp_path, fresh=True).run(peer, task()), Failure)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="links an interpreter")
-async def test_what_ran_is_kept(tmp_path: Path) -> None:
-    """Under the version that is installed; a slow peer is asked fewer queries."""
+async def test_a_slow_peer_gets_fewer_queries(tmp_path: Path) -> None:
+    """And its run has the version that is installed."""
     peer = replace(PEER, package="fake-peer", slow=True)
     installed(tmp_path, "fake-peer")
     wrapper = tmp_path / "env" / "fake-peer" / "bin" / "python"
@@ -161,12 +146,10 @@ async def test_what_ran_is_kept(tmp_path: Path) -> None:
     wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     wrapper.chmod(0o755)
 
-    first = await bench(tmp_path).run(peer, task())
-    again = await bench(tmp_path).run(peer, task())
+    run = await bench(tmp_path).run(peer, task())
 
-    assert isinstance(first, Run)
-    assert replace(first, cached=True) == again
-    assert ("1.2", 2) == (first.version, len(first.ranked))
+    assert isinstance(run, Run)
+    assert ("1.2", 2) == (run.version, len(run.ranked))
 
 
 async def test_what_cannot_run_has_a_reason(tmp_path: Path) -> None:
@@ -296,14 +279,12 @@ def test_a_table_has_a_line_for_each_system(tmp_path: Path) -> None:
     assert all(word in output for word in ("fixture: 8 tools", "FAILED", "--install"))
 
 
-def test_a_line_names_the_cached_run_and_the_ratio() -> None:
-    """So that nobody compares the CPU of two days."""
-    known = replace(PEER, name="fastmcp", vectors=True)
-    cached = replace(run_of("t3", "t3", us=8), cached=True)
-    runs: Runs = [(OURS, run_of("t3", "t4", us=2)), (known, cached)]
+def test_a_line_has_the_ratio_to_ours() -> None:
+    """By which systems are compared."""
+    runs: Runs = [(OURS, run_of("t3", "t4", us=2)), (PEER, run_of("t3", "t3", us=8))]
     _, line = map(peers.line, compare(task(), gold(), runs))
 
-    assert ("fastmcp 1 (kept)", 4.0) == (line["system"], line["/ ours"])
+    assert ("fake 1", 4.0) == (line["system"], line["/ ours"])
 
 
 @pytest.mark.parametrize(

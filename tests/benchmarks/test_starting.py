@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from typer.testing import CliRunner
 
-from benchmarks.starting import main
+from benchmarks.starting import app
 
 
-def test_every_figure_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_figure_is_there() -> None:
     """Of real processes, over a catalog that is worth saving."""
-    main(["--tools", "240", "--runs", "1", "--strategy", "graph", "--json"])
+    words = ["--tools", "240", "--runs", "1", "--strategy", "graph", "--json"]
+    result = CliRunner().invoke(app, words)
 
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(result.stdout)
     parts = ("numpy_s", "import_s", "load_s", "first_search_s", "model_load_s", "ratio", "total_s")
     assert set(parts) <= found.keys()
     assert 240 == found["tools"]
