@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -32,6 +30,7 @@ from benchmarks.scripted_conversation import (
     open_gateway,
     run_conversation,
 )
+from benchmarks.scripted_service import GREETING, SEARCH, scripted_service
 from benchmarks.soak import soak
 from benchmarks.tables import print_table
 from gateway import AutoDiscoveryClient
@@ -51,7 +50,7 @@ def main(
 ) -> None:
     """Measure a conversation in each mode, and print one object or a table."""
     benchmark = read(data, extra=catalog or [], limit=4)
-    with stub_service() as url:
+    with scripted_service() as url:
         figures: dict[str, dict[str, Any]] = {
             mode: _measure(benchmark, mode, url, calls) for mode in MODES
         }
@@ -92,7 +91,7 @@ def _costs(benchmark: Benchmark, mode: Mode, url: str, calls: int) -> dict[str, 
             [
                 lambda: _ask(bare),
                 lambda: _ask(wrapped),
-                lambda: _ask(wrapped, "please search"),
+                lambda: _ask(wrapped, SEARCH),
                 lambda: _first(bare),
                 lambda: _first(wrapped),
             ],
@@ -107,14 +106,14 @@ def _costs(benchmark: Benchmark, mode: Mode, url: str, calls: int) -> dict[str, 
     }
 
 
-def _ask(client: OpenAI, text: str = "Hello.") -> float:
+def _ask(client: OpenAI, text: str = GREETING) -> float:
     client.chat.completions.create(model="canned", messages=[{"role": "user", "content": text}])
     return time.process_time()
 
 
 def _first(client: OpenAI) -> float:
     stream = client.chat.completions.create(
-        model="canned", messages=[{"role": "user", "content": "Hello."}], stream=True
+        model="canned", messages=[{"role": "user", "content": GREETING}], stream=True
     )
     next(stream)
     first_at = time.process_time()
@@ -136,23 +135,6 @@ def _medians(works: Sequence[Callable[[], float]], calls: int) -> list[float]:
             if number >= _WARM:
                 times.append(1000 * (ended - began))
     return [median(times) for times in spent]
-
-
-@contextmanager
-def stub_service() -> Iterator[str]:
-    """Run the stub service in a process of its own; yield its base URL."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.stub_service"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
-        port = server.stdout.readline().strip() if server.stdout else ""
-        try:
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            if server.stdin:
-                server.stdin.close()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Any
 
 from openai import AsyncOpenAI, OpenAI
 
-from benchmarks.repeating import repeating
+from benchmarks.scripted_service import scripted_service
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.loop import Loop
 
@@ -62,7 +62,7 @@ def soak(seconds: float, *, threads: int = 16, tasks: int = 200) -> Soaked:
     gateway = Gateway()
     gateway.add_tool(echo)
     with (
-        repeating() as url,
+        scripted_service() as url,
         closing(gateway),
         OpenAI(base_url=url, api_key="none", timeout=_PATIENCE_S) as client,
     ):

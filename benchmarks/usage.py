@@ -15,18 +15,19 @@ import hashlib
 import json
 import random
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from statistics import fmean
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from benchmarks.data import Benchmark, Row, read, sources
 from benchmarks.metrics import STEPS, strings
+from benchmarks.tables import percents, print_table
 from gateway import Embedder, Gateway, Options
 from gateway.options import CacheOptions, UsageOptions
 from gateway.options.search import Learn
@@ -36,7 +37,7 @@ from gateway.usage.call_log import Call
 HISTORIES = ("base", "replayed", "shuffled")
 _SEED = 7
 _LATER_S = 61.0
-_KEPT = CacheOptions(embedding_items=100_000, embedding_ttl_s=1e9)
+_CACHE = CacheOptions(embedding_items=100_000, embedding_ttl_s=1e9)
 
 app = typer.Typer(add_completion=False)
 
@@ -56,23 +57,32 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Half:
-    """How one half was served, by the history: hits of each step, the first of its task or not."""
+    """The steps of one half of a set's tasks, and what was suggested for each, by history."""
 
     set: str
     judged: str
-    hits: dict[str, list[bool]]
-    first: list[bool]
-    recalls: dict[str, list[float]]
-    """The share of all gold tools that come later, of first steps."""
+    steps: Sequence[Step]
+    suggested: Mapping[str, Sequence[frozenset[str]]]
 
-    def missed(self, history: str, *, first: bool) -> int:
-        """Count the steps whose gold is not among five."""
-        pairs = zip(self.hits[history], self.first, strict=True)
-        return sum(not hit for hit, is_first in pairs if is_first or not first)
+    def misses(self, history: str, *, first: bool) -> int:
+        """Count the steps whose gold is not among five, of first steps or of all."""
+        pairs = zip(self.steps, self.suggested[history], strict=True)
+        return sum(step.gold not in ids for step, ids in pairs if _counts(step, first=first))
 
     def count(self, *, first: bool) -> int:
         """Count the steps."""
-        return sum(self.first) if first else len(self.first)
+        return sum(_counts(step, first=first) for step in self.steps)
+
+    def recall(self, history: str) -> float:
+        """Return the share of all later gold tools that are suggested after a first step; mean."""
+        pairs = zip(self.steps, self.suggested[history], strict=True)
+        shares = [len(step.after & ids) / len(step.after) for step, ids in pairs
+                  if _counts(step, first=True)]  # fmt: skip
+        return fmean(shares) if shares else 0.0
+
+
+def _counts(step: Step, *, first: bool) -> bool:
+    return not first or len(step.used) == 1
 
 
 @app.command()
@@ -87,19 +97,15 @@ def main(
     if as_json:
         print(json.dumps(found, indent=2))
         return
-    table = Table("set", "judged", "steps", "of them", *HISTORIES, "misses fall")
-    for row in _rows(found["halves"]):
-        table.add_row(*row)
-    Console().print(table)
-
-
-def _rows(halves: object) -> Iterator[list[str]]:
-    for half in halves if isinstance(halves, list) else ():
-        for kind in ("first", "all"):
-            told = half[kind]
-            hits = (f"{100 * told[name]:.1f}" for name in HISTORIES)
-            fall = f"{100 * told['misses_fall']:.1f} %"
-            yield [half["set"], half["judged"], kind, str(told["steps"]), *hits, fall]
+    print_table(
+        "hit@5 of next steps, in percent",
+        [
+            {"set": half["set"], "judged": half["judged"], "steps": half[kind]["steps"],
+             "of them": kind, **percents(half[kind], (*HISTORIES, "misses_fall"))}
+            for half in found["halves"]
+            for kind in ("first", "all")
+        ],
+    )  # fmt: skip
 
 
 def measure(
@@ -107,7 +113,7 @@ def measure(
     *,
     learn: Learn = "on",
     embedder: Embedder | Literal["local"] = "local",
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Measure next steps on *folders*, and on all of them together.
 
     Args:
@@ -124,49 +130,43 @@ def measure(
     halves = [
         half for folder in folders for half in asyncio.run(_measured(read(folder), learn, embedder))
     ]
-    told = [_told(half) for half in halves]
     return {
         "misses_fall": _fall(halves, first=True),
         "misses_fall_all": _fall(halves, first=False),
         "shuffled_loses": max((_lost(half) for half in halves), default=0.0),
-        "halves": told,
+        "halves": [
+            {
+                "set": half.set,
+                "judged": half.judged,
+                "rec@5": {name: half.recall(name) for name in HISTORIES},
+                "first": _figures(half, first=True),
+                "all": _figures(half, first=False),
+            }
+            for half in halves
+        ],
     }
+
+
+def _figures(half: Half, *, first: bool) -> dict[str, float]:
+    count = half.count(first=first)
+    hits = {name: 1 - half.misses(name, first=first) / max(count, 1) for name in HISTORIES}
+    return {"steps": count, **hits, "misses_fall": _fall([half], first=first)}
 
 
 def _fall(halves: Sequence[Half], *, first: bool) -> float:
     base, replayed = (
-        sum(half.missed(name, first=first) for half in halves) for name in HISTORIES[:2]
+        sum(half.misses(name, first=first) for half in halves) for name in HISTORIES[:2]
     )
     return 1 - replayed / base if base else 0.0
 
 
 def _lost(half: Half) -> float:
     losses = [
-        (half.missed("shuffled", first=first) - half.missed("base", first=first))
+        (half.misses("shuffled", first=first) - half.misses("base", first=first))
         / max(half.count(first=first), 1)
         for first in (False, True)
     ]
-    base, chance = (_mean(half.recalls[name]) for name in ("base", "shuffled"))
-    return 100 * max(*losses, base - chance)
-
-
-def _told(half: Half) -> dict[str, object]:
-    return {
-        "set": half.set,
-        "judged": half.judged,
-        "rec@5": {name: _mean(half.recalls[name]) for name in HISTORIES},
-        **{kind: _steps_told(half, first=kind == "first") for kind in ("first", "all")},
-    }
-
-
-def _steps_told(half: Half, *, first: bool) -> dict[str, float]:
-    count = half.count(first=first)
-    hits = {name: 1 - half.missed(name, first=first) / max(count, 1) for name in HISTORIES}
-    return {"steps": count, **hits, "misses_fall": _fall([half], first=first)}
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+    return 100 * max(*losses, half.recall("base") - half.recall("shuffled"))
 
 
 async def _measured(
@@ -176,7 +176,7 @@ async def _measured(
     with tempfile.TemporaryDirectory() as folder:
         options = Options(
             catalog_store_path=Path(folder) / "catalog.sqlite3",
-            cache=_KEPT,
+            cache=_CACHE,
             usage=UsageOptions(learn=learn),
         )
         async with Gateway(
@@ -192,32 +192,21 @@ async def _measured(
 async def _half(
     gateway: Gateway, benchmark: Benchmark, clock: ManualClock, *, judge_even: bool
 ) -> Half:
-    """Judge one half by the other, plainly and with either history."""
+    """Judge one half by the other, without a history and with either."""
     halves: dict[bool, list[Row]] = {False: [], True: []}
     for query in benchmark.queries:
         halves[_even(str(query["id"]))].append(query)
     past = [_tools(benchmark, query) for query in halves[not judge_even]]
     steps = [step for query in halves[judge_even] for step in _steps(benchmark, query)]
     name = "even" if judge_even else "odd"
-    hits: dict[str, list[bool]] = {}
-    recalls: dict[str, list[float]] = {}
-    histories: dict[str, Callable[[], list[list[str]]]] = {
-        "base": list,
-        "replayed": lambda: past,
-        "shuffled": lambda: shuffled(past),
-    }
-    for history, tasks in histories.items():
-        await _remember(gateway, clock, tasks())
+    suggested: dict[str, list[frozenset[str]]] = {}
+    for history, tasks in zip(HISTORIES, ([], past, shuffled(past)), strict=True):
+        await _remember(gateway, clock, tasks)
         about = f"{benchmark.name} {name} {history}"
-        found = await _asked(gateway, track(steps, about, console=Console(stderr=True)))
-        hits[history] = [step.gold in ids for step, ids in zip(steps, found, strict=True)]
-        recalls[history] = [
-            len(step.after & ids) / len(step.after)
-            for step, ids in zip(steps, found, strict=True)
-            if len(step.used) == 1
-        ]
-    first = [len(step.used) == 1 for step in steps]
-    return Half(set=benchmark.name, judged=name, hits=hits, first=first, recalls=recalls)
+        suggested[history] = await _suggest(
+            gateway, track(steps, about, console=Console(stderr=True))
+        )
+    return Half(set=benchmark.name, judged=name, steps=steps, suggested=suggested)
 
 
 async def _remember(gateway: Gateway, clock: ManualClock, tasks: Sequence[Sequence[str]]) -> None:
@@ -234,7 +223,7 @@ async def _remember(gateway: Gateway, clock: ManualClock, tasks: Sequence[Sequen
         await gateway.usage.measured_gains()
 
 
-async def _asked(gateway: Gateway, steps: Iterable[Step]) -> list[frozenset[str]]:
+async def _suggest(gateway: Gateway, steps: Iterable[Step]) -> list[frozenset[str]]:
     found = []
     for step in steps:
         nexts = await gateway.next_steps(step.used, query=step.query, limit=STEPS)

@@ -1,10 +1,8 @@
-"""A scripted model in a process of its own, for a soak: it searches, has the user's word repeated
-by a tool, and says what the tool said.
+"""A scripted model in a process of its own: CPU and memory of the asking process are the client's.
 
-    python -m benchmarks.repeating
+    python -m benchmarks.scripted_service
 
-It prints its base URL and serves until its standard input is closed. In a process of its own, so
-that memory and CPU of the asking process are the client's alone.
+It prints its base URL and serves until its standard input is closed.
 """
 
 from __future__ import annotations
@@ -17,24 +15,30 @@ from subprocess import PIPE, Popen
 
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
 
+GREETING = "Hello."
+SEARCH = "please search"
 _FORGET_S = 0.5
 
 
-def repeated(request: ModelRequest) -> Turn:
-    """Search, call the echo with the user's word, say what it said."""
+def turn(request: ModelRequest) -> Turn:
+    """Greet, search, or search and have the user's word repeated by a tool."""
     word = request.user_text
+    if word == GREETING:
+        return Turn("word " * 20)
     if request.progress == 0:
         return Turn(calls=(Call("search_tools", {"query": "repeat a word"}),))
+    if word == SEARCH:
+        return Turn("Hello.")
     if request.progress == 1:
         return Turn(calls=(Call("echo", {"word": word}),))
     return Turn(str(request.last_tool_results()[0]["content"]))
 
 
 @contextmanager
-def repeating() -> Iterator[str]:
-    """Run it; give the base URL."""
+def scripted_service() -> Iterator[str]:
+    """Run it; yield the base URL."""
     with Popen(
-        [sys.executable, "-m", "benchmarks.repeating"], stdin=PIPE, stdout=PIPE, text=True
+        [sys.executable, "-m", "benchmarks.scripted_service"], stdin=PIPE, stdout=PIPE, text=True
     ) as server:
         try:
             yield server.stdout.readline().strip() if server.stdout else ""
@@ -44,14 +48,14 @@ def repeating() -> Iterator[str]:
 
 
 def main() -> None:
-    """Serve until nobody listens any more."""
+    """Serve until standard input is closed."""
     ended = threading.Event()
 
     def wait() -> None:
         sys.stdin.read()
         ended.set()
 
-    with ScriptedModel(repeated) as model:
+    with ScriptedModel(turn) as model:
         print(model.base_url, flush=True)
         threading.Thread(target=wait, daemon=True).start()
         while not ended.wait(_FORGET_S):
