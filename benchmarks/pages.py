@@ -39,7 +39,6 @@ def page(sets: Sequence[SetReport], *, method: str) -> str:
     parts = ["## How well tools are found", method]
     if any(each.versus for each in sets):
         parts += ["### Against the best baseline of each set", _lines(_overview(sets))]
-    parts += ["### Typing errors, as means over the sets", _lines(_typos(sets))]
     parts += [part for each in sets for part in _set(each)]
     return "\n\n".join(parts) + "\n"
 
@@ -91,44 +90,6 @@ def interval(one: Versus) -> str:
 def percent(value: float | None) -> str:
     """Write a share as a percentage with one digit; a dash for None."""
     return _NONE if value is None else f"{100 * value:.1f}"
-
-
-def typo_means(sets: Sequence[SetReport]) -> list[tuple[str, str, float, float, float]]:
-    """Give name, view, clean and misspelt recall@5 and what is kept, as means over the sets.
-
-    Only systems that every set has, in the order of the first set.
-    """
-    rows = {
-        (system.name, system.view): [
-            found
-            for each in sets
-            for found in each.systems
-            if (found.name, found.view) == (system.name, system.view) and found.kept is not None
-        ]
-        for system in (sets[0].systems if sets else ())
-    }
-    return [
-        (
-            name,
-            view,
-            _mean(each.recall for each in found),
-            _mean(each.typos[FIGURE] for each in found),
-            _mean(each.kept or 0.0 for each in found),
-        )
-        for (name, view), found in rows.items()
-        if found and len(found) == len(sets)
-    ]
-
-
-def _mean(values: Iterable[float]) -> float:
-    every = list(values)
-    return sum(every) / len(every)
-
-
-def _typos(sets: Sequence[SetReport]) -> Iterator[str]:
-    yield from _table("system", "view", "clean recall@5", "with typos", "kept", texts=2)
-    for name, view, clean, typed, share in typo_means(sets):
-        yield _row(name, view, percent(clean), percent(typed), percent(share))
 
 
 def _set(each: SetReport) -> Iterator[str]:

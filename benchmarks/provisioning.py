@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -45,22 +45,6 @@ class Intent:
         return int(hashlib.sha256(self.text.encode()).hexdigest(), 16) % 2 == 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """The figures of one half, as shares."""
-
-    served: int
-    unserved: int
-    first: float
-    """The first server is a right one."""
-    listed: float
-    """One of the first five is."""
-    right_and_sure: float
-    wrong_and_sure: float
-    sure_of_nothing: float
-    """Of the requests that nothing serves: a server was sure all the same."""
-
-
 def read_intents(path: Path = INTENTS) -> Iterator[Intent]:
     """Yield the requests of a file: ``request|entry,entry`` a line, ``#`` begins a comment."""
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -71,29 +55,34 @@ def read_intents(path: Path = INTENTS) -> Iterator[Intent]:
 
 def compute_figures(
     rankings: Sequence[tuple[Intent, Sequence[ServerCandidate]]], threshold: float
-) -> Figures:
-    """Return the figures of ranked requests."""
+) -> dict[str, float]:
+    """Return the counts and shares of ranked requests.
+
+    ``first``: the first server is a right one; ``listed``: one of the first five is;
+    ``right_and_sure``, ``wrong_and_sure``: the same of the first one where it is sure;
+    ``sure_of_nothing``: of the requests that nothing serves, a server was sure all the same.
+    """
     served = [(intent, ranking) for intent, ranking in rankings if intent.servers]
     unserved = [ranking for intent, ranking in rankings if not intent.servers]
-    right = [
-        bool(ranking) and ranking[0].entry.name in intent.servers for intent, ranking in served
-    ]
-    sure = [bool(ranking) and ranking[0].confidence >= threshold for _, ranking in served]
-    listed = [
-        any(candidate.entry.name in intent.servers for candidate in ranking)
+
+    def is_sure(ranking: Sequence[ServerCandidate]) -> bool:
+        return bool(ranking) and ranking[0].confidence >= threshold
+
+    hits = [
+        [candidate.entry.name in intent.servers for candidate in ranking]
         for intent, ranking in served
     ]
-    return Figures(
-        served=len(served),
-        unserved=len(unserved),
-        first=_share(right),
-        listed=_share(listed),
-        right_and_sure=_share([a and b for a, b in zip(right, sure, strict=True)]),
-        wrong_and_sure=_share([b and not a for a, b in zip(right, sure, strict=True)]),
-        sure_of_nothing=_share(
-            [bool(ranking) and ranking[0].confidence >= threshold for ranking in unserved]
-        ),
-    )
+    right = [any(hit[:1]) for hit in hits]
+    sure = [is_sure(ranking) for _, ranking in served]
+    return {
+        "served": len(served),
+        "unserved": len(unserved),
+        "first": _share(right),
+        "listed": _share([any(hit) for hit in hits]),
+        "right_and_sure": _share([a and b for a, b in zip(right, sure, strict=True)]),
+        "wrong_and_sure": _share([b and not a for a, b in zip(right, sure, strict=True)]),
+        "sure_of_nothing": _share([is_sure(ranking) for ranking in unserved]),
+    }
 
 
 def _share(hits: Sequence[bool]) -> float:
@@ -102,7 +91,7 @@ def _share(hits: Sequence[bool]) -> float:
 
 async def measure(
     gateway: Gateway, intents: Sequence[Intent], threshold: float
-) -> dict[str, Figures]:
+) -> dict[str, dict[str, float]]:
     """Rank the bundled list for each request, and return the figures of both halves."""
     entries = bundled_servers()
     rankings = [
@@ -131,8 +120,7 @@ def run(
         halves = asyncio.run(measure(gateway, tuple(read_intents())[: limit or None], bar))
     finally:
         gateway.close()
-    data = {name: asdict(figures) for name, figures in halves.items()}
-    print_figures({"strategy": strategy, "bar": bar, **data}, as_json=as_json)
+    print_figures({"strategy": strategy, "bar": bar, **halves}, as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
   ``registrydata``. Without a folder what it would answer is left out.
 * One flat list over all kinds. `FIGURES` of `hybrid` stand at the top, the mean over the slices.
 * ``own``: the same requests, where only the slice's own kind may be found.
-* The other benchmarks of the catalog are called as well: `CALLS`.
+* The other benchmarks of the catalog are called as well: `OTHERS`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_args
 
@@ -28,6 +26,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from benchmarks import registryfilters, registryhttp, usage
 from benchmarks.data import Row, sources
 from benchmarks.graded import FIGURES, interval, score
 from benchmarks.metrics import DEPTH, Figures, mean
@@ -75,11 +74,7 @@ class Found:
 
 
 CHIEF = Way(ranking="hybrid")
-CALLS = {
-    "filters": "benchmarks.registryfilters",
-    "http": "benchmarks.registryhttp",
-    "usage": "benchmarks.usage",
-}
+OTHERS = ("filters", "http", "usage")
 _OWN = {kind: frozenset((kind,)) for kind in set(KINDS.values())}
 Json: TypeAlias = dict[str, Any]
 Pair: TypeAlias = tuple[Asked, Found]
@@ -103,37 +98,33 @@ def main(  # noqa: PLR0913  (the options of a command)
     wanted = only.split(",") if only else [way.name for way in WAYS]
     names = [way.name for way in WAYS]
     ways = [way for way in WAYS if way.name in [one_of(each, names) for each in wanted]]
-    left = [one_of(each, list(CALLS)) for each in skip.split(",") if each]
+    left = [one_of(each, OTHERS) for each in skip.split(",") if each]
     told = asyncio.run(measure(read_mixed(data, extra=extra or ()), ways, embedder=model))
-    told |= called([name for name in CALLS if name not in left], sequences or ())
+    told |= call_others([name for name in OTHERS if name not in left], sequences or ())
     if as_json:
         print(json.dumps(told, indent=2, ensure_ascii=False))
         return
     print_table("NDCG@10, in percent", lines(told))
 
 
-def called(names: Iterable[str], folders: Sequence[Path]) -> Json:
-    """Call other benchmarks of the catalog, those that are there.
+def call_others(names: Iterable[str], folders: Sequence[Path]) -> Json:
+    """Call the other benchmarks of the catalog that are in *names*.
 
     Args:
-        names: Of `CALLS`.
+        names: Of `OTHERS`.
         folders: Where tasks with a sequence are; without any *usage* is left out.
 
     Returns:
         What *http* found at the top, the others by their names.
     """
-    told: Json = {}
-    for name in names:
-        if find_spec(CALLS[name]) is None:
-            continue
-        run = import_module(CALLS[name]).measure
-        if name == "http":
-            told |= run()
-        elif name == "filters":
-            told[name] = run()
-        elif folders:
-            told[name] = run(folders)
-    return told
+    figures: Json = {}
+    if "http" in names:
+        figures |= registryhttp.measure()
+    if "filters" in names:
+        figures["filters"] = registryfilters.measure()
+    if "usage" in names and folders:
+        figures["usage"] = usage.measure(folders)
+    return figures
 
 
 @asynccontextmanager

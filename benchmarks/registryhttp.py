@@ -91,7 +91,10 @@ async def _load(
             answer.raise_for_status()
 
     async with AsyncExitStack() as stack:
-        opened = (httpx2.AsyncClient(base_url=url, timeout=60) for _ in range(concurrent))
+        opened = (
+            httpx2.AsyncClient(base_url=httpx2.URL(url).join("/"), timeout=60)
+            for _ in range(concurrent)
+        )
         clients = [await stack.enter_async_context(client) for client in opened]
         for text in questions[:_WARM]:
             await clients[0].post(PATH, json={"query": text})

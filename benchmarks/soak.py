@@ -13,10 +13,9 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from openai import AsyncOpenAI, OpenAI
 
@@ -66,101 +65,89 @@ def soak(seconds: float, *, threads: int = 16, tasks: int = 200) -> Soaked:
         closing(gateway),
         OpenAI(base_url=url, api_key="none", timeout=_PATIENCE_S) as client,
     ):
-        clock = _Clock(found, time.monotonic() + seconds)
+        count = _Count(found, seconds)
         wrapped = AutoDiscoveryClient(client, gateway)
         workers = [
-            threading.Thread(target=_talk, args=(wrapped, clock, f"thread-{number}"))
+            threading.Thread(target=_talk, args=(wrapped, count, f"thread-{number}"))
             for number in range(threads)
         ]
-        with _watched(found, seconds):
-            for worker in workers:
-                worker.start()
-            asyncio.run(_tasks(url, gateway, clock, tasks))
-            for worker in workers:
-                worker.join()
+        watcher = threading.Thread(target=count.watch_memory, args=(seconds,))
+        for thread in (watcher, *workers):
+            thread.start()
+        asyncio.run(_tasks(url, gateway, count, tasks))
+        for worker in workers:
+            worker.join()
+        count.ended.set()
+        watcher.join()
     gc.collect()
     found.left = sum(isinstance(each, Loop) for each in gc.get_objects())
     return found
 
 
-@contextmanager
-def _watched(found: Soaked, seconds: float) -> Iterator[None]:
-    """Look at the memory at the end of each window."""
-    ended = threading.Event()
-    seen: list[float] = []
+class _Count:
+    """What was counted, and when to stop. Any thread may use it."""
 
-    def look() -> None:
-        while len(seen) < _WINDOWS and not ended.wait(seconds / _WINDOWS):
-            seen.append(memory_mb())
-
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
-        found.memory_end_mb = memory_mb()
-        found.memory_mb = tuple(seen)
-        found.memory_start_mb = seen[_WARM - 1] if len(seen) >= _WARM else found.memory_end_mb
-
-
-class _Clock:
-    """When to stop, and what was counted. Any thread may use it."""
-
-    def __init__(self, found: Soaked, until: float) -> None:
+    def __init__(self, found: Soaked, seconds: float) -> None:
         self._found = found
-        self._until = until
+        self._ends = time.monotonic() + seconds
         self._lock = threading.Lock()
+        self.ended = threading.Event()
 
-    def goes_on(self) -> bool:
-        return time.monotonic() < self._until
+    def canaries(self, name: str) -> Iterator[str]:
+        """Yield a word for each conversation, at least one, until the time is over."""
+        for number in itertools.count():
+            if number and time.monotonic() >= self._ends:
+                return
+            yield f"{name}-{number}"
 
-    def count(self, canary: str, told: Any) -> None:
+    def add(self, canary: str, reply: object) -> None:
+        """Count one conversation by the model's last words, or by its error."""
         with self._lock:
             found = self._found
             found.conversations += 1
-            if isinstance(told, Exception):
+            if isinstance(reply, Exception):
                 found.errors += 1
-                found.failures = tuple(sorted({*found.failures, type(told).__name__}))
-            elif told != f"echo:{canary}":
+                found.failures = tuple(sorted({*found.failures, type(reply).__name__}))
+            elif reply != f"echo:{canary}":
                 found.cross_talk += 1
 
+    def watch_memory(self, seconds: float) -> None:
+        """Note the memory at the end of each window."""
+        seen: list[float] = []
+        while len(seen) < _WINDOWS and not self.ended.wait(seconds / _WINDOWS):
+            seen.append(memory_mb())
+        self._found.memory_end_mb = memory_mb()
+        self._found.memory_mb = tuple(seen)
+        start = seen[_WARM - 1] if len(seen) >= _WARM else memory_mb()
+        self._found.memory_start_mb = start
 
-def _talk(client: AutoDiscoveryClient, clock: _Clock, name: str) -> None:
-    for number in itertools.count():
-        if number and not clock.goes_on():
-            return
-        canary = f"{name}-{number}"
+
+def _talk(client: AutoDiscoveryClient, count: _Count, name: str) -> None:
+    for canary in count.canaries(name):
         reply = client.chat.completions.create(
             model="m", messages=[{"role": "user", "content": canary}]
         )
-        clock.count(canary, reply.choices[0].message.content)
+        count.add(canary, reply.choices[0].message.content)
 
 
-async def _tasks(url: str, gateway: Gateway, clock: _Clock, tasks: int) -> None:
+async def _tasks(url: str, gateway: Gateway, count: _Count, tasks: int) -> None:
     async with AsyncOpenAI(base_url=url, api_key="none", timeout=_PATIENCE_S) as client:
         wrapped = AsyncAutoDiscoveryClient(client, gateway)
 
         async def one(name: str) -> None:
-            for number in itertools.count():
-                if number and not clock.goes_on():
-                    return
-                canary = f"{name}-{number}"
+            for canary in count.canaries(name):
                 stream = await wrapped.chat.completions.create(
                     model="m", messages=[{"role": "user", "content": canary}], stream=True
                 )
                 texts = [
-                    each.choices[0].delta.content or "" async for each in stream if each.choices
+                    chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices
                 ]
-                clock.count(canary, "".join(texts))
+                count.add(canary, "".join(texts))
 
-        told = await asyncio.gather(
-            *(one(f"task-{number}") for number in range(tasks)), return_exceptions=True
-        )
-        for failed in told:
+        work = (one(f"task-{number}") for number in range(tasks))
+        for failed in await asyncio.gather(*work, return_exceptions=True):
             if isinstance(failed, Exception):
-                clock.count("", failed)
+                count.add("", failed)
 
 
 def memory_mb() -> float:

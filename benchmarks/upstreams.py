@@ -192,14 +192,8 @@ async def _warm(plan: Plan, folder: Path) -> Mapping[str, object]:
             "tools": len(await gateway.list_tools()),
             "warm_start_s": took,
             "warm_start_sessions": sum(state != "idle" for state in states.values()),
-            "warm_start_processes": _children(),
+            "warm_start_processes": len(overhead.children()),
         }
-
-
-def _children() -> int:
-    """Count the processes that this one started and that are not gone, where the system tells."""
-    tasks = Path("/proc/self/task")
-    return sum(len((each / "children").read_text().split()) for each in tasks.glob("*"))
 
 
 async def _calls(plan: Plan, folder: Path, quiet: TextIO) -> tuple[list[float], list[float], float]:

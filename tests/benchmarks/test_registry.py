@@ -19,7 +19,7 @@ from benchmarks.registry import (
     Found,
     Way,
     ask,
-    called,
+    call_others,
     half,
     judged,
     lines,
@@ -147,7 +147,7 @@ async def test_without_a_model_words_rank() -> None:
 
 def test_other_benchmarks_are_called_where_they_are() -> None:
     """Usage needs tasks; what is not there is left out."""
-    assert {} == called(["usage"], [])
+    assert {} == call_others(["usage"], [])
 
 
 def test_the_command_refuses_what_it_does_not_know() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from benchmarks import retrieval
 from benchmarks.bootstrap import Difference
-from benchmarks.pages import BEGIN, END, losing, page, replace_report, typo_means
+from benchmarks.pages import BEGIN, END, losing, page, replace_report
 from benchmarks.ranking import View
 from benchmarks.report import Plan, feasible, measure, read_given, write_report
 from benchmarks.systems import Origin, SetReport, System, Versus, against, best_of
@@ -173,18 +173,6 @@ def test_a_set_without_a_floor_is_told_alone() -> None:
     assert "best baseline of each set" not in text
     assert "by language" not in text
     assert "| **auto** | matches |" in text
-
-
-def test_typing_errors_are_means_over_sets_that_all_have() -> None:
-    """A system that one set lacks has no mean to compare."""
-    one = report_of(system("auto", 0.8, origin="ours"), system("edges", 0.5))
-    two = report_of(system("auto", 0.4, origin="ours"))
-
-    ((name, view, *figures),) = typo_means([one, two])
-
-    assert ("auto", "matches") == (name, view)
-    assert [0.6, 0.3, 0.5] == pytest.approx(figures)
-    assert [] == typo_means([])
 
 
 def test_nothing_found_keeps_nothing() -> None:
