@@ -19,8 +19,8 @@ from openai import OpenAI
 from benchmarks.data import Benchmark, CatalogSource, sources
 from gateway import AutoDiscoveryClient, Gateway, Options
 from gateway.discovery.proxies import proxy, to_parameters
-from gateway.discovery.tool_list import definition_tokens
 from gateway.options import DiscoveryOptions
+from gateway.runtime.text import json_tokens
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
 from gateway.types import Content, InvokeResult, JsonObject, Strategy
 from gateway.types.listing import Listing
@@ -77,13 +77,13 @@ class ConversationTrace:
     @property
     def definition_token_share(self) -> float:
         """Tokens of the definitions of a request, loaded ones too, against all schemas; mean."""
-        sent = [definition_tokens([*request.tools, *request.loaded]) for request in self.requests]
+        sent = [json_tokens([*request.tools, *request.loaded]) for request in self.requests]
         return mean(sent) / self.all_tokens
 
     @property
     def first_definition_tokens(self) -> int:
         """Those of the first request."""
-        return definition_tokens(self.requests[0].tools)
+        return json_tokens(self.requests[0].tools)
 
     @property
     def prefix_reuse(self) -> float:
@@ -134,7 +134,7 @@ async def catalog_tokens(gateway: Gateway) -> int:
     """Estimate the tokens of every schema of the catalog."""
     options = gateway.options.discovery
     entities = await gateway.list_tools()
-    return definition_tokens([proxy(entity, options) for entity in entities])
+    return json_tokens([proxy(entity, options) for entity in entities])
 
 
 class Model:

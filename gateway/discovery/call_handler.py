@@ -17,7 +17,6 @@ from gateway.discovery.approval import Approve, request_approval
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.proxies import to_parameters
 from gateway.discovery.render_results import direct_names, render
-from gateway.discovery.token_count import TokenCounter
 from gateway.errors import (
     CallerError,
     GatewayError,
@@ -27,7 +26,6 @@ from gateway.errors import (
 )
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
-from gateway.runtime.text import estimate_tokens
 from gateway.types import Content, Entity, Filters, InvokeResult, JsonObject, SearchResult
 
 _TOOLS_A_SERVER = 3
@@ -97,7 +95,6 @@ class AnswerOptions:
     alone."""
     max_result_chars: int
     """Where a longer answer of a tool is cut."""
-    count: TokenCounter = estimate_tokens
     approve: Approve | None = None
     by_name: bool = True
     """False if no call tool is listed: then no advice mentions it."""
@@ -117,31 +114,28 @@ async def handle_call(
         options: How it is answered, and who approves.
     """
     try:
-        arguments = _parse_arguments(call)
+        parsed = call.parsed
+        arguments = _parse_object(call.arguments) if parsed is None else dict(parsed)
         if call.native or (call.name and call.name == names.search):
             return await _search(gateway, call, arguments, options)
         if call.name in names and call.name != names.call:
-            advise = route_tools if call.name == names.route else next_tools
+            advise = _route_tools if call.name == names.route else _next_tools
             text = await advise(gateway, arguments)
             return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments)
         tool, arguments = _target(names, call, arguments)
     except (InvalidRequestError, UnknownToolError) as error:
         schema = parameters_of(await gateway.snapshot(), call.name)
-        return _failure(call, str(error), schema=schema)
+        return _failure(call, error, schema=schema)
     try:
         if options.approve is not None:
             await request_approval(gateway, options.approve, tool, arguments, call.id)
         result = await gateway.invoke(tool, arguments, call_id=call.id, task=options.task)
     except GatewayError as error:
         return await _invocation_failure(gateway, call, tool, arguments, error)
-    text = clip(result_text(result), options.max_result_chars)
+    text = _clip(result_text(result), options.max_result_chars)
     if not result.is_error:
         text += await next_steps_hint(gateway, names.call if options.by_name else "", tool)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
-
-
-def _parse_arguments(call: ToolCall) -> dict[str, object]:
-    return dict(call.parsed) if call.parsed is not None else _parse_object(call.arguments)
 
 
 def _parse_object(text: str) -> dict[str, object]:
@@ -187,7 +181,6 @@ async def _search(
         discovery,
         hidden=options.hidden,
         shown=options.shown,
-        count=options.count,
         schemas=partial(parameters_of, snapshot) if options.schemas else None,
     )
     return ToolAnswer(call=call, text=text, queries=queries, search=result, loaded=loaded)
@@ -228,24 +221,21 @@ async def _invocation_failure(
         entity = _find(await gateway.snapshot(), error.tool)
         schema = None if entity is not None and entity.suspicious else error.schema
     near = error.near if isinstance(error, UnknownToolError) else ()
-    answer = _failure(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
-    return replace(answer, needed=error.needed) if isinstance(error, CallerError) else answer
+    needed = error.needed if isinstance(error, CallerError) else None
+    answer = _failure(call, error, schema=schema, near=near)
+    return replace(answer, tool=tool, arguments=arguments, needed=needed)
 
 
 def _failure(
     call: ToolCall,
-    error: str,
+    error: GatewayError,
     *,
-    tool: str = "",
-    arguments: JsonObject | None = None,
     schema: JsonObject | None = None,
     near: tuple[str, ...] = (),
 ) -> ToolAnswer:
-    body = {"error": error, "schema": schema, "near": near}
+    body = {"error": str(error), "schema": schema, "near": near}
     text = json.dumps({key: value for key, value in body.items() if value}, ensure_ascii=False)
-    return ToolAnswer(
-        call=call, text=text, tool=tool or call.name, arguments=arguments, error=error
-    )
+    return ToolAnswer(call=call, text=text, tool=call.name, error=str(error))
 
 
 def result_text(result: InvokeResult) -> str:
@@ -263,19 +253,19 @@ def result_text(result: InvokeResult) -> str:
 
 
 def _placeholder(block: Content) -> str:
-    uri, mime = block.data.get("uri"), block.data.get("mimeType")
-    about = " ".join(str(part) for part in (mime, uri) if part)
-    return f"[{block.type}{f': {about}' if about else ''}]" if block.type != "text" else ""
+    if block.type == "text":
+        return ""
+    about = [str(part) for key in ("mimeType", "uri") if (part := block.data.get(key))]
+    return f"[{block.type}: {' '.join(about)}]" if about else f"[{block.type}]"
 
 
-def clip(text: str, limit: int) -> str:
-    """Cut *text* at *limit* characters, with a note that it was cut."""
+def _clip(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"
 
 
-async def route_tools(gateway: Gateway, arguments: JsonObject) -> str:
+async def _route_tools(gateway: Gateway, arguments: JsonObject) -> str:
     """Group the result of a search by server, the server of the best match first.
 
     Raises:
@@ -296,7 +286,7 @@ async def route_tools(gateway: Gateway, arguments: JsonObject) -> str:
     return json.dumps({"servers": rows[:limit]}, ensure_ascii=False, separators=(",", ":"))
 
 
-async def next_tools(gateway: Gateway, arguments: JsonObject) -> str:
+async def _next_tools(gateway: Gateway, arguments: JsonObject) -> str:
     """Name the tools that follow some others in the graph.
 
     Raises:

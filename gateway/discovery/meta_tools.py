@@ -8,13 +8,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from gateway.index.texts import humanized
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
-from gateway.types import Entity
+from gateway.types import Entity, JsonObject
 
 FunctionTool = dict[str, object]
 """One entry of a request's ``tools``."""
@@ -47,28 +48,25 @@ def meta_names(
     Args:
         options: Their names, as long as these are free.
         host_names: The names of the host's tools.
-        avoid: Names of the catalog: a meta-tool that gets another name may not get one of these.
+        avoid: Names of the catalog.
     """
-    wanted = (options.search_name, options.call_name, options.route_name, options.next_name)
     chosen: list[str] = []
-    for index, name in enumerate(wanted):
-        # The catalog gives no tool the first two names; the others may be taken.
-        is_avoided = index > 1 and name in avoid
-        used = {*host_names, *chosen, *((name,) if is_avoided else ())}
-        chosen.append(_free_name(name, used, avoid) if name else "")
-    return MetaNames(search=chosen[0], call=chosen[1], route=chosen[2], next=chosen[3])
+    for wanted in (options.search_name, options.call_name, options.route_name, options.next_name):
+        taken = (host_names, avoid, chosen)
+        free = (name for name in _candidates(wanted) if not any(name in names for names in taken))
+        chosen.append(next(free) if wanted else "")
+    search, call, route, following = chosen
+    return MetaNames(search=search, call=call, route=route, next=following)
 
 
-def _free_name(name: str, used: Collection[str], avoid: Collection[str]) -> str:
-    """Return the name, else ``gateway_name``, else with a number; at most 64 characters."""
-    if name not in used:
-        return name
+def _candidates(name: str) -> Iterator[str]:
+    """Yield the name, ``gateway_name``, then that with numbers; at most 64 characters."""
     base = f"gateway_{name}"[:60]
-    numbered = (f"{base}_{number}" for number in range(2, len(used) + len(avoid) + 3))
-    return next(free for free in (base, *numbered) if free not in used and free not in avoid)
+    yield from (name, base)
+    yield from (f"{base}_{number}" for number in count(2))
 
 
-_QUERY: dict[str, object] = {
+_QUERY: JsonObject = {
     "query": {
         "type": "string",
         "description": "What a tool should do and to what, in any language.",
@@ -79,8 +77,6 @@ _QUERY: dict[str, object] = {
         "description": "Instead of query: one search for each step of a longer task.",
     },
 }
-_FIND = "Find tools for what has to be done."
-_FIRST = "Search before saying that you cannot."
 
 
 def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[FunctionTool, ...]:
@@ -91,30 +87,21 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
         digest: What is in the catalog.
         stable: True if found tools do not become tools, but are called through the call tool.
     """
-    suffix = f" {digest}" if digest else ""
-    how = (
-        f"Tools that are found are called by {names.call}, as their parameters say."
-        if stable
-        else "Tools that are found can be called directly, by their own names, from your next turn "
-        "on."
-    )
-    find = _function(names.search, f"{_FIND} {how} {_FIRST}{suffix}", _QUERY, [])
-    return (find, call_tool(names, stable=stable), *adviser_tools(names))
-
-
-def call_tool(names: MetaNames, *, stable: bool = False) -> FunctionTool:
-    """Write the meta-tool that calls a tool by its name."""
-    description = (
-        f"Call a tool that {names.search} has found."
-        if stable
-        else "Call a tool by its name, one that a search has named but that is not among your "
-        "tools."
-    )
-    properties: dict[str, object] = {
+    if stable:
+        how = f"are called by {names.call}, as their parameters say."
+        which = f"a tool that {names.search} has found."
+    else:
+        how = "can be called directly, by their own names, from your next turn on."
+        which = "a tool by its name, one that a search has named but that is not among your tools."
+    target: JsonObject = {
         "name": {"type": "string", "description": "The tool's name as the search gave it."},
         "arguments": {"type": "object", "description": "Its arguments."},
     }
-    return _function(names.call, description, properties, ["name"])
+    return (
+        _function(names.search, _search_description(how, digest), _QUERY),
+        _function(names.call, f"Call {which}", target, "name"),
+        *adviser_tools(names),
+    )
 
 
 def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
@@ -124,48 +111,45 @@ def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
         names.route,
         "Say which servers have tools for a task, before tools are searched for.",
         {"query": _QUERY["query"]},
-        ["query"],
+        "query",
     )
     following = _function(
         names.next,
         "Say which tools are likely to be needed after those that were just used.",
         {"tools": tools},
-        ["tools"],
+        "tools",
     )
     return tuple(tool for name, tool in ((names.route, route), (names.next, following)) if name)
 
 
 def native_tool(digest: str) -> FunctionTool:
     """Write the Responses API's own tool search, executed by us."""
-    suffix = f" {digest}" if digest else ""
     return {
         "type": "tool_search",
         "execution": "client",
-        "description": f"{_FIND} Tools that are found can be called at once. {_FIRST}{suffix}",
-        "parameters": {
-            "type": "object",
-            "properties": _QUERY,
-            "required": [],
-            "additionalProperties": False,
-        },
+        "description": _search_description("can be called at once.", digest),
+        "parameters": _parameters(_QUERY),
     }
 
 
-def _function(
-    name: str, description: str, properties: Mapping[str, object], required: list[str]
-) -> FunctionTool:
+def _search_description(how: str, digest: str) -> str:
+    purpose = "Find tools for what has to be done."
+    text = f"{purpose} Tools that are found {how} Search before saying that you cannot."
+    return f"{text} {digest}" if digest else text
+
+
+def _function(name: str, description: str, properties: JsonObject, *required: str) -> FunctionTool:
+    parameters = _parameters(properties, *required)
+    function = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def _parameters(properties: JsonObject, *required: str) -> dict[str, object]:
     return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": description,
-            "parameters": {
-                "type": "object",
-                "properties": properties,
-                "required": required,
-                "additionalProperties": False,
-            },
-        },
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
     }
 
 

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from urllib.parse import unquote
 
 from gateway.discovery.meta_tools import FunctionTool
 from gateway.discovery.render_results import MAX_LINE_CHARS
 from gateway.options import DiscoveryOptions
+from gateway.runtime.json_schema import map_schemas
 from gateway.runtime.text import clean, one_line
 from gateway.types import Entity, JsonObject
 
 _NOT_FOR_MODELS = frozenset({"$schema", "$id"})
-_BY_NAME = frozenset(
-    {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
-)
-"""Keywords that hold schemas by name; those names are no keywords."""
-_DATA = frozenset({"const", "default", "enum", "examples"})
 _CHOICES = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_TOP = frozenset({*_CHOICES, "enum", "not"})
 """Services refuse a whole request if a schema has one of these at its top."""
+_LOOSE = frozenset({"allOf", "oneOf", "not", "if", "then", "else", "patternProperties"})
+"""Keywords that strict schemas may not have."""
 
 
 def proxy(entity: Entity, options: DiscoveryOptions, *, brief: bool = False) -> FunctionTool:
     """Write *entity* as a tool that a model can call; if *brief*, with one line of description."""
     description = clean(description_of(entity), limit=options.description_chars)
+    parameters = to_parameters(entity.definition.input_schema)
     function: dict[str, object] = {
         "name": entity.exposed_name,
         "description": one_line(description, limit=MAX_LINE_CHARS) if brief else description,
-        "parameters": to_parameters(entity.definition.input_schema),
+        "parameters": parameters,
     }
-    if options.strict and fits_strict(function["parameters"]):
+    if options.strict and fits_strict(parameters):
         function["strict"] = True
     return {"type": "function", "function": function}
 
@@ -48,39 +46,21 @@ def to_parameters(schema: JsonObject) -> dict[str, object]:
     never followed, since services refuse them. Of a choice at the top the properties stay, all
     optional. Calls are checked against the original schema.
     """
+
+    def without_dangling_reference(part: JsonObject) -> JsonObject:
+        if "$ref" not in part or _resolves(part["$ref"], schema):
+            return part
+        return {key: value for key, value in part.items() if key != "$ref"}
+
+    source = map_schemas(schema, without_dangling_reference)
     left_out = _NOT_FOR_MODELS | _NOT_AT_THE_TOP
-    # Most schemas have none, and this runs for every tool that a search finds.
-    has_references = '"$ref"' in json.dumps(schema, default=str)
-    source = _without_dangling_references(schema, schema) if has_references else schema
-    parameters = {key: value for key, value in source.items() if key not in left_out}
-    parameters["type"] = "object"
-    properties = parameters.get("properties")
+    properties = source.get("properties")
     own = properties if isinstance(properties, Mapping) else {}
-    parameters["properties"] = {**_properties_of_choices(source), **own}
-    return parameters
-
-
-def _without_dangling_references(
-    schema: Mapping[str, object], root: JsonObject
-) -> dict[str, object]:
     return {
-        key: _convert_value(key, value, root)
-        for key, value in schema.items()
-        if key != "$ref" or _resolves(value, root)
+        **{key: value for key, value in source.items() if key not in left_out},
+        "type": "object",
+        "properties": {**_properties_of_choices(source), **own},
     }
-
-
-def _convert_value(key: str, value: object, root: JsonObject) -> object:
-    if key in _DATA:
-        return value
-    if key in _BY_NAME and isinstance(value, Mapping):
-        # Not the function above: a property may be called "$ref".
-        return {name: _convert_value("", inner, root) for name, inner in value.items()}
-    if isinstance(value, Mapping):
-        return _without_dangling_references(value, root)
-    if isinstance(value, list | tuple):
-        return [_convert_value("", inner, root) for inner in value]
-    return value
 
 
 def _resolves(reference: object, root: JsonObject) -> bool:
@@ -111,24 +91,26 @@ def _properties_of_choices(schema: JsonObject) -> dict[str, object]:
     }
 
 
-_LOOSE = frozenset({"allOf", "oneOf", "not", "if", "then", "else", "patternProperties"})
-"""Keywords that strict schemas may not have."""
-
-
-def fits_strict(schema: object) -> bool:
+def fits_strict(schema: JsonObject) -> bool:
     """Return whether *schema* keeps the rules of strict schemas: every object closed, every
     property required, at any depth.
     """
-    if isinstance(schema, list | tuple):
-        return all(map(fits_strict, schema))
-    if not isinstance(schema, Mapping):
+    parts: list[JsonObject] = []
+
+    def note(part: JsonObject) -> JsonObject:
+        parts.append(part)
+        return part
+
+    map_schemas(schema, note)
+    return all(map(_is_strict, parts))
+
+
+def _is_strict(part: JsonObject) -> bool:
+    if not _LOOSE.isdisjoint(part):
+        return False
+    if "properties" not in part and part.get("type") != "object":
         return True
-    listed = schema.get("properties")
-    properties = listed if isinstance(listed, Mapping) else {}
-    if listed is not None or schema.get("type") == "object":
-        names = schema.get("required")
-        required = set(names) if isinstance(names, list | tuple) else set()
-        if schema.get("additionalProperties") is not False or set(properties) != required:
-            return False
-    rest = [value for key, value in schema.items() if key not in {"properties", "enum", "const"}]
-    return not _LOOSE & set(schema) and all(map(fits_strict, (*properties.values(), *rest)))
+    properties, required = part.get("properties"), part.get("required")
+    named = set(properties) if isinstance(properties, Mapping) else set()
+    demanded = set(required) if isinstance(required, list | tuple) else set()
+    return part.get("additionalProperties") is False and named == demanded

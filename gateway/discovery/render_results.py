@@ -7,11 +7,11 @@ back.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.discovery.token_count import TokenCounter
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens, one_line, plain
 from gateway.types import Match, SearchResult
@@ -48,7 +48,6 @@ def render(
     *,
     hidden: Collection[str] = (),
     shown: Collection[str] = (),
-    count: TokenCounter = estimate_tokens,
     schemas: Schemas | None = None,
 ) -> str:
     """Write *result* for the model, as JSON.
@@ -63,7 +62,6 @@ def render(
         hidden: Names of the host's tools, which mean something else in this conversation.
         shown: Names of tools whose definitions the model has, among its tools or in an earlier
             result: they are not described again.
-        count: Counts tokens.
         schemas: The parameters to write, if found tools do not become tools. They have a budget of
             their own; those of the last tools are left out first.
     """
@@ -72,13 +70,13 @@ def render(
         return _dump({"tools": [], "note": _no_match_note(result)})
     if schemas is not None:
         entries = [replace(entry, is_direct=True) for entry in entries]
-        return _render_with_schemas(entries, result, options.schema_token_budget, schemas, count)
+        return _render_with_schemas(entries, result, options.schema_token_budget, schemas)
     text = ""
     for line_chars in _LINE_CHARS:
         text = _dump(_body(entries, line_chars, result))
-        if count(text) <= options.result_token_budget:
+        if estimate_tokens(text) <= options.result_token_budget:
             return text
-    while len(entries) > 1 and count(text) > options.result_token_budget:
+    while len(entries) > 1 and estimate_tokens(text) > options.result_token_budget:
         entries.pop()
         text = _dump(_body(entries, 0, result))
     return text
@@ -89,25 +87,22 @@ def _render_with_schemas(
     result: SearchResult,
     budget: int,
     schemas: Schemas,
-    count: TokenCounter,
 ) -> str:
     body = _body(entries, MAX_LINE_CHARS, result)
     rows: list[dict[str, Any]] = body["tools"]
-    left = budget - count(_dump(body))
+    left = budget - estimate_tokens(_dump(body))
     for row, entry in zip(rows, entries, strict=True):
-        if entry.is_shown:
-            row["parameters"] = _SHOWN_BEFORE
-            left -= count(_SHOWN_BEFORE)
-            continue
-        schema = None if entry.match.suspicious else schemas(row["name"])
-        cost = count(_dump(schema)) if schema is not None else 0
+        parameters: object = _SHOWN_BEFORE
+        if not entry.is_shown:
+            parameters = None if entry.match.suspicious else schemas(row["name"])
+        cost = estimate_tokens(_dump(parameters))
         # A tool without room still has its required arguments; a wrong call shows the schema.
-        if schema is not None and cost <= left:
+        if parameters is not None and (entry.is_shown or cost <= left):
             row.pop("needs", None)
-            row["parameters"] = schema
+            row["parameters"] = parameters
             left -= cost
     text = _dump(body)
-    while left < 0 and len(rows) > 1 and count(text) > budget:
+    while left < 0 and len(rows) > 1 and estimate_tokens(text) > budget:
         rows.pop()
         text = _dump(body)
     return text
@@ -128,14 +123,17 @@ def _entries(
     shown: Collection[str] = (),
 ) -> list[_Entry]:
     matched = {match.id for match in result.matches}
-    entries = [_Entry("match", match, not match.suspicious) for match in result.matches]
-    entries += [
-        _Entry("prerequisite", match, _is_direct_prerequisite(match, options))
-        for match in result.prerequisites
-        if match.id not in matched
+    lists = {
+        "match": result.matches,
+        "prerequisite": [match for match in result.prerequisites if match.id not in matched],
+        "related": result.related,
+        "next_step": result.next_steps,
+    }
+    entries = [
+        _Entry(kind, match, _may_be_direct(kind, match, options))
+        for kind, matches in lists.items()
+        for match in matches
     ]
-    entries += [_Entry("related", match, match.direct) for match in result.related]
-    entries += [_Entry("next_step", match, match.direct) for match in result.next_steps]
     # A tool beyond the cap of proxies is still named and can be called by its name.
     room = options.proxies_per_search
     for index, entry in enumerate(entries):
@@ -147,10 +145,12 @@ def _entries(
     return entries
 
 
-def _is_direct_prerequisite(match: Match, options: DiscoveryOptions) -> bool:
-    declared = all(step.declared for step in match.evidence.path)
-    wanted = options.prerequisite_proxies and declared and not match.suspicious
-    return match.direct or wanted
+def _may_be_direct(kind: str, match: Match, options: DiscoveryOptions) -> bool:
+    if kind == "match":
+        return not match.suspicious
+    if kind == "prerequisite" and options.prerequisite_proxies and not match.suspicious:
+        return match.direct or all(step.declared for step in match.evidence.path)
+    return match.direct
 
 
 def _no_match_note(result: SearchResult) -> str:
@@ -213,20 +213,9 @@ def _reason(entry: _Entry, visible: str) -> str:
         return "named"
     if entry.kind != "match":
         return ""
-    text = visible.casefold()
-    missing = [word for word in evidence.words if not _contains_word(text, word.casefold())]
+    shown = set(re.findall(r"[^\W_]+", visible.casefold()))
+    missing = [word for word in evidence.words if word.casefold() not in shown]
     return f"words: {', '.join(missing[:4])}" if missing else ""
-
-
-def _contains_word(text: str, word: str) -> bool:
-    # By hand: this runs for every row, and a pattern would cost more.
-    start = text.find(word)
-    while start >= 0:
-        before, after = text[start - 1 : start], text[start + len(word) :][:1]
-        if not (before.isalnum() or after.isalnum()):
-            return True
-        start = text.find(word, start + 1)
-    return False
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

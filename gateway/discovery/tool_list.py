@@ -13,20 +13,29 @@ called by `call_tool`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.discovery.definitions import Definition, Definitions, Projection, SearchableTools
-from gateway.discovery.meta_tools import MetaNames, meta_names
-from gateway.discovery.token_count import TokenCounter, json_tokens, token_counter
+from gateway.discovery.meta_tools import (
+    MetaNames,
+    adviser_tools,
+    catalog_digest,
+    meta_names,
+    meta_tools,
+    native_tool,
+)
+from gateway.discovery.proxies import proxy
 from gateway.discovery.window import Message, user_texts, visible_proxies
-from gateway.discovery.wire_formats import NATIVE_SEARCH, WireFormat, names_of_tool
+from gateway.discovery.wire_formats import NATIVE_SEARCH, WireFormat, names_of_tool, to_wire
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.options.environment import vocabulary_dir
-from gateway.types import Entity
+from gateway.index.snapshot import Snapshot
+from gateway.runtime.text import json_tokens
+from gateway.types import Entity, Filters
 
+Projection = Literal["proxy", "stable", "native", "all"]
+"""How found tools reach the model in one request."""
 _PRESELECTED_MESSAGES = 4
 """For how many of the last user messages tools are found before the model is asked."""
 
@@ -49,8 +58,8 @@ class ToolList:
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """All names, in order."""
-        return tuple(name_of(tool) for tool in self.tools)
+        """All names that the model may call, in order."""
+        return tuple(name for tool in self.tools for name in names_of_tool(tool))
 
     def is_ours(self, name: str) -> bool:
         """Return whether we answer a call of *name*, in the catalog or not; the service's own
@@ -78,15 +87,35 @@ class ToolListRequest:
     """How found tools reach the model, if the options cannot decide that."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchableTools:
+    """The tools of one snapshot that may be found."""
+
+    version: int
+    by_name: Mapping[str, Entity]
+    """By exposed name, in the catalog's order."""
+    digest: str
+    """What the catalog holds, for the description of the search tool."""
+
+    def select(self, names: Collection[str], host: Collection[str] = ()) -> list[Entity]:
+        """Return the tools of these names that may become proxies beside the *host*'s tools. One
+        whose definition looks like an attack never does.
+        """
+        entities = (self.by_name.get(name) for name in names if name not in host)
+        return [entity for entity in entities if entity is not None and not entity.suspicious]
+
+
 class ToolListBuilder:
     """Builds the tool lists of one gateway. May be used from any thread."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._options = gateway.options.discovery
-        self._definitions = Definitions(self._options)
         self._without_native: set[str] = set()
-        self._vocabularies = vocabulary_dir()
+        self._searchable: SearchableTools | None = None
+        self._tokens_by_digest: dict[str, int] = {}
+        self._catalog_tokens = (-1, 0)
+        """A version of the catalog, and the tokens of its tools."""
 
     async def build(self, request: ToolListRequest) -> ToolList:
         """List what the model may see next; an empty catalog adds nothing to the host's tools.
@@ -96,26 +125,30 @@ class ToolListBuilder:
                 mode cannot work with this request.
         """
         found = await self._preselect(request.messages)
-        searchable = self._definitions.read(await self._gateway.snapshot())
+        searchable = self._read(await self._gateway.snapshot())
         host = frozenset(name for tool in request.host_tools for name in names_of_tool(tool))
         names = meta_names(self._options, host, avoid=searchable.by_name)
         if not searchable.by_name:
             return ToolList(tools=tuple(request.host_tools), names=names, host=host, is_empty=True)
-        if self._lists_all(searchable, request):
-            entities = searchable.select(searchable.by_name, host)
-            return self._list(request, host, names, Definition(tools=(), tokens=0), entities, "all")
-        mode = self._mode(request)
-        own = searchable.meta_tools(names, mode, request.wire_format)
-        room = self._options.max_tools - len(request.host_tools) - len(own.tools)
-        if room < 0:
-            raise InvalidRequestError(
-                f"{len(request.host_tools)} tools of the host leave no room for the meta-tools: a "
-                f"request carries at most {self._options.max_tools}. Register them with the "
-                "gateway."
-            )
-        cap = min(room, self._options.proxies_per_conversation)
-        proxies = _proxy_names(request, names, mode, cap, {**found, -1: request.recalled})
-        return self._list(request, host, names, own, searchable.select(proxies, host), mode)
+        mode = "all" if self._lists_all(searchable, request) else self._mode(request)
+        own = _meta_tools(names, searchable.digest, mode, request.wire_format)
+        if mode == "all":
+            shown: Collection[str] = searchable.by_name
+        else:
+            cap = min(self._room(request, own), self._options.proxies_per_conversation)
+            shown = _proxy_names(request, names, mode, cap, {**found, -1: request.recalled})
+        entities = searchable.select(shown, host)
+        proxies = [
+            to_wire(proxy(entity, self._options), request.wire_format) for entity in entities
+        ]
+        return ToolList(
+            tools=(*request.host_tools, *own, *proxies),
+            names=names,
+            host=host,
+            proxies=tuple(entity.exposed_name for entity in entities),
+            mode=mode,
+            own_tokens=sum(map(json_tokens, (*own, *proxies))),
+        )
 
     async def _preselect(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
         """Search for the last user messages; equal texts have equal results, from the cache."""
@@ -128,35 +161,27 @@ class ToolListBuilder:
             found[index] = tuple(match.name for match in result.matches)
         return found
 
-    def _list(
-        self,
-        request: ToolListRequest,
-        host: frozenset[str],
-        names: MetaNames,
-        own: Definition,
-        entities: Sequence[Entity],
-        mode: Projection,
-    ) -> ToolList:
-        proxies = [self._definitions.proxy(entity, request.wire_format) for entity in entities]
-        found = (tool for definition in proxies for tool in definition.tools)
-        return ToolList(
-            tools=(*request.host_tools, *own.tools, *found),
-            names=names,
-            host=host,
-            proxies=tuple(entity.exposed_name for entity in entities),
-            mode=mode,
-            own_tokens=own.tokens + sum(definition.tokens for definition in proxies),
-        )
+    def _read(self, snapshot: Snapshot) -> SearchableTools:
+        searchable = self._searchable
+        if searchable is None or searchable.version != snapshot.version:
+            mask = snapshot.mask(Filters())
+            entities = [entity for index, entity in enumerate(snapshot.entities) if mask[index]]
+            searchable = self._searchable = SearchableTools(
+                version=snapshot.version,
+                by_name={entity.exposed_name: entity for entity in entities},
+                digest=catalog_digest(entities, budget=self._options.digest_token_budget),
+            )
+        return searchable
 
     def _lists_all(self, searchable: SearchableTools, request: ToolListRequest) -> bool:
         options, count = self._options, len(searchable.by_name)
-        # A suspicious tool is not sent: only the meta-tools can find and call it.
-        if searchable.suspicious or count + len(request.host_tools) > options.max_tools:
+        if count + len(request.host_tools) > options.max_tools:
             return False
-        if count < options.min_tools:
-            return True
+        # A suspicious tool is not sent: only the meta-tools can find and call it.
+        if any(entity.suspicious for entity in searchable.by_name.values()):
+            return False
         budget = options.context_share * options.context_tokens
-        return budget > 0 and self._definitions.catalog_tokens(searchable) <= budget
+        return count < options.min_tools or (budget > 0 and self.catalog_tokens() <= budget)
 
     def _mode(self, request: ToolListRequest) -> Projection:
         mode = request.mode or self._options.mode
@@ -176,6 +201,16 @@ class ToolListBuilder:
             )
         return "native"
 
+    def _room(self, request: ToolListRequest, own: Sequence[object]) -> int:
+        """Return how many proxies a request may carry."""
+        count, limit = len(request.host_tools), self._options.max_tools
+        if count + len(own) > limit:
+            raise InvalidRequestError(
+                f"{count} tools of the host leave no room for the meta-tools: a request carries at "
+                f"most {limit}. Register them with the gateway."
+            )
+        return limit - count - len(own)
+
     def disable_native(self, model: str) -> bool:
         """Note that the service refuses native search for *model*; return whether that is new."""
         if self._options.mode != "auto" or model in self._without_native:
@@ -183,28 +218,37 @@ class ToolListBuilder:
         self._without_native.add(model)
         return True
 
-    def loaded_tools(self, names: Sequence[str]) -> Definition:
-        """Return tools as the Responses API loads them, with one line of description each, and the
-        tokens that they add to every request from now on.
-        """
-        searchable = self._definitions.searchable
-        entities = searchable.select(names, ()) if searchable is not None else []
-        brief = [self._definitions.proxy(entity, "responses", brief=True) for entity in entities]
-        return Definition(
-            tools=tuple(
-                {**tool, "defer_loading": True} for definition in brief for tool in definition.tools
-            ),
-            tokens=sum(definition.tokens for definition in brief),
-        )
-
-    def token_counter(self, model: str) -> TokenCounter:
-        """Return what counts tokens as *model* does."""
-        return token_counter(model, self._vocabularies)
+    def loaded_tools(self, names: Sequence[str]) -> list[Mapping[str, object]]:
+        """Return tools as the Responses API loads them, with one line of description each."""
+        entities = self._searchable.select(names) if self._searchable is not None else []
+        brief = (proxy(entity, self._options, brief=True) for entity in entities)
+        return [{**to_wire(tool, "responses"), "defer_loading": True} for tool in brief]
 
     def catalog_tokens(self) -> int:
         """Estimate the tokens of all schemas of the catalog, as they would be sent."""
-        searchable = self._definitions.searchable
-        return self._definitions.catalog_tokens(searchable) if searchable is not None else 0
+        searchable = self._searchable
+        if searchable is not None and searchable.version != self._catalog_tokens[0]:
+            known = self._tokens_by_digest
+            entities = searchable.by_name.values()
+            self._tokens_by_digest = {
+                entity.digest: known.get(entity.digest) or json_tokens(proxy(entity, self._options))
+                for entity in entities
+            }
+            total = sum(self._tokens_by_digest[entity.digest] for entity in entities)
+            self._catalog_tokens = (searchable.version, total)
+        return self._catalog_tokens[1]
+
+
+def _meta_tools(
+    names: MetaNames, digest: str, mode: Projection, wire_format: WireFormat
+) -> tuple[Mapping[str, object], ...]:
+    if mode == "all":
+        return ()
+    if mode == "native":
+        advisers = adviser_tools(names)
+        return (native_tool(digest), *(to_wire(tool, wire_format) for tool in advisers))
+    tools = meta_tools(names, digest, stable=mode == "stable")
+    return tuple(to_wire(tool, wire_format) for tool in tools)
 
 
 def _proxy_names(
@@ -214,18 +258,8 @@ def _proxy_names(
     cap: int,
     found: Mapping[int, tuple[str, ...]],
 ) -> tuple[str, ...]:
-    required = [name for name in request.required if name not in names][: max(cap, 0)]
+    required = [name for name in request.required if name not in names][:cap]
     if mode != "proxy":
         return tuple(required)
     visible = visible_proxies(request.messages, names, cap=cap - len(required), found=found)
     return (*visible, *(name for name in required if name not in visible))
-
-
-def name_of(tool: Mapping[str, object]) -> str:
-    """Return the name of one entry of a request's ``tools``; "" for tools without one."""
-    return next(iter(names_of_tool(tool)), "") if tool.get("type") != "namespace" else ""
-
-
-def definition_tokens(tools: Sequence[Mapping[str, object]]) -> int:
-    """Estimate the tokens of tool definitions as they are sent."""
-    return json_tokens(list(tools))

@@ -6,7 +6,7 @@ the form of the Responses API and back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 WireFormat = Literal["chat", "responses"]
@@ -14,16 +14,15 @@ NATIVE_SEARCH = "<tool_search>"
 """Stands for the service's own tool search in place of a function's name, which it cannot be."""
 
 
-def to_wire(
-    tools: Iterable[Mapping[str, object]], wire_format: WireFormat
-) -> tuple[Mapping[str, object], ...]:
-    """Convert tools of ours from the form of Chat Completions."""
-    return tuple(tools) if wire_format == "chat" else tuple(_flatten(tool) for tool in tools)
+def to_wire(tool: Mapping[str, object], wire_format: WireFormat) -> Mapping[str, object]:
+    """Convert a tool of ours from the form of Chat Completions."""
+    return tool if wire_format == "chat" else {"type": "function", **unwrap(tool)}
 
 
-def _flatten(tool: Mapping[str, object]) -> Mapping[str, object]:
-    inner = tool.get("function")
-    return {"type": "function", **inner} if isinstance(inner, Mapping) else tool
+def unwrap(entry: Mapping[str, object]) -> Mapping[str, object]:
+    """Return what *entry* says: Chat Completions nests that under the type's own name."""
+    inner = entry.get(str(entry.get("type")))
+    return inner if isinstance(inner, Mapping) else entry
 
 
 def names_of_tool(tool: Mapping[str, object]) -> tuple[str, ...]:
@@ -36,8 +35,7 @@ def names_of_tool(tool: Mapping[str, object]) -> tuple[str, ...]:
             if isinstance(member, Mapping)
             for name in names_of_tool(member)
         )
-    inner = tool.get(str(tool.get("type")))
-    name = str((inner if isinstance(inner, Mapping) else tool).get("name", ""))
+    name = str(unwrap(tool).get("name", ""))
     return (name,) if name else ()
 
 

@@ -111,21 +111,6 @@ def index_path(options: Options, *, own_store: bool) -> Path | None:
     return options.index_path or environment().cache_dir / "index"
 
 
-def vocabulary_dir(variables: Mapping[str, str] | None = None) -> Path:
-    """Return where tiktoken keeps the vocabularies that it has fetched.
-
-    Args:
-        variables: The variables to read; None is the process's own environment.
-    """
-    values = os.environ if variables is None else variables
-    named = values.get("TIKTOKEN_CACHE_DIR") or values.get("DATA_GYM_CACHE_DIR")
-    if named:
-        return Path(named)
-    import tempfile  # noqa: PLC0415  (slow to load)
-
-    return Path(tempfile.gettempdir()) / "data-gym-cache"
-
-
 def variables(needed: frozenset[str]) -> dict[str, str]:
     """Return those of the *needed* environment variables that are set."""
     return {name: os.environ[name] for name in needed if name in os.environ}

@@ -7,6 +7,7 @@ functions are linear in their input and accept any string, lone surrogates inclu
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -79,6 +80,11 @@ def estimate_tokens(text: str) -> int:
     """
     wide = 0 if text.isascii() else len(_wide().findall(text))
     return wide + -(-(len(text) - wide) // 4)
+
+
+def json_tokens(value: object) -> int:
+    """Estimate the tokens of *value* as JSON."""
+    return estimate_tokens(json.dumps(value, ensure_ascii=False, default=str))
 
 
 @cache

@@ -12,10 +12,10 @@ from openai.types.responses import Response
 from gateway import AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
 from gateway.chat.streams import ResponsesStreamMerger
-from gateway.discovery.tool_list import definition_tokens
 from gateway.errors import InvalidRequestError
 from gateway.errors import InvalidRequestError as Refused
 from gateway.options import DiscoveryOptions, Options
+from gateway.runtime.text import json_tokens
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.answering import Answering
 from tests.chat.conftest import add, divide
@@ -287,7 +287,7 @@ async def test_in_native_mode_a_tool_is_loaded_once(
     assert ({"divide"} if truncation == "disabled" else {"add", "divide"}) == {*second}
     told = accounting_of(answer)
     assert told is not None
-    tokens = [definition_tokens(request.tools) for request in role.requests]
+    tokens = [json_tokens(request.tools) for request in role.requests]
     assert told.definition_tokens > sum(tokens)
 
 

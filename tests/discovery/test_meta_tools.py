@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.discovery.meta_tools import MetaNames, catalog_digest, meta_names, meta_tools
-from gateway.discovery.tool_list import name_of
+from gateway.discovery.wire_formats import names_of_tool
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
 from gateway.types import Entity
@@ -70,23 +70,19 @@ def test_the_search_tool_tells_the_digest_and_without_one_just_what_it_does() ->
     plain, call = meta_tools(NAMES, "")
     telling, _ = meta_tools(NAMES, "The catalog holds 1 tool: time (1: zone).")
 
-    assert ("search_tools", "call_tool") == (name_of(plain), name_of(call))
+    assert (("search_tools",), ("call_tool",)) == (names_of_tool(plain), names_of_tool(call))
     assert str(plain["function"]).count("you cannot.'") == 1
     assert "you cannot. The catalog holds 1 tool: time (1: zone).'" in str(telling["function"])
 
 
 def test_the_digest_tells_servers_with_the_words_of_their_tools_largest_first() -> None:
-    """From it a model knows what it may ask for."""
-    told = catalog_digest(entities(mail=1, files=2), budget=300)
+    """From it a model knows what it may ask for. Byte-stable while the catalog is the same."""
+    found = entities(mail=1, files=2)
 
-    assert "The catalog holds 3 tools: files (2: files, thing); mail (1: mail, thing)." == told
-
-
-def test_the_digest_does_not_depend_on_the_order_of_the_catalog() -> None:
-    """It is byte-stable as long as the catalog is the same."""
-    found = entities(a=3, b=3, c=1)
-
-    assert catalog_digest(found, budget=300) == catalog_digest(found[::-1], budget=300)
+    for catalog in (found, found[::-1]):
+        assert "The catalog holds 3 tools: files (2: files, thing); mail (1: mail, thing)." == (
+            catalog_digest(catalog, budget=300)
+        )
 
 
 @pytest.mark.parametrize("budget", [20, 40, 80])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -15,15 +13,13 @@ from gateway.discovery.tool_list import (
     ToolList,
     ToolListBuilder,
     ToolListRequest,
-    definition_tokens,
-    name_of,
 )
-from gateway.discovery.wire_formats import WireFormat
+from gateway.discovery.wire_formats import WireFormat, names_of_tool
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from gateway.types import ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import ListSource, Shelf, suspicious, tool
+from tests.fakes import Shelf, suspicious, tool
 
 META = ("search_tools", "call_tool")
 
@@ -125,27 +121,6 @@ async def test_a_disabled_catalog_is_an_empty_one(open_gateway: OpenGateway) -> 
     assert () == (await offered(gateway, [])).tools
 
 
-async def test_names_that_the_catalog_does_not_have_show_nothing(
-    many: tuple[Gateway, tuple[str, ...]],
-) -> None:
-    """A tool that was found may be gone; a forged name was never there."""
-    gateway, names = many
-    offer = await offered(gateway, found("gone", names[3], "search_tools", names[3].upper()))
-
-    assert (names[3],) == offer.proxies
-
-
-async def test_a_tool_of_the_host_hides_a_found_one_of_the_same_name(
-    many: tuple[Gateway, tuple[str, ...]],
-) -> None:
-    """The host wins; two tools of one name are refused by every service."""
-    gateway, names = many
-    offer = await offered(gateway, found(*names[:3]), [named(names[1])])
-
-    assert (names[0], names[2]) == offer.proxies
-    assert len(offer.tool_names) == len(set(offer.tool_names))
-
-
 async def test_a_meta_tool_that_moves_aside_meets_no_tool_of_the_catalog(
     open_gateway: OpenGateway,
 ) -> None:
@@ -162,74 +137,38 @@ async def test_a_meta_tool_that_moves_aside_meets_no_tool_of_the_catalog(
     ) == offer.tool_names
 
 
-async def test_an_offer_changes_nothing_that_it_was_given(
-    many: tuple[Gateway, tuple[str, ...]],
-) -> None:
-    """Neither the messages nor the tools; the host's tools come back as they are."""
-    gateway, names = many
-    messages, tools = found(*names[:2]), [MappingProxyType(named("own"))]
-    before = copy.deepcopy(messages)
-
-    offer = await offered(gateway, messages, tools)
-
-    assert before == messages
-    assert tools[0] is offer.tools[0]
-
-
-async def native(open_gateway: OpenGateway, catalog_of: CatalogOf, **options: Any) -> ToolList:
-    """What a Responses request offers over sixty servers, searched by the service's own tool."""
-    made = Options(discovery=DiscoveryOptions(mode="native", **options))
-    gateway = open_gateway(options=made)
-    for number, each in enumerate(catalog_of(60)):
-        gateway.add_source(ListSource(f"shelf_{number}", [each]))
-    return await ToolListBuilder(gateway).build(
-        ToolListRequest(messages=(), wire_format="responses")
-    )
-
-
-async def test_where_no_call_tool_is_needed_its_room_tells_more_of_the_catalog(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
-) -> None:
-    """All modes cost the first request the same."""
-    told = await native(open_gateway, catalog_of)
-    dearer = await native(open_gateway, catalog_of, digest_token_budget=400)
-    silent = await native(open_gateway, catalog_of, digest_token_budget=0)
-    gateway = open_gateway(catalog_of(60))
-    call = (await offered(gateway, [])).tools[1]
-
-    (search,) = told.tools
-    head = definition_tokens(silent.tools)
-    assert 300 < told.own_tokens - head <= 300 + definition_tokens([call])
-    assert "catalog" not in str(silent.tools)
-    assert str(search["description"]).count("shelf_") < str(dearer.tools).count("shelf_")
-
-
 async def test_the_advising_meta_tools_stand_beside_the_services_own_search(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     """On demand, as in every mode; in this format's spelling."""
-    told = await native(open_gateway, catalog_of, route_name="servers", next_name="then")
+    options = DiscoveryOptions(mode="native", route_name="servers", next_name="then")
+    builder = ToolListBuilder(open_gateway(catalog, options=Options(discovery=options)))
 
-    search, *rest = told.tools
+    listed = await builder.build(ToolListRequest(messages=(), wire_format="responses"))
+
+    search, *rest = listed.tools
     assert "tool_search" == search["type"]
     assert [("function", "servers"), ("function", "then")] == [
-        (each["type"], each["name"]) for each in rest
+        (tool["type"], tool["name"]) for tool in rest
     ]
 
 
 @pytest.mark.parametrize(
-    ("entry", "name"),
+    ("entry", "names"),
     [
-        (named("a"), "a"),
-        ({"type": "custom", "custom": {"name": "b"}}, "b"),
-        ({"type": "function", "name": "c"}, "c"),
-        ({"type": "web_search"}, ""),
-        ({}, ""),
+        (named("a"), ("a",)),
+        ({"type": "custom", "custom": {"name": "b"}}, ("b",)),
+        ({"type": "function", "name": "c"}, ("c",)),
+        ({"type": "namespace", "tools": [{"type": "function", "name": "d"}, 7]}, ("d",)),
+        ({"type": "web_search"}, ()),
+        ({}, ()),
     ],
 )
-def test_every_kind_of_tool_of_the_host_has_its_name(entry: dict[str, Any], name: str) -> None:
+def test_every_kind_of_tool_of_the_host_has_its_name(
+    entry: dict[str, Any], names: tuple[str, ...]
+) -> None:
     """A custom tool holds its name elsewhere; ours must not take it either."""
-    assert name == name_of(entry)
+    assert names == names_of_tool(entry)
 
 
 @pytest.mark.parametrize(
@@ -263,9 +202,7 @@ async def test_a_suspicious_tool_goes_out_in_no_mode(
         )
     )
 
-    assert "IMPORTANT" not in json.dumps(
-        [offer.tools, discovery.loaded_tools(["add_numbers"]).tools]
-    )
+    assert "IMPORTANT" not in json.dumps([offer.tools, discovery.loaded_tools(["add_numbers"])])
     assert "add_numbers" not in offer.tool_names
     assert offer.mode != "all"
     assert ("sub_numbers",) == offer.proxies or offer.mode in {"stable", "native"}

@@ -44,7 +44,6 @@ _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
 _EXTRAS: Mapping[str, tuple[str, str]] = {
     "keyring": ("keyring", "secrets from the system's keyring"),
     "shacl": ("pyshacl", "gateway graph validate by SHACL"),
-    "tokens": ("tiktoken", "results measured by the model's own vocabulary"),
     "watch": ("watchfiles", "a configuration that is read again when it changes"),
 }
 

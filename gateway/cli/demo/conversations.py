@@ -16,8 +16,8 @@ from gateway.chat.client import AutoDiscoveryClient
 from gateway.chat.events import Called, Event, Replied, Requested, Searched
 from gateway.cli.demo.stage import Stage
 from gateway.discovery.proxies import proxy
-from gateway.discovery.tool_list import definition_tokens
 from gateway.errors import GatewayError
+from gateway.runtime.text import json_tokens
 from gateway.sync import SyncGateway
 
 E = TypeVar("E")
@@ -155,7 +155,7 @@ def _find_faults(request: Request, events: Sequence[Event], folder: Path) -> lis
 def total_cost(stage: Stage, outcomes: Sequence[Outcome]) -> Totals:
     """Return the cost of all conversations; repeats their searches to time the caches."""
     options = stage.gateway.options.discovery
-    tokens = definition_tokens([proxy(entity, options) for entity in stage.entities])
+    tokens = json_tokens([proxy(entity, options) for entity in stage.entities])
     requests = [event for outcome in outcomes for event in outcome.events_of(Requested)]
     replies = [event for outcome in outcomes for event in outcome.events_of(Replied)]
     repeated_s = _repeat_searches(stage, outcomes)
