@@ -159,7 +159,7 @@ def _write(folder: Path, writer: int, version: int, seed: int) -> None:
         elif kind == "e":
             store.entries.put([_entry(writer, number, version) for number in (slot, slot + SLOTS)])
         else:
-            store.ledger.note(Call(tool=f"{writer}/{version}", outcome="ok"))
+            store.call_log.note(Call(tool=f"{writer}/{version}", outcome="ok"))
         os.write(acks, f"{kind} {slot} {version}\n".encode())
         version += 1
 
@@ -197,7 +197,7 @@ def _check_writer(folder: Path, writer: int, counts: Counter[str]) -> None:
         for slot in range(SLOTS):
             _check_vectors(store, writer, slot, max(acknowledged.get(("v", slot), {0})), counts)
             _check_entries(entries, writer, slot, max(acknowledged.get(("e", slot), {0})), counts)
-        logged = Counter(str(line["tool"]) for line in store.ledger.lines())
+        logged = Counter(str(line["tool"]) for line in store.call_log.lines())
     calls = {
         f"{writer}/{version}"
         for (kind, _), versions in acknowledged.items()

@@ -127,7 +127,7 @@ class Gateway(GatewaySources):
             words_first=(strategy, self.options.search.first_search) == ("auto", "words"),
         )
         self.usage = UsageTracker(
-            storage.ledger,
+            storage.call_log,
             self.options.usage,
             evaluate_usage,
             telemetry=self.telemetry,

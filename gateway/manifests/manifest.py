@@ -24,7 +24,7 @@ class Manifest:
     """The names of the servers that cannot be used."""
     origin: str = ""
     """The file's path; empty if it is none."""
-    shapes: Mapping[str, tuple[Transform, ...]] = field(default_factory=dict)
+    transforms: Mapping[str, tuple[Transform, ...]] = field(default_factory=dict)
     """What is shown of the tools of a server; those that are not in it show all."""
     virtual: Mapping[str, VirtualServer] = field(default_factory=dict)
     """By name, in the file's order; the disabled ones are absent."""

@@ -55,7 +55,7 @@ class _ResourceRules(StrictModel):
     deny: list[str] = Field(default_factory=list)
     describe: dict[str, str] = Field(default_factory=dict)
 
-    def shapes(self, kind: Kind) -> Iterator[Transform]:
+    def transforms(self, kind: Kind) -> Iterator[Transform]:
         """Yield what they mean, in the order in which they apply."""
         if self.allow is not None or self.deny:
             allow = None if self.allow is None else tuple(self.allow)
@@ -68,8 +68,8 @@ class _Rules(_ResourceRules):
     rename: dict[str, str] = Field(default_factory=dict)
     prefix: str | None = None
 
-    def shapes(self, kind: Kind) -> Iterator[Transform]:
-        yield from super().shapes(kind)
+    def transforms(self, kind: Kind) -> Iterator[Transform]:
+        yield from super().transforms(kind)
         if self.rename:
             yield Rename(self.rename, kind=kind)
         if self.prefix is not None:
@@ -88,11 +88,11 @@ class _Server(StrictModel):
     resources: Annotated[_ResourceRules, _as("allow", list)] = _ResourceRules()
 
     @property
-    def shapes(self) -> tuple[Transform, ...]:
+    def transforms(self) -> tuple[Transform, ...]:
         return (
-            *self.tools.shapes("tool"),
-            *self.resources.shapes("resource"),
-            *self.prompts.shapes("prompt"),
+            *self.tools.transforms("tool"),
+            *self.resources.transforms("resource"),
+            *self.prompts.transforms("prompt"),
         )
 
 
@@ -223,7 +223,7 @@ def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
         servers=reader.servers,
         warnings=tuple(reader.notes),
         unusable=tuple(reader.unusable),
-        shapes=reader.shapes,
+        transforms=reader.transforms,
         virtual=reader.virtual,
     )
 
@@ -235,7 +235,7 @@ class _Reader:
         self._where = where
         self.notes: list[Diagnostic] = []
         self.servers: dict[str, StdioServer | HttpServer] = {}
-        self.shapes: dict[str, tuple[Transform, ...]] = {}
+        self.transforms: dict[str, tuple[Transform, ...]] = {}
         self.virtual: dict[str, VirtualServer] = {}
         self.unusable: list[str] = []
 
@@ -268,10 +268,10 @@ class _Reader:
             for table in tables
             for key in literal_secrets(table if isinstance(table, dict) else {})
         )
-        target, shapes = server.target(), server.shapes
+        target, transforms = server.target(), server.transforms
         self.servers[name] = target
-        if shapes:
-            self.shapes[name] = shapes
+        if transforms:
+            self.transforms[name] = transforms
 
     def read_virtual_server(self, name: str, entry: object) -> None:
         where = f"virtual server {name!r}"

@@ -143,7 +143,7 @@ async def read_listing(client: Client, server: str, options: UpstreamOptions) ->
     """Read all that *client*'s server offers, within the limits. Raises what the SDK raises."""
     tools = DefinitionCollector(server, options, max_items=options.max_tools, nouns="tools")
     others = DefinitionCollector(
-        server, options, max_items=options.max_things, nouns="resources and prompts"
+        server, options, max_items=options.max_resources, nouns="resources and prompts"
     )
     await asyncio.gather(
         _read_tools(client, tools, options), _read_others(client, others, server, options)

@@ -62,7 +62,7 @@ class UpstreamOptions(OptionObject):
     """Requests to one server at the same time; more wait for their turn."""
     max_pages: PositiveCount = 100
     max_tools: PositiveCount = 5000
-    max_things: Count = 1000
+    max_resources: Count = 1000
     """Resources and prompts of one server, together."""
     max_description_chars: Annotated[int, Field(ge=64)] = 8000
     """What is kept of a tool's description; the rest is never read."""

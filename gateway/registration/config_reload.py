@@ -25,7 +25,7 @@ class Configured:
     """One server as its file has it."""
 
     target: StdioServer | HttpServer | VirtualServer
-    shapes: tuple[Transform, ...] = ()
+    transforms: tuple[Transform, ...] = ()
     owner: str = ""
     """The file and the name in it; empty if there is no file."""
 
@@ -47,7 +47,7 @@ def server_entries(manifest: Manifest) -> dict[str, Configured]:
     """Return the entry of each server in *manifest*, virtual ones last."""
     real = {
         name: Configured(
-            target=target, shapes=manifest.shapes.get(name, ()), owner=manifest.owner(name)
+            target=target, transforms=manifest.transforms.get(name, ()), owner=manifest.owner(name)
         )
         for name, target in manifest.servers.items()
     }

@@ -1,6 +1,6 @@
 """From what a host names to the source that stands for it: servers and virtual servers.
 
-* A server is listed once and its listing is stored; shapes are applied to what is stored.
+* A server is listed once and its listing is stored; transforms are applied to what is stored.
 * Nothing is started here.
 """
 
@@ -74,7 +74,14 @@ class Servers:
             ConfigError: If the name is taken or illegal.
         """
         if not isinstance(entry.target, VirtualServer):
-            self.add(name, entry.target, {}, trusted=False, owner=entry.owner, shapes=entry.shapes)
+            self.add(
+                name,
+                entry.target,
+                {},
+                trusted=False,
+                owner=entry.owner,
+                transforms=entry.transforms,
+            )
             return
         source = VirtualSource(
             entry.target,
@@ -93,7 +100,7 @@ class Servers:
         *,
         trusted: bool,
         owner: str = "",
-        shapes: Sequence[Transform] = (),
+        transforms: Sequence[Transform] = (),
     ) -> None:
         """Register a server, of a file if it has an *owner*; see `Gateway.add_server`."""
         if isinstance(target, HttpServer):
@@ -121,7 +128,7 @@ class Servers:
             on_change=lambda: self._registry.mark_dirty(name),
             clock=self._clock,
         )
-        self._registry.add(_shaped(source, shapes), hints, itself=self._entity(name))
+        self._registry.add(_transformed(source, transforms), hints, itself=self._entity(name))
         self.cached[name] = source
         self._next_check = -math.inf
 
@@ -146,7 +153,9 @@ class Servers:
             self.cached.pop(name, None)
             self.add_configured(name, entry)
         else:
-            self._registry.add(_shaped(source, entry.shapes), {}, itself=self._entity(name))
+            self._registry.add(
+                _transformed(source, entry.transforms), {}, itself=self._entity(name)
+            )
 
     def recheck(self, names: Iterable[str]) -> None:
         """Let in again what was approved meanwhile."""
@@ -172,7 +181,7 @@ class Servers:
         return ToolDefinition(name=name, kind="server") if self._are_entities else None
 
     def _real_sources(self) -> dict[str, Source]:
-        """Return the sources without their shapes, and without the virtual ones."""
+        """Return the sources without their transforms, and without the virtual ones."""
         return {
             name: self.cached.get(name, registration.source)
             for name, registration in self._registry.all().items()
@@ -180,12 +189,12 @@ class Servers:
         }
 
 
-def _shaped(source: Source, shapes: Sequence[Transform]) -> Source:
-    if not shapes:
+def _transformed(source: Source, transforms: Sequence[Transform]) -> Source:
+    if not transforms:
         return source
-    from gateway.sources.transforms import TransformedSource  # noqa: PLC0415  (only who shapes a server pays for it)
+    from gateway.sources.transforms import TransformedSource  # noqa: PLC0415  (only a transformed server pays for it)
 
-    return TransformedSource(source, *shapes)
+    return TransformedSource(source, *transforms)
 
 
 def _cache_key(target: object, owner: str) -> CacheKey:

@@ -48,7 +48,7 @@ class GatewaySources:
         self._registry = registry = Registry()
         self._upstream_options = options.upstream
         self._catalog_options = options.catalog
-        self._servers = Servers(registry, bridge, store.records, options, clock=clock)
+        self._servers = Servers(registry, bridge, store.listings, options, clock=clock)
         self._config_files = ConfigFiles()
         self._reloading = asyncio.Lock()
         self._local = FunctionSource(LOCAL, options=options.upstream)
@@ -128,7 +128,7 @@ class GatewaySources:
         server: object | None = None,
         hints: Mapping[str, Hints] | None = None,
         trusted: bool = False,
-        shapes: Sequence[Transform] = (),
+        transforms: Sequence[Transform] = (),
     ) -> None:
         """Register an MCP server; it is started or called when something needs its tools.
 
@@ -146,7 +146,7 @@ class GatewaySources:
             server: The object itself, or a `HttpServer` that signs in.
             hints: More to find its tools by, by the names that are shown.
             trusted: Whether the host stands in for what it says of its tools.
-            shapes: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
+            transforms: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
 
         Raises:
             ConfigError: If not exactly one of the three is given, or the name is taken or
@@ -165,7 +165,7 @@ class GatewaySources:
             server=server,
         )
         hints = {} if hints is None else hints
-        self._servers.add(name, target, hints, trusted=trusted, shapes=shapes)
+        self._servers.add(name, target, hints, trusted=trusted, transforms=transforms)
 
     def add_virtual_server(
         self,

@@ -201,7 +201,7 @@ class ResourceLibrary:
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
         """Return the server and its own name of what is shown as *name*, or of what an alias means.
 
-        An alias is of the server's own name already, whatever its shapes show.
+        An alias is of the server's own name already, whatever its transforms show.
         """
         source = self._source(server)
         if _configured(source):
@@ -247,7 +247,7 @@ def _candidates(
 
 
 def _configured(source: Source | None) -> TypeGuard[_Shown]:
-    """Whether the shapes are those of a server; to the host's own source they belong."""
+    """Whether the transforms are those of a server; to the host's own source they belong."""
     from gateway.sources.transforms import TransformedSource  # noqa: PLC0415  (a search needs none of it)
 
     return isinstance(source, TransformedSource) and isinstance(source.inner, CachedSource)

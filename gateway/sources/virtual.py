@@ -3,7 +3,7 @@
 * An alias is made for one definition: when the original is another one later, a diagnostic says
   so, or the alias is left out, until that is approved. Its pin is the digest in the table or,
   without one, the digest that was seen first.
-* Aliases name a server's own tools, whatever its shapes show of them: with an empty ``allow`` a
+* Aliases name a server's own tools, whatever its transforms show of them: with an empty ``allow`` a
   server is reached through aliases alone.
 * Resources and prompts are read where they are: an alias only says where that is.
 """

@@ -38,11 +38,11 @@ class Store(Protocol):
         """What a person or a manifest said of things that no server lists, by id."""
 
     @property
-    def records(self) -> ListingStore:
+    def listings(self) -> ListingStore:
         """Tool lists, by fingerprint; what was approved of them, by owner."""
 
     @property
-    def ledger(self) -> CallLog:
+    def call_log(self) -> CallLog:
         """Calls, and what searches returned."""
 
     def close(self) -> None:
@@ -70,15 +70,15 @@ class SqliteStore:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
         database = Database(catalog, CATALOG)
         self.entries = SqliteEntries(database)
-        self.records = SqliteListingStore(database, wall=wall)
-        self.ledger = SqliteCallLog(usage, wall=wall)
+        self.listings = SqliteListingStore(database, wall=wall)
+        self.call_log = SqliteCallLog(usage, wall=wall)
 
     def close(self) -> None:
         """See `Store.close`."""
         self.vectors.close()
         self.entries.close()
-        self.records.close()
-        self.ledger.close()
+        self.listings.close()
+        self.call_log.close()
 
 
 def resolve_store(
@@ -100,7 +100,9 @@ def resolve_store(
     if store is not None:
         if vectors is not None:
             raise ConfigError("store and vector_store say both where vectors persist: give one")
-        check_members("store", store, "a Store", "vectors", "entries", "records", "ledger", "close")
+        check_members(
+            "store", store, "a Store", "vectors", "entries", "listings", "call_log", "close"
+        )
         return store
     return SqliteStore(
         vectors=vector_store_path(options) if vectors is None else vectors,

@@ -209,7 +209,7 @@ def test_shapes_and_virtual_servers_are_read() -> None:
             Prefix("p_"),
         ),
         "b": (Filter(allow=("*",)),),
-    } == manifest.shapes
+    } == manifest.transforms
     two = Alias(of="a/get_a", description="Mine.", pin="ab")
     expected = VirtualServer(
         name="v", tools={"one": Alias(of="b/x"), "two": two}, description="Work."
@@ -224,8 +224,8 @@ def test_resources_and_prompts_are_shaped_apart() -> None:
     manifest = parse_manifest({"mcpServers": {"a": entry}})
     moved = parse_manifest({"mcpServers": {"a": {**entry, "resources": {"prefix": "p_"}}}})
 
-    shapes = (Filter(deny=("db:*",), kind="resource"), Prefix("p_", kind="prompt"))
-    assert {"a": shapes} == manifest.shapes
+    transforms = (Filter(deny=("db:*",), kind="resource"), Prefix("p_", kind="prompt"))
+    assert {"a": transforms} == manifest.transforms
     assert (("a",), True) == (
         moved.unusable,
         "resources: unknown key 'prefix'" in moved.warnings[0].detail,

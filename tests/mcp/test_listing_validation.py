@@ -174,7 +174,7 @@ def collect(
     method: ListMethod, *page: object, options: UpstreamOptions = OPTIONS
 ) -> DefinitionCollector:
     """A collector that took one page."""
-    collector = DefinitionCollector("srv", options, max_items=options.max_things, nouns="items")
+    collector = DefinitionCollector("srv", options, max_items=options.max_resources, nouns="items")
     collector.add_page(method, page)
     return collector
 
@@ -275,7 +275,7 @@ def test_a_name_may_be_there_once_a_kind() -> None:
 def test_more_than_the_limits_is_left_out() -> None:
     """In number and in bytes."""
     few = collect(
-        PROMPTS, *({"name": f"p{n}"} for n in range(5)), options=UpstreamOptions(max_things=3)
+        PROMPTS, *({"name": f"p{n}"} for n in range(5)), options=UpstreamOptions(max_resources=3)
     )
     narrow = UpstreamOptions(max_schema_bytes=1024, max_listing_bytes=1024)
     small = collect(

@@ -45,7 +45,7 @@ class Swept(SqliteListingStore):
 
 def swept_by(open_gateway: OpenGateway, records: Swept, clock: ManualClock) -> Gateway:
     store = TemporaryStore()
-    store.records = records
+    store.listings = records
     return open_gateway(store=store, vector_store=None, clock=clock)
 
 

@@ -370,7 +370,7 @@ async def test_an_alias_leads_to_what_shapes_hide_or_rename(open_gateway: OpenGa
     gateway = open_gateway()
     hide = Filter(allow=(), kind="resource")
     rename = Rename({"test_prompt_with_arguments": "greet"}, kind="prompt")
-    gateway.add_server("fixture", server=Fixture().server(), shapes=[hide, rename])
+    gateway.add_server("fixture", server=Fixture().server(), transforms=[hide, rename])
     gateway.add_virtual_server(
         "work",
         {},

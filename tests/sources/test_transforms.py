@@ -101,12 +101,12 @@ def test_who_had_a_name_that_was_given_away_is_hidden_and_told(old: str) -> None
 
 def test_rules_for_tools_that_are_not_there_are_told() -> None:
     """A server may have dropped them."""
-    shapes = (Rename({"gone": "x"}), Describe({"lost": "Text."}))
+    transforms = (Rename({"gone": "x"}), Describe({"lost": "Text."}))
 
     assert [
         "'srv': no tool 'gone' is there to be renamed",
         "'srv': no tool 'lost' is there to be described",
-    ] == told(apply_transforms(LISTING, shapes, server="srv"))
+    ] == told(apply_transforms(LISTING, transforms, server="srv"))
 
 
 def test_a_description_is_the_hosts_own() -> None:
@@ -126,9 +126,9 @@ def test_every_shown_name_leads_back_to_its_tool_in_any_order_of_shapes() -> Non
         Rename({"get_x": "set_x", "a_set_x": "a_get_x"}),
         Describe({"get_x": "Read."}),
     )
-    for shapes in permutations(every):
-        found = apply_transforms(LISTING, shapes, server="srv")
-        own = [original_name(name, shapes) for name in names(found)]
+    for transforms in permutations(every):
+        found = apply_transforms(LISTING, transforms, server="srv")
+        own = [original_name(name, transforms) for name in names(found)]
 
         assert [LISTING.digests[str(name)] for name in own] == [
             found.digests[name] for name in names(found)
@@ -162,11 +162,11 @@ def test_things_are_described_and_rules_that_meet_none_are_told() -> None:
     """By their own kind: a tool of that name is another thing."""
     notes = ToolDefinition(kind="resource", name="file:///notes", description="Notes.")
     prompt = ToolDefinition(kind="prompt", name="get_x", description="Prompt.")
-    shapes = (
+    transforms = (
         Describe({"file:///notes": "My notes.", "get_x": "?"}, kind="resource"),
         Filter(allow=("set_*",), kind="prompt"),
     )
-    found = apply_transforms(replace(LISTING, things=(notes, prompt)), shapes, server="srv")
+    found = apply_transforms(replace(LISTING, things=(notes, prompt)), transforms, server="srv")
 
     assert ["My notes."] == [each.description for each in found.things]
     assert list(OWN) == names(found)

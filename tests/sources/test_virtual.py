@@ -207,7 +207,7 @@ async def test_through_the_gateway_aliases_follow_the_servers_behind(
     gateway.add_virtual_server("other", {"again": "shelf/b", "local": "local/now"})
     before = await gateway.list_tools()
     shelf = Shelf([tool("a"), tool("b")])
-    gateway.add_server("shelf", server=shelf.server, shapes=[Filter(allow=())])
+    gateway.add_server("shelf", server=shelf.server, transforms=[Filter(allow=())])
     gateway.add_tool(now)
     found = await gateway.search("ask", filters=Filters(servers=frozenset({"work"})))
     listed = await gateway.list_tools()

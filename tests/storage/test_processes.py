@@ -38,12 +38,12 @@ for at in range({WRITES}):
     name = f"{{me}}-{{at}}"
     store.vectors.put("m", {{name: np.full(64, at, np.float32)}})
     store.entries.put([Entry(kind="agent", name=name)])
-    store.records.keep(name, me, Listing())
-    store.records.record_seen(me, {{name: name}})
-    store.ledger.note(Call(tool=name, outcome="ok"))
+    store.listings.keep(name, me, Listing())
+    store.listings.record_seen(me, {{name: name}})
+    store.call_log.note(Call(tool=name, outcome="ok"))
     found = store.vectors.get("m", [f"{{other}}-{{at}}", name])
     assert name in found and all(row.tolist() == [at] * 64 for row in found.values())
-    assert store.records.listing(name) is not None
+    assert store.listings.listing(name) is not None
     assert f"agent:catalog/{{name}}" in store.entries.rows()
 store.close()
 """
@@ -126,8 +126,8 @@ def test_two_processes_write_and_read_one_store_at_once(folder: Path) -> None:
     names = [f"{who}-{at}" for who in "ab" for at in range(WRITES)]
     assert set(names) == store.vectors.get("m", names).keys()
     assert {f"agent:catalog/{name}" for name in names} == store.entries.rows().keys()
-    assert all(store.records.listing(name) for name in names)
-    assert sorted(names) == sorted(str(line["tool"]) for line in store.ledger.lines())
+    assert all(store.listings.listing(name) for name in names)
+    assert sorted(names) == sorted(str(line["tool"]) for line in store.call_log.lines())
     store.close()
 
 

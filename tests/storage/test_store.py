@@ -33,7 +33,7 @@ def test_a_gateway_with_a_store_of_its_host_keeps_everything_there(tmp_path: Pat
         blocking.search("look")
         blocking.invoke("local/look")
 
-    assert ["local/look"] == [line["tool"] for line in store.ledger.lines()]
+    assert ["local/look"] == [line["tool"] for line in store.call_log.lines()]
     assert [] == list(tmp_path.iterdir())
 
 
@@ -43,7 +43,7 @@ def test_vectors_alone_may_lie_elsewhere(tmp_path: Path) -> None:
     store = resolve_store(Options(catalog_store_path=tmp_path / "c.db"), vectors=vectors)
 
     assert store.vectors is vectors
-    store.records.changed("o")
+    store.listings.changed("o")
     store.close()
     assert [tmp_path / "c.db"] == list(tmp_path.iterdir())
 

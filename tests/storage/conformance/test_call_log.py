@@ -14,7 +14,7 @@ NOW = 20_000 * DAY_S + 100
 
 @pytest.fixture
 def ledger(store: Store) -> CallLog:
-    return store.ledger
+    return store.call_log
 
 
 def call(tool: str, **said: object) -> Call:
@@ -102,7 +102,7 @@ def test_calls_come_out_whole_oldest_first_and_without_labels(
     opened: Opener, wall: ManualClock
 ) -> None:
     """Also those of another process; a host's labels may be people's names."""
-    one, other = opened().ledger, opened().ledger
+    one, other = opened().call_log, opened().call_log
     one.note(call("a", shape={"to": "string"}, seconds=0.5, task="secret", tenant="secret"))
     wall.tick(1)
     other.note(call("b", outcome="failed"))

@@ -16,7 +16,7 @@ DAY_S = 24 * 3600.0
 
 @pytest.fixture
 def records(store: Store) -> ListingStore:
-    return store.records
+    return store.listings
 
 
 def test_a_listing_comes_back_as_it_was_also_in_another_process(
@@ -24,12 +24,12 @@ def test_a_listing_comes_back_as_it_was_also_in_another_process(
 ) -> None:
     """All that a search and a call read of it."""
     first = opened()
-    first.records.keep("f", "srv", LISTING)
+    first.listings.keep("f", "srv", LISTING)
     now = wall()
     first.close()
     wall.tick(5)
 
-    found = opened().records.listing("f")
+    found = opened().listings.listing("f")
 
     assert found is not None
     assert (LISTING, now) == (found.listing, found.listed_at)
@@ -108,10 +108,10 @@ def test_a_definition_is_approved_when_it_is_first_seen_and_a_change_is_told(
 def test_what_one_process_approves_is_approved_for_the_others(opened: Opener) -> None:
     """`gateway approve` is another process than the gateway that waits for it."""
     gateway, person = opened(), opened()
-    gateway.records.record_seen("o", {"a": "1"})
-    assert {"a"} == gateway.records.record_seen("o", {"a": "2"})
+    gateway.listings.record_seen("o", {"a": "1"})
+    assert {"a"} == gateway.listings.record_seen("o", {"a": "2"})
 
-    person.records.approve("o", ["a", "never there"])
+    person.listings.approve("o", ["a", "never there"])
 
-    assert set() == gateway.records.record_seen("o", {"a": "2"})
-    assert set() == person.records.changed("nobody")
+    assert set() == gateway.listings.record_seen("o", {"a": "2"})
+    assert set() == person.listings.changed("nobody")

@@ -21,16 +21,16 @@ def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
     store = opened()
     store.vectors.put("m", {"a": np.ones(2, np.float32)})
     store.entries.put([Entry(kind="agent", name="a")])
-    store.records.keep("f", "srv", Listing())
-    store.ledger.note(Call(tool="t", outcome="ok"))
+    store.listings.keep("f", "srv", Listing())
+    store.call_log.note(Call(tool="t", outcome="ok"))
     store.close()
     store.close()
 
     for each in (store, opened()):
         assert ["a"] == list(each.vectors.get("m", ["a"]))
         assert ["agent:catalog/a"] == list(each.entries.rows())
-        assert each.records.listing("f") is not None
-        assert 1 == len([*each.ledger.lines()])
+        assert each.listings.listing("f") is not None
+        assert 1 == len([*each.call_log.lines()])
 
 
 def test_nothing_is_lost_between_threads(store: Store) -> None:
@@ -42,10 +42,10 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
             name = f"{thread}-{at}"
             store.vectors.put("m", {name: np.full(8, thread, np.float32)})
             store.entries.put([Entry(kind="agent", name=name)])
-            store.records.keep(name, "srv", Listing(digests={"a": name}))
-            store.records.record_seen("o", {name: name})
-            store.ledger.note(Call(tool=name, outcome="ok"))
-            recorded = store.records.listing(name)
+            store.listings.keep(name, "srv", Listing(digests={"a": name}))
+            store.listings.record_seen("o", {name: name})
+            store.call_log.note(Call(tool=name, outcome="ok"))
+            recorded = store.listings.listing(name)
             whole &= recorded is not None and recorded.listing.digests == {"a": name}
             whole &= store.vectors.get("m", [name])[name].tolist() == [thread] * 8
         return whole
@@ -56,5 +56,5 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
     names = [f"{thread}-{at}" for thread in range(THREADS) for at in range(ROUNDS)]
     assert set(names) == store.vectors.get("m", names).keys()
     assert {f"agent:catalog/{name}" for name in names} == store.entries.rows().keys()
-    assert set(names) == {line["tool"] for line in store.ledger.lines()}
-    assert set(names) == store.records.record_seen("o", dict.fromkeys(names, "other"))
+    assert set(names) == {line["tool"] for line in store.call_log.lines()}
+    assert set(names) == store.listings.record_seen("o", dict.fromkeys(names, "other"))
