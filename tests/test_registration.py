@@ -29,9 +29,9 @@ SAID = {
     "a dict": ({"tags": ("a",)}, "must be a Hints(…), got dict"),
     "a truth value": (
         Hints(read_only="yes"),  # type: ignore[arg-type]  # (the point)
-        "read_only: Input should be a valid boolean",
+        "read_only: expected bool or None",
     ),
-    "a number": (Hints(tags=(3,)), "tags.0: Input should be a valid string, got 3"),  # type: ignore[arg-type]  # (the point)
+    "a number": (Hints(tags=(3,)), "tags: expected tuple[str, ...], got (3,)"),  # type: ignore[arg-type]  # (the point)
 }
 WAYS: dict[str, Callable[[Gateway, Any], object]] = {
     "find": lambda gateway, hints: gateway.add_tool(find, hints=hints),

@@ -11,10 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.options.catalog import CatalogOptions, CustomKind
 from gateway.options.chat import ChatOptions
 from gateway.options.discovery import DiscoveryOptions
-from gateway.options.index import CacheOptions, GraphOptions, IndexOptions
+from gateway.options.index import (
+    CacheOptions,
+    CatalogOptions,
+    CustomKind,
+    GraphOptions,
+    IndexOptions,
+)
 from gateway.options.search import SearchOptions, UsageOptions
 from gateway.options.upstream import UpstreamOptions
 from gateway.options.validation import OptionObject

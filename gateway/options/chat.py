@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
-
-from gateway.options.validation import Count, OptionObject, PositiveCount, Timeout
+from gateway.options.validation import Count, OptionObject, PositiveCount, Range, Timeout
 
 Confirm = Literal["destructive", "not_read_only", "all"]
 
@@ -27,7 +25,7 @@ class ChatOptions(OptionObject):
     """Turns in a row in which every call failed; 0 sets no limit."""
     max_parallel_calls: PositiveCount = 8
     """Tool calls of one turn that run at the same time."""
-    max_result_chars: Annotated[int, Field(ge=1000)] = 60_000
+    max_result_chars: Annotated[int, Range(minimum=1000)] = 60_000
     """A longer tool result is cut in the conversation, and says so."""
     confirm: Confirm = "destructive"
     """Which calls the host's ``approve`` is asked about: tools that may destroy (of a server that

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from gateway.errors import ConfigError
-from gateway.options.validation import Count, OptionObject, PositiveCount, Share, check_options
+from gateway.options.validation import (
+    Count,
+    OptionObject,
+    PositiveCount,
+    Range,
+    Share,
+    check_options,
+)
 
 Mode = Literal["proxy", "stable", "native", "auto"]
 MODEL_TOOL_LIMIT = 128
@@ -42,17 +47,17 @@ class DiscoveryOptions(OptionObject):
     """Mark a proxy's schema as strict where it keeps the rules of strict schemas."""
     proxies_per_search: PositiveCount = 8
     proxies_per_conversation: PositiveCount = 24
-    max_tools: Annotated[int, Field(ge=3)] = MODEL_TOOL_LIMIT
+    max_tools: Annotated[int, Range(minimum=3)] = MODEL_TOOL_LIMIT
     """No request carries more tools than this, the host's own included."""
     prerequisite_proxies: bool = False
     """Make proxies of declared prerequisites outside the semantic window too."""
-    result_token_budget: Annotated[int, Field(ge=100)] = 1200
+    result_token_budget: Annotated[int, Range(minimum=100)] = 1200
     """The most tokens (estimated) that one search result takes of the conversation."""
-    schema_token_budget: Annotated[int, Field(ge=100)] = 2500
+    schema_token_budget: Annotated[int, Range(minimum=100)] = 2500
     """The same for a search result that carries schemas: in mode ``stable``."""
     digest_token_budget: Count = 300
     """The most tokens (estimated) that the search tool's digest of the catalog takes."""
-    description_chars: Annotated[int, Field(ge=32)] = 1024
+    description_chars: Annotated[int, Range(minimum=32)] = 1024
     """How much is kept of a proxy's description."""
     next_steps: Count = 0
     """How many likely next tools the answer to a tool call names; 0 names none."""

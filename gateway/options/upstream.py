@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field
-
 from gateway.errors import ConfigError
 from gateway.options.validation import (
     Count,
     OptionObject,
     PositiveCount,
+    Range,
     Seconds,
     Timeout,
     check_options,
@@ -64,15 +63,15 @@ class UpstreamOptions(OptionObject):
     max_tools: PositiveCount = 5000
     max_resources: Count = 1000
     """Resources and prompts of one server, together."""
-    max_description_chars: Annotated[int, Field(ge=64)] = 8000
+    max_description_chars: Annotated[int, Range(minimum=64)] = 8000
     """What is kept of a tool's description; the rest is never read."""
-    max_schema_bytes: Annotated[int, Field(ge=1024)] = 256 * 1024
+    max_schema_bytes: Annotated[int, Range(minimum=1024)] = 256 * 1024
     """A tool whose schemas are larger is left out."""
     max_listing_bytes: PositiveCount = 32 * _MIB
     """If the tools of one server are larger together, the rest is left out."""
-    max_message_bytes: Annotated[int, Field(ge=1024)] = 8 * _MIB
+    max_message_bytes: Annotated[int, Range(minimum=1024)] = 8 * _MIB
     """A longer message of a server is never held in memory."""
-    max_result_bytes: Annotated[int, Field(ge=1024)] = 4 * _MIB
+    max_result_bytes: Annotated[int, Range(minimum=1024)] = 4 * _MIB
     """A larger answer of a tool is an error that says so."""
     on_change: Policy = "warn"
     """What happens to a tool, or a configured command line, that is not as it was approved: the

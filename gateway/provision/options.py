@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
-
 from gateway.errors import ConfigError
-from gateway.options.validation import PositiveCount, Seconds, Share, Timeout, check_options
+from gateway.options.validation import PositiveCount, Range, Seconds, Share, Timeout, check_options
 
 _MIB = 1024 * 1024
 
@@ -39,7 +37,7 @@ class ProvisionOptions:
     fetch_timeout_s: Timeout = 60.0
     """For all pages together."""
     max_pages: PositiveCount = 300
-    max_page_bytes: Annotated[int, Field(ge=1024)] = 4 * _MIB
+    max_page_bytes: Annotated[int, Range(minimum=1024)] = 4 * _MIB
     max_entries: PositiveCount = 30_000
     install_timeout_s: Timeout = 600.0
     """For each command of an install."""

@@ -17,7 +17,6 @@ from typing import Annotated, TypeAlias
 import uvicorn
 from mcp.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
-from pydantic import Field
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
@@ -25,7 +24,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import ConfigError
-from gateway.options.validation import check_options
+from gateway.options.validation import Range, check_options
 
 PATH = "/mcp"
 REALM = 'Bearer realm="gateway"'
@@ -43,7 +42,7 @@ class HttpOptions:
     """The address of a server, and the callers that may use it."""
 
     host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535)] = 8930
+    port: Annotated[int, Range(minimum=0, maximum=65535)] = 8930
     """0 takes a free one."""
     token: str = field(default="", repr=False)
     """The bearer token of clients; empty needs none, which is allowed on loopback only."""

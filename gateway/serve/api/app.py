@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options.environment import environment
-from gateway.options.validation import OptionObject, Timeout
+from gateway.options.validation import OptionObject, Range, Timeout
 from gateway.serve.api.auth import ANONYMOUS, OPERATOR, ApiCaller, Authenticator
 from gateway.serve.api.catalog_view import CatalogViews
 from gateway.serve.api.entity_routes import EntityRoutes
@@ -61,8 +61,8 @@ _ENTRANCES = frozenset({"/", "/api"})
 class ApiOptions(OptionObject):
     """What one request may cost."""
 
-    max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
-    max_depth: Annotated[int, Field(ge=4)] = 32
+    max_body_bytes: Annotated[int, Range(minimum=1024)] = 1024 * 1024
+    max_depth: Annotated[int, Range(minimum=4)] = 32
     """Objects and lists within each other."""
     time_limit_s: Timeout = 30.0
     """A slower response is given up."""
