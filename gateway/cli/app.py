@@ -20,7 +20,12 @@ from gateway.runtime import VERSION
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base class of usage errors; its module differs between versions of typer."""
 
-_MODULES = {"tools": "search", "call": "search", "discover": "provision", "import": "import_"}
+_MODULES = {
+    **dict.fromkeys(("tools", "call", "index"), "search"),
+    **dict.fromkeys(("approve", "login"), "trust"),
+    **dict.fromkeys(("import", "install"), "clients"),
+    "discover": "provision",
+}
 """The modules in `gateway.cli.commands` that are not called like their command."""
 COMMANDS: Mapping[str, str] = {
     "search": (
@@ -70,9 +75,9 @@ def _report_usage_errors(*, as_json: bool) -> Iterator[None]:
         yield
     except UsageError as error:
         if as_json:
-            from gateway.cli.output import print_json  # noqa: PLC0415  (loads rich and the gateway's types)
+            from gateway.cli.tables import to_json  # noqa: PLC0415  (loads rich and the gateway's types)
 
-            print_json({"error": describe_usage_error(error)})
+            typer.echo(to_json({"error": describe_usage_error(error)}))
         raise
 
 

@@ -1,17 +1,62 @@
-"""The declaration of commands: groups, error messages, output and exit codes."""
+"""Commands: how they are declared, and what they print.
+
+Data goes to standard output, everything else to standard error. With ``--json`` standard output
+holds one JSON document, also when the command fails.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
 import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
 
 from gateway.cli import options
-from gateway.cli.exit_codes import EPILOG
-from gateway.cli.output import Output, report_errors
+from gateway.cli.exit_codes import EPILOG, INTERRUPTED, OK, UNAVAILABLE, USAGE
+from gateway.cli.tables import document, printable, to_json
+from gateway.errors import ConfigError, GatewayError, InvalidArgumentsError, InvalidRequestError
+from gateway.types import CODES, Diagnostic
+
+
+def stderr() -> Console:
+    """Return a console on standard error."""
+    return Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The result of a command."""
+
+    data: object
+    """What ``--json`` prints."""
+    view: RenderableType | None = None
+    """What is printed otherwise: a string as it is, but for control characters; "" for nothing;
+    None for *data* as tables."""
+    code: int = OK
+    """The exit code."""
+    notes: Sequence[str] = ()
+    """Remarks after the view."""
+
+    def print(self, *, as_json: bool) -> None:
+        """Print the data, or the view and the notes."""
+        if as_json:
+            typer.echo(to_json(self.data))
+            return
+        if isinstance(self.view, str):
+            if self.view:
+                typer.echo(printable(self.view), nl=not self.view.endswith("\n"))
+        else:
+            console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+            console.print(document(self.data) if self.view is None else self.view)
+        for text in self.notes:
+            note(text)
+
 
 F = TypeVar("F", bound=Callable[..., Output])
 
@@ -31,22 +76,19 @@ def command(
     Args:
         group: The group.
         name: How the command is typed; None is the function's own name.
-        has_json: Add the option ``--json``. A function with a parameter ``as_json`` gets its value.
+        has_json: Add the option ``--json``.
     """
 
     def register(function: F) -> F:
-        signature = inspect.signature(function, eval_str=True)
-        wants_value = "as_json" in signature.parameters
-
         @wraps(function)
-        def run(**values: Any) -> None:
-            as_json = bool(values.get("as_json") if wants_value else values.pop("as_json", False))
+        def run(*, as_json: bool = False, **values: Any) -> None:
             with report_errors(as_json=as_json):
                 output = function(**values)
                 output.print(as_json=as_json)
             raise typer.Exit(output.code)
 
-        if has_json and not wants_value:
+        if has_json:
+            signature = inspect.signature(function, eval_str=True)
             kind = inspect.Parameter.KEYWORD_ONLY
             parameter = inspect.Parameter("as_json", kind, default=False, annotation=options.Json)
             parameters = [*signature.parameters.values(), parameter]
@@ -56,3 +98,46 @@ def command(
         return function
 
     return register
+
+
+def note(text: str) -> None:
+    """Print a remark to standard error."""
+    stderr().print(Text.assemble(("note: ", "cyan"), printable(text)))
+
+
+def warn(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print *diagnostics* to standard error, equal ones once."""
+    lines = (
+        f"{printable(item.detail or CODES.get(item.code, ''))} [{item.code}]"
+        for item in diagnostics
+    )
+    for line in dict.fromkeys(lines):
+        stderr().print(Text.assemble(("warning: ", "yellow"), line))
+
+
+@contextmanager
+def report_errors(*, as_json: bool) -> Iterator[None]:
+    """End the command with a message and an exit code when the block raises a `GatewayError`.
+
+    Raises:
+        typer.Exit: The block failed or was interrupted.
+    """
+    try:
+        yield
+    except GatewayError as error:
+        stderr().print(Text.assemble(("error: ", "bold red"), printable(str(error))))
+        # The schema shows how to correct a call.
+        extra = {"schema": error.schema} if isinstance(error, InvalidArgumentsError) else {}
+        if as_json:
+            error_data = {"type": type(error).__name__, "message": str(error), **extra}
+            typer.echo(to_json({"error": error_data}))
+        elif extra:
+            stderr().print(to_json(extra))
+        is_usage = isinstance(error, ConfigError | InvalidRequestError)
+        raise typer.Exit(USAGE if is_usage else UNAVAILABLE) from None
+    except KeyboardInterrupt as interrupt:
+        message = f"stopped: {interrupt}" if str(interrupt) else "stopped"
+        stderr().print(message)
+        if as_json:
+            typer.echo(to_json({"error": {"type": "Interrupted", "message": message}}))
+        raise typer.Exit(INTERRUPTED) from None

@@ -6,18 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
+from rich import progress
+
+from gateway.cli.command import note, stderr, warn
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
-from gateway.cli.output import note, warn
-from gateway.cli.progress import show_progress
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.index.indexer import Progress
 from gateway.index.snapshot import Snapshot
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import read_manifest
@@ -33,6 +35,10 @@ ONE_COMMAND = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60
 """Options of a gateway that lives for one command: nothing can be refreshed in the background."""
 _QUIET_CODES = frozenset({"name_qualified"})
 """Diagnostics of an index build that are no warning."""
+_STAGES: Mapping[str, str] = {
+    "servers": "Starting servers and listing their tools",
+    "embeddings": "Embedding what is new",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +97,18 @@ def parse_statuses(names: Sequence[str]) -> frozenset[Status]:
     return frozenset(statuses[name] for name in names)
 
 
+def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str, str]:
+    """Return names and values from items such as ``NAME=VALUE``.
+
+    Raises:
+        InvalidRequestError: An item has no name or no *separator*; with *message*.
+    """
+    pairs = [item.partition(separator) for item in items]
+    if not all(name.strip() and found for name, found, _ in pairs):
+        raise InvalidRequestError(message)
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
 def warn_of_index(diagnostics: Sequence[Diagnostic], shown: Collection[str] = ()) -> None:
     """Print diagnostics that are warnings, without those whose code is in *shown*."""
     warn(item for item in diagnostics if item.code not in _QUIET_CODES | {*shown})
@@ -115,6 +133,13 @@ def read_config(config: Path | None) -> Manifest:
         if path.exists():
             raise
         raise ConfigError(f"{error} with --config") from error
+
+
+def check_configured(name: str, servers: Collection[str]) -> None:
+    """Raise an InvalidRequestError unless *name* is one of *servers*."""
+    if name not in servers:
+        choices = ", ".join(servers) or "none"
+        raise InvalidRequestError(f"no server {name!r} is configured: {choices}")
 
 
 def vector_store() -> SqliteVectorStore:
@@ -179,13 +204,13 @@ def open_gateway(
     """
     if documents is not None and not documents.exists():
         raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
-    with show_progress() as progress:
+    with show_progress() as on_progress:
         gateway = Gateway(
             strategy=strategy,
             embedder=None if strategy == "graph" else "local",
             graph=documents,
             vector_store=vector_store(),
-            progress=progress,
+            progress=on_progress,
             options=options,
         )
         with closing(gateway):
@@ -203,3 +228,31 @@ def select_server(manifest: Manifest, name: str) -> Manifest:
         virtual={} if virtual is None else {name: virtual},
         unusable=(),
     )
+
+
+@contextmanager
+def show_progress() -> Iterator[Progress]:
+    """Show one bar a stage while the block runs; yield the callback that reports progress.
+
+    Raises:
+        KeyboardInterrupt: As raised by the block; its text names the unfinished stages.
+    """
+    console = stderr()
+    bars = progress.Progress(console=console, transient=True, disable=not console.is_terminal)
+    tasks: dict[str, progress.TaskID] = {}
+
+    def on_progress(stage: str, done: int, total: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total)
+        bars.update(tasks[stage], completed=done, total=total)
+
+    try:
+        with bars:
+            yield on_progress
+    except KeyboardInterrupt:
+        unfinished = (
+            f"{task.description} ({task.completed} of {task.total} done)"
+            for task in bars.tasks
+            if not task.finished
+        )
+        raise KeyboardInterrupt("; ".join(unfinished)) from None

@@ -1,208 +1,144 @@
-"""Values of the gateway as text and tables for people. Nothing here prints."""
+"""Values of the gateway as JSON, and the same values as tables for people. Nothing here prints.
+
+* Text of servers is data: it is shown without markup and without control characters.
+* A table shows the values that ``--json`` has, under the same names.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gateway.cli.output import printable
 from gateway.runtime.text import one_line
-from gateway.types import (
-    CODES,
-    Diagnostic,
-    Entity,
-    Evidence,
-    InvokeResult,
-    Match,
-    PathStep,
-    SearchResult,
-)
+from gateway.types import CODES, Diagnostic, SearchResult
 
+_CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _SUMMARY_CHARS = 120
-_IRI = "urn:tool-gateway:"
+_GOOD, _DOUBTFUL, _BAD = "green", "yellow", "red"
+_STYLES: Mapping[str, str] = {
+    **dict.fromkeys(("ok", "pass", "yes"), _GOOD),
+    **dict.fromkeys(("warn", "ask"), _DOUBTFUL),
+    **dict.fromkeys(("fail", "refuse", "no"), _BAD),
+}
+"""The colours of cells by their text."""
 
 
-def summary(text: str) -> str:
-    """Return the first sentence of a description, safe to print."""
-    return printable(one_line(text, limit=_SUMMARY_CHARS))
+def printable(text: str) -> str:
+    """Return *text* without the characters that could steer a terminal."""
+    return text.translate(_CONTROLS).encode("utf-8", "replace").decode()
 
 
-def bold(text: str) -> Text:
-    """Return *text* in bold, safe to print."""
-    return Text(printable(text), style="bold")
+def to_jsonable(value: object) -> Any:
+    """Return *value* as objects, lists, strings, numbers, booleans and null.
 
-
-def plain_table(*headings: str, rows: Iterable[Iterable[RenderableType]] = ()) -> Table:
-    """Return a table without a frame; cells that are strings are cleaned by `printable`."""
-    table = Table(box=None, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in row))
-    return table
-
-
-def search_table(result: SearchResult) -> RenderableType:
-    """Return the matches and supplements of a search."""
-    if not result.matches:
-        return no_matches(result)
-    if result.mode == "browse":
-        return _match_table("tools, by name", result.matches, is_ranked=False)
-    lists = _match_lists(result, "tool", "call before", "related", "next steps")
-    return Group(*(_match_table(name, matches) for name, matches in lists))
-
-
-def _match_lists(result: SearchResult, *names: str) -> list[tuple[str, tuple[Match, ...]]]:
-    lists = (result.matches, result.prerequisites, result.related, result.next_steps)
-    return [(name, matches) for name, matches in zip(names, lists, strict=True) if matches]
-
-
-def no_matches(result: SearchResult) -> RenderableType:
-    """Return the message for a search without matches, with the nearest entity."""
-    if not result.counts.eligible:
-        return Text("Nothing was found: there is nothing of this kind, tag and status here.")
-    lines = ["Nothing was found."]
-    if result.nearest is not None:
-        near = result.nearest
-        confidence = f"confidence {near.confidence:.0%}"
-        lines.append(f"Nearest: {printable(near.name)}, {confidence}: {summary(near.description)}")
-    if result.unmatched:
-        lines.append(f"Nothing holds these words: {printable(', '.join(result.unmatched))}")
-    return Text("\n".join(lines))
-
-
-def _match_table(name: str, matches: Sequence[Match], *, is_ranked: bool = True) -> Table:
-    headings = (name, "confidence", "server", "about") if is_ranked else (name, "server", "about")
-    rows = (
-        (
-            bold(match.name),
-            *((_confidence(match.confidence),) if is_ranked else ()),
-            match.server,
-            summary(match.description),
-        )
-        for match in matches
-    )
-    return plain_table(*headings, rows=rows)
-
-
-def _confidence(value: float) -> Text:
-    style = "green" if value >= 0.6 else "yellow" if value >= 0.5 else "red"
-    return Text(f"{value:.0%}", style=style)
-
-
-def tool_table(entities: Sequence[Entity]) -> RenderableType:
-    """Return the tools of a catalog."""
-    rows = (
-        (
-            bold(entity.exposed_name),
-            entity.server,
-            ", ".join(entity.required),
-            summary(entity.description),
-        )
-        for entity in entities
-    )
-    servers = ", ".join(sorted({entity.server for entity in entities}))
-    return Group(
-        plain_table("tool", "server", "needs", "about", rows=rows),
-        Text(f"{len(entities)} tools; servers: {servers or 'none'}", style="dim"),
-    )
-
-
-def result_text(result: InvokeResult) -> str:
-    """Return a tool's answer: texts and the types of other blocks, else structured content."""
-    parts = [block.text or f"[{block.type}; --json shows it]" for block in result.content]
-    if not parts and result.structured is not None:
-        return json.dumps(result.structured, ensure_ascii=False, indent=2, default=str)
-    return "\n".join(parts)
-
-
-def vector_count(count: int, *, embedded: int) -> str:
-    """Return how many vectors an index has and how many texts were embedded for it.
-
-    There are more texts than vectors: a tool has several.
+    A diagnostic gets the meaning of its code. Sets are sorted. A number that JSON lacks becomes
+    null.
     """
-    return f"{count}; texts embedded now: {embedded or 'none, all were in the store'}"
+    if value is None or isinstance(value, str | int | float):
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+    if is_dataclass(value) and not isinstance(value, type):
+        item = {part.name: to_jsonable(getattr(value, part.name)) for part in fields(value)}
+        if isinstance(value, Diagnostic):
+            item["meaning"] = CODES.get(value.code, "")
+        if isinstance(value, SearchResult):
+            item["degraded"] = value.degraded
+        return item
+    if isinstance(value, Mapping):
+        return {str(key): to_jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | AbstractSet):
+        items = sorted(value, key=str) if isinstance(value, AbstractSet) else value
+        return [to_jsonable(item) for item in items]
+    return str(value)
 
 
-def explanation(result: SearchResult, *, diagnostics: Sequence[Diagnostic]) -> RenderableType:
-    """Return each match with its evidence, then counts, times and *diagnostics*."""
-    lists = _match_lists(result, "Matches", "Call before", "Related", "Next steps")
-    parts = [_evidence_list(*item) for item in lists] or [no_matches(result)]
-    counts = result.counts
-    summary_line = Text(
-        f"Ranked by {result.mode}: {counts.eligible} eligible, {counts.candidates} candidates, "
-        f"{counts.window} in the window, {counts.graph_nodes} graph nodes visited, "
-        f"{counts.embedded_texts} texts embedded.{' From the cache.' if result.cached else ''}"
-    )
-    return Group(*parts, summary_line, stage_times(result.stages), diagnostic_table(diagnostics))
+def to_json(value: object) -> str:
+    """Return *value* as indented JSON, escaped to ASCII if standard output cannot hold it."""
+    data = to_jsonable(value)
+    text = json.dumps(data, ensure_ascii=False, indent=2)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(data, indent=2)
+    return text
 
 
-def _evidence_list(name: str, matches: Sequence[Match]) -> RenderableType:
-    lines = [Text(name, style="bold underline")]
-    for rank, match in enumerate(matches, 1):
-        head = Text.assemble(f"{rank}. ", (match.name, "bold"), f"  {match.id}  ")
-        head.append(f"confidence {match.confidence:.2f}, score {match.score:.3f}", style="cyan")
-        lines.append(head)
-        lines.extend(Text(f"   {line}") for line in _evidence_lines(match))
-    return Group(*lines, Text(""))
+def table(items: Iterable[object], *columns: str) -> Table:
+    """Return a table without a frame: a row for each item, a column for each path into it.
+
+    Args:
+        items: Values, or objects as ``--json`` has them.
+        columns: Paths such as ``definition.description``, whose last name is the heading; another
+            one stands before it: ``about=definition.description``.
+    """
+    view = Table(box=None, header_style="bold")
+    paths = [column.rpartition("=")[2].split(".") for column in columns]
+    for column, path in zip(columns, paths, strict=True):
+        heading = printable(column.rpartition("=")[0] or path[-1])
+        view.add_column(heading, overflow="fold", style="bold" if path is paths[0] else "")
+    for item in map(to_jsonable, items):
+        view.add_row(*(_cell(_member(item, path), path[-1]) for path in paths))
+    return view
 
 
-def _evidence_lines(match: Match) -> Iterator[str]:
-    yield summary(match.description)
-    yield evidence_text(match.evidence)
-    if match.evidence.path:
-        yield f"graph path: {path_text(match.evidence.path)}"
-    if not match.direct:
-        yield "outside the window: named, and callable by name, but no proxy of its own"
+def pairs(values: Mapping[str, object]) -> Table:
+    """Return a line for each value, its name first; what is null or empty is left out."""
+    view = Table(box=None, show_header=False)
+    view.add_column(style="bold")
+    view.add_column(overflow="fold")
+    for name, value in to_jsonable(values).items():
+        if value not in (None, "", [], {}):
+            view.add_row(printable(name), _cell(value, name))
+    return view
 
 
-def evidence_text(evidence: Evidence) -> str:
-    """Return one line with the scores and words that support a match."""
-    scores = (
-        ("vector cosine", evidence.vector),
-        ("words", evidence.lexical),
-        ("graph", evidence.graph),
-    )
-    parts = [f"{name} {score:.3f}" for name, score in scores if score is not None]
-    if evidence.words:
-        parts.append(f"met: {printable(', '.join(evidence.words))}")
-    if evidence.exact_name:
-        parts.append("named exactly")
-    return "; ".join(parts) or "nothing but the graph's edges"
+def document(data: object) -> RenderableType:
+    """Return an object: its single values as lines, its objects and lists of these as tables."""
+    single: dict[str, object] = {}
+    parts: list[RenderableType] = []
+    for name, value in to_jsonable(data).items():
+        if isinstance(value, dict):
+            parts += [Text(f"\n{printable(name)}", style="bold underline"), pairs(value)]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            parts += [Text(f"\n{printable(name)}", style="bold underline"), table(value, *value[0])]
+        else:
+            single[name] = value
+    return Group(pairs(single), *parts)
 
 
-def path_text(path: Sequence[PathStep]) -> str:
-    """Return a path of the graph as one line with the origins of its edges; "" for no path."""
+def _member(item: Any, path: list[str]) -> Any:
+    """Return what stands at *path* in an object, or in each object of a list."""
+    if isinstance(item, list):
+        return [_member(part, path) for part in item]
     if not path:
-        return ""
-    node = path[0].subject
-    parts = [_short_name(node)]
-    for step in path:
-        is_forward = step.subject == node
-        node = step.object if is_forward else step.subject
-        parts.append(f"-{step.predicate}->" if is_forward else f"<-{step.predicate}-")
-        parts.append(_short_name(node))
-    origins = (step.source or ("declared" if step.declared else "derived") for step in path)
-    return printable(f"{' '.join(parts)} ({', '.join(dict.fromkeys(origins))})")
+        return item
+    return _member(item.get(path[0]), path[1:]) if isinstance(item, dict) else None
 
 
-def _short_name(iri: str) -> str:
-    return iri.removeprefix(_IRI).partition(":")[2] if iri.startswith(_IRI) else iri
+def _cell(value: object, name: str) -> Text:
+    text = _cell_text(value)
+    if name == "description":
+        text = one_line(text, limit=_SUMMARY_CHARS)
+    if name == "confidence" and isinstance(value, float):
+        return Text(f"{value:.0%}", style=_GOOD if value >= 0.6 else _DOUBTFUL)
+    return Text(printable(text), style=_STYLES.get(text, ""))
 
 
-def stage_times(stages: Mapping[str, float]) -> RenderableType:
-    """Return the seconds of each stage as milliseconds."""
-    parts = [f"{name} {seconds * 1000:.1f} ms" for name, seconds in stages.items()]
-    return Text(f"Time: {', '.join(parts) or 'none was needed'}.")
-
-
-def diagnostic_table(diagnostics: Sequence[Diagnostic]) -> RenderableType:
-    """Return diagnostics with the meaning of their codes."""
-    if not diagnostics:
-        return Text("No diagnostics.")
-    rows = ((item.code, CODES.get(item.code, ""), item.detail) for item in diagnostics)
-    return plain_table("diagnostic", "meaning", "detail", rows=rows)
+def _cell_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    if isinstance(value, list):
+        return ", ".join(map(_cell_text, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_cell_text(item)}" for name, item in value.items())
+    return "" if value is None else str(value)

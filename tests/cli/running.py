@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from typer.testing import CliRunner
 
 from gateway.cli.app import app
 
 BIN = Path(sys.executable).parent
+_HOSTILE = Path(__file__).parents[1] / "mcp" / "servers" / "hostile.py"
 TIME: dict[str, object] = {"command": str(BIN / "mcp-server-time")}
 EXCEL: dict[str, object] = {"command": str(BIN / "excel-mcp-server"), "args": ["stdio"]}
+WITHOUT_PACKAGE = """
+import sys
+sys.modules[{!r}] = None  # Python's own way to say that a package cannot be imported
+from gateway.cli import main
+main()
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,29 +45,71 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A folder with a cache of its own, where commands run."""
+    """A folder with a cache of its own, where commands run; it may be somebody's home."""
 
     folder: Path
 
     def config(self, servers: Mapping[str, object] | None = None, **more: object) -> str:
-        """Write a configuration (by default of the time server) and give its path."""
-        path = self.folder / "servers.json"
+        """Write a configuration (by default of the time server) and return its path."""
         table = {"time": TIME} if servers is None else servers
-        path.write_text(json.dumps({"mcpServers": table, **more}), encoding="utf-8")
-        return str(path)
+        return str(self.put("servers.json", {"mcpServers": table, **more}))
+
+    def put(self, path: str, content: object) -> Path:
+        """Write a file: a text, or an object as JSON."""
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+        return file
+
+    def hostile(self, mode: str = "plain", **more: object) -> dict[str, object]:
+        """Return the entry of a server that records its starts and misbehaves by *mode*."""
+        args = [str(_HOSTILE), mode, str(self.folder / "record")]
+        return {"command": sys.executable, "args": args, **more}
 
     @property
     def cache(self) -> Path:
-        """Where vectors are kept."""
+        """Where vectors are stored."""
         return self.folder / "cache"
+
+    @property
+    def own_config(self) -> Any:
+        """The content of the configuration in the folder."""
+        return json.loads((self.folder / "mcp.json").read_text("utf-8"))
 
     def run(self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
         """Run a command in this process."""
-        told = {"GATEWAY_CACHE_DIR": str(self.cache), "COLUMNS": "200", **(env or {})}
-        ended = CliRunner().invoke(app, list(arguments), input=stdin, env=told)
+        variables = {"GATEWAY_CACHE_DIR": str(self.cache), "COLUMNS": "200", **(env or {})}
+        ended = CliRunner().invoke(app, list(arguments), input=stdin, env=variables)
         if ended.exception is not None and not isinstance(ended.exception, SystemExit):
             raise ended.exception
         return Ran(code=ended.exit_code, out=ended.stdout, err=ended.stderr)
+
+    def at_home(self, *arguments: str) -> Ran:
+        """Run a command in this folder, as the user whose home it is."""
+        home = str(self.folder)
+        env = {"HOME": home, "XDG_CONFIG_HOME": f"{home}/.config"}
+        with contextlib.chdir(self.folder):
+            return self.run(*arguments, env=env)
+
+    @contextmanager
+    def serve(
+        self, *arguments: str, **env: str
+    ) -> Iterator[tuple[subprocess.Popen[str], Iterator[str], str]]:
+        """Run ``gateway serve --http``; yield the process, its messages and its address."""
+        command = [sys.executable, "-m", "gateway", "serve", "--http", "--port", "0"]
+        cache = {"GATEWAY_CACHE_DIR": str(self.cache), "COLUMNS": "200"}
+        with subprocess.Popen(
+            [*command, "--strategy", "graph", *arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"PATH": str(BIN), **cache, **env},
+        ) as process:
+            assert process.stderr is not None
+            messages: IO[str] = process.stderr
+            line = next(item for item in messages if "serving" in item)
+            yield process, messages, line.split("serving ")[1].strip()
+            process.terminate()
+            process.wait(timeout=30)
 
 
 def child(*command: str, cwd: Path, env: Mapping[str, str]) -> Ran:

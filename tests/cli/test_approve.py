@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 from gateway.storage.listing_store import SqliteListingStore
 from tests.cli.running import Place
-from tests.mcp.conftest import HERE
-
-
-def entry(place: Place, mode: str) -> dict[str, object]:
-    args = [str(HERE / "hostile.py"), mode, str(place.folder / "record")]
-    return {"command": sys.executable, "args": args}
 
 
 def test_what_changed_is_reported_shown_and_approved(place: Place) -> None:
     """A command line that was edited, and a tool that is another one now."""
-    place.run("tools", "-c", place.config({"srv": entry(place, "plain")}))
-    config = place.config({"srv": entry(place, "dressed_up")})
+    place.run("tools", "-c", place.config({"srv": place.hostile("plain")}))
+    config = place.config({"srv": place.hostile("dressed_up")})
     changed = place.run("tools", "-c", config)
     listed = place.run("approve", "-c", config)
     one = place.run("approve", "srv/good", "-c", config, "--json")
@@ -27,7 +19,7 @@ def test_what_changed_is_reported_shown_and_approved(place: Place) -> None:
 
     assert "gateway approve srv/good" in changed.err
     assert "gateway approve srv [server_changed]" in changed.err
-    assert (0, "changed   srv\nchanged   srv/good\n") == (listed.code, listed.out)
+    assert (0, "changed  srv, srv/good") == (listed.code, listed.out.strip())
     assert {"approved": ["srv/good"], "changed": ["srv"]} == one.json
     assert {"approved": ["srv"], "changed": []} == rest.json
     assert (1, "nothing changed\n") == (nothing.code, nothing.out)
@@ -36,7 +28,7 @@ def test_what_changed_is_reported_shown_and_approved(place: Place) -> None:
 
 def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_reported(place: Place) -> None:
     """Only what is configured can be approved."""
-    config = place.config({"srv": entry(place, "plain")})
+    config = place.config({"srv": place.hostile("plain")})
     records = SqliteListingStore(place.cache / "catalog.sqlite3")
     owner = f"{place.folder / 'servers.json'}#srv"
     records.record_seen(owner, {"": "1", "a": "1", "b": "1"})
@@ -48,14 +40,14 @@ def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_reported(plac
 
     assert ["srv", "srv/a"] == both.json["approved"]
     assert 0 != unknown.code
-    assert "belongs to no configured server: srv" in unknown.err
+    assert "no server 'other' is configured: srv" in unknown.err
 
 
 def test_an_alias_is_approved_by_its_own_name(place: Place) -> None:
     """And is called without starting any other server."""
     virtual = {"v": {"tools": {"best": "srv/good"}}}
-    place.run("tools", "-c", place.config({"srv": entry(place, "plain")}, virtualServers=virtual))
-    servers = {"srv": entry(place, "dressed_up"), "other": {"command": "no-such-program"}}
+    place.run("tools", "-c", place.config({"srv": place.hostile("plain")}, virtualServers=virtual))
+    servers = {"srv": place.hostile("dressed_up"), "other": {"command": "no-such-program"}}
     config = place.config(servers, virtualServers=virtual)
     place.run("tools", "-c", config)
     approved = place.run("approve", "v/best", "-c", config, "--json")

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from gateway.chat.accounting import Accounting
 from gateway.chat.events import Called
-from gateway.cli.demo import view
+from gateway.cli.commands.demo import conversation_view
 from gateway.cli.demo.conversations import REQUESTS, Outcome
-from gateway.cli.demo.functions import convert_length, find_invoice, list_open_invoices
 from gateway.cli.demo.scripted_model import policy
-from gateway.cli.demo.stage import find_servers
+from gateway.cli.demo.stage import find_programs
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.errors import ConfigError, InvalidRequestError
+from gateway.errors import ConfigError
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn
 from tests.cli.running import Place, Ran, child
 
+_FOUND = '{"tools":[{"name":"t"}]}'
 _EXPECTED = ["excel/create_workbook", "time/get_current_time", "word/create_document"]
 _NO_KEY = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
@@ -63,17 +65,17 @@ def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(
     ran = place.run("demo", "--trace", env=_NO_KEY)
 
     assert ran.code == OK
+    assert "SCRIPTED" in ran.err
     for data in (
-        "SCRIPTED",
         "User: Wie spät ist es",
         "Model searches: Wie spät ist es",
-        "cosine",
+        "confidence",
         "tools the model sees: search_tools, call_tool, convert_time",
         "Real result of word/create_document",
         "Answer: ",
-        "tokens if every schema were sent (estimate)",
-        "cache hits",
-        "execute_tool get_current_time",
+        "all_schema_tokens",
+        "cache_hits",
+        "  execute_tool get_current_time",
         "3 of 3 conversations called the right tool.",
     ):
         assert data in ran.out
@@ -105,78 +107,61 @@ def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: 
 def test_a_conversation_that_failed_says_so_on_screen() -> None:
     event = Called(call_id="1", tool="x", arguments={}, error="unknown tool 'x'")
     outcome = Outcome(
-        request=REQUESTS[0], events=(event,), answer="", duration_s=0.1, faults=("it did not",)
+        request=REQUESTS[0],
+        events=(event,),
+        answer="",
+        duration_s=0.1,
+        faults=("it did not",),
+        accounting=Accounting(),
     )
     console = Console(file=StringIO(), width=100)
 
-    console.print(view.conversation(1, outcome), view.verdict([outcome]))
+    console.print(conversation_view(outcome))
 
     file = console.file
     assert isinstance(file, StringIO)
     assert "Real result of nothing was sent: unknown tool 'x'" in file.getvalue()
     assert "FAILED: it did not." in file.getvalue()
-    assert "0 of 1 conversations" in file.getvalue()
 
 
 def test_a_server_that_is_not_installed_is_named_with_the_mend(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'mcp-server-time' is not installed.*\[demo\]"):
-        find_servers(tmp_path, search_path=str(tmp_path))
-
-
-def _request(
-    *messages: dict[str, object], tools: tuple[dict[str, object], ...] = ()
-) -> ModelRequest:
-    body = {"model": "m", "messages": list(messages), "tools": list(tools)}
-    return ModelRequest(path="/", body=body)
-
-
-def _after_search(text: str, found: str, parameters: object) -> ModelRequest:
-    """The user said *text*; a search found the tool ``t``."""
-    call = {"id": "1", "type": "function", "function": {"name": "search_tools", "arguments": "{}"}}
-    return _request(
-        {"role": "system", "content": [{"type": "text", "text": "No folder is named."}]},
-        {"role": "user", "content": text},
-        {"role": "assistant", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "1", "content": found},
-        tools=({"type": "function", "function": {"name": "t", "parameters": parameters}},),
-    )
+        find_programs(tmp_path, search_path=str(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("text", "parameter", "arguments"),
+    ("text", "content", "parameters", "arguments"),
     [
-        ("Make a.xlsx", "filename", {"filename": "a.xlsx"}),
-        ("In Europe/Paris", "timezone", {"timezone": "Europe/Paris"}),
-        ("Make something", "filename", None),
-        ("In Paris", "timezone", None),
-        ("Make a.xlsx", "colour", None),
+        ("Make a.xlsx", _FOUND, {"required": ["filename"]}, ["a.xlsx"]),
+        (
+            "In Europe/Paris",
+            '{"tools":[{"name":"t"}]}',
+            {"required": ["timezone"]},
+            ["Europe/Paris"],
+        ),
+        ("Make something", _FOUND, {"required": ["filename"]}, None),
+        ("In Paris", _FOUND, {"required": ["timezone"]}, None),
+        ("Make a.xlsx", _FOUND, {"required": ["colour"]}, None),
+        ("Make a.xlsx", "no JSON", {}, None),
+        ("Make a.xlsx", '{"tools":[{"name":"unseen"}]}', {}, None),
+        ("Make a.xlsx", _FOUND, None, None),
     ],
 )
-def test_the_policy_fills_in_what_it_was_told_and_never_invents(
-    text: str, parameter: str, arguments: dict[str, str] | None
+def test_the_scripted_model_calls_what_it_sees_and_invents_no_argument(
+    text: str, content: str, parameters: object, arguments: list[str] | None
 ) -> None:
-    request = _after_search(text, '{"tools":[{"name":"t"}]}', {"required": [parameter]})
+    """The user said *text*, and a search found *content*."""
+    call = {"id": "1", "type": "function", "function": {"name": "search_tools", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": text},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": content},
+    ]
+    tools = [{"type": "function", "function": {"name": "t", "parameters": parameters}}]
+    body = {"model": "m", "messages": messages, "tools": tools}
 
-    turn = policy(request)
+    turn = policy(ModelRequest(path="/", body=body))
 
-    assert [arguments] * len(turn.calls) == [call.arguments for call in turn.calls]
-    assert bool(turn.calls) == (arguments is not None)
-    assert bool(turn.text) == (arguments is None)
-
-
-@pytest.mark.parametrize(
-    ("found", "parameters"),
-    [("no JSON", {}), ('{"tools":[{"name":"unseen"}]}', {}), ('{"tools":[{"name":"t"}]}', None)],
-)
-def test_the_policy_calls_only_what_it_sees_with_a_schema(found: str, parameters: object) -> None:
-    turn = policy(_after_search("Make a.xlsx", found, parameters))
-
-    assert ((), True) == (turn.calls, turn.text.startswith("None of the tools"))
-
-
-def test_the_functions_of_the_demo_do_what_they_say() -> None:
-    assert find_invoice("INV-2042")["paid"] is False
-    assert [invoice["number"] for invoice in list_open_invoices("Orchard")] == ["INV-2043"]
-    assert convert_length(1, "km", "m") == 1000
-    with pytest.raises(InvalidRequestError, match="INV-2041"):
-        find_invoice("INV-1")
+    called = [json.loads(call.raw).values() for call in turn.calls]
+    assert ([] if arguments is None else [arguments]) == [list(values) for values in called]
+    assert turn.text.startswith("None of the tools") == (arguments is None)

@@ -10,14 +10,9 @@ import pytest
 from gateway.cli.exit_codes import NOTHING, OK, USAGE
 from gateway.testing import ScriptedModel, Turn
 from graphs import read
-from tests.cli.running import Place, child
+from tests.cli.running import WITHOUT_PACKAGE, Place, child
 
-_WITHOUT_SHACL = """
-import sys
-sys.modules["pyshacl"] = None  # Python's own way to say that a package cannot be imported
-from gateway.cli import main
-main()
-"""
+_WITHOUT_SHACL = WITHOUT_PACKAGE.format("pyshacl")
 NOTES = """---
 title: convert_time
 graph_requires:
@@ -47,7 +42,7 @@ def test_the_graph_is_counted_by_predicate_and_by_rule(place: Place) -> None:
     assert {"declared": 0, "derived": 1} == data["predicates"]["nextStep"]
     assert 1 == data["rules"]["phases"]
     assert data["edges"] == sum(data["rules"].values()) == data["derived"]
-    for word in ("nodes", "edges by predicate", "nextStep", "derived by rule", "phases"):
+    for word in ("nodes", "predicates", "nextStep  declared 0, derived 1", "phases"):
         assert word in shown.out
 
 
@@ -81,7 +76,7 @@ def test_the_edges_around_a_tool_say_where_they_come_from(place: Place, notes: s
     assert written in declared["edges"]
     assert [] == [item for item in declared["edges"] if item["rule"] == "phases"]
     assert "convert.md:4" in shown.out
-    assert "rule groups" in shown.out
+    assert "groups" in shown.out
 
 
 def test_a_tool_that_is_not_there_is_bad_usage(place: Place) -> None:
@@ -145,7 +140,7 @@ def test_what_cannot_be_exported_is_reported(place: Place) -> None:
 
     assert (USAGE, USAGE) == (centred.code, nowhere.code)
     assert "turtle has no centre: draw one with mermaid, dot" in centred.err
-    assert "cannot write" in nowhere.err
+    assert "cannot be read" in nowhere.err
 
 
 def test_what_was_derived_becomes_documents_that_say_the_same(place: Place) -> None:
@@ -201,7 +196,7 @@ def test_good_documents_are_fine_with_the_tools_that_they_name(place: Place, not
     known = place.run("graph", "validate", notes, "-c", place.config(), "--json")
 
     assert (OK, OK) == (alone.code, known.code)
-    assert "1 documents read." in alone.out
+    assert "documents  1" in alone.out
     assert "warning" in alone.out
     assert {"documents": 1, "notices": [], "shacl": True, "faults": []} == known.json
 
@@ -326,6 +321,6 @@ def test_a_model_proposes_and_a_person_decides(place: Place) -> None:
     assert "--model" in nobody.err
     (document,), notices = read(place.folder / "proposed"), kept.err
     assert (OK, "requires") == (kept.code, document.edges[0].predicate)
-    assert "1 requests" in notices
+    assert "requests       1" in notices
     assert "--requires-->" in shown.out
     assert (1, "time.md") == (data["requests"], data["documents"][0]["path"])

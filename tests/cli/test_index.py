@@ -38,7 +38,7 @@ def test_an_empty_store_is_no_file_and_says_how_to_fill_it(place: Place) -> None
     ran = place.run("index", "show")
 
     assert ran.code == NOTHING
-    assert "gateway index build" in ran.out
+    assert "gateway index build" in ran.err
     assert not place.cache.exists()
 
 
@@ -68,5 +68,5 @@ def test_a_store_that_cannot_be_read_is_unavailable(place: Place) -> None:
 def test_people_see_what_a_build_did(place: Place) -> None:
     ran = place.run("index", "-c", place.config())
 
-    assert "3; texts embedded now: 6" in ran.out
+    assert "embedded_texts  6" in ran.out
     assert "vectors.sqlite3" in ran.out

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import TIME
-from tests.cli.test_import import User
+from tests.cli.running import TIME, Place
 
 FILE = {
     "claude": ".config/Claude/claude_desktop_config.json",
@@ -18,24 +17,25 @@ FILE = {
 
 
 @pytest.fixture
-def user(tmp_path: Path) -> User:
-    user = User(folder=tmp_path)
-    user.client("mcp.json", {"mcpServers": {"time": {**TIME, "env": {"X": "${SOME_NAME}"}}}})
-    return user
+def place(tmp_path: Path) -> Place:
+    """A folder with a configuration that refers to a variable."""
+    place = Place(folder=tmp_path)
+    place.put("mcp.json", {"mcpServers": {"time": {**TIME, "env": {"X": "${SOME_NAME}"}}}})
+    return place
 
 
 @pytest.mark.parametrize("client", list(FILE))
-def test_we_come_into_the_file_once_and_go_out_again(user: User, client: str) -> None:
+def test_we_come_into_the_file_once_and_go_out_again(place: Place, client: str) -> None:
     """With a dated copy of what was there; the rest stays byte for byte."""
     key = "servers" if client == "vscode" else "mcpServers"
     text = f'{{\n  // theirs\n  "{key}": {{\n    "a": {{"command": "x"}} // a\n  }}\n}}\n'
-    file = user.client(FILE[client], text)
+    file = place.put(FILE[client], text)
     file.chmod(0o640)
-    first = user.here("install", client, "--json")
+    first = place.at_home("install", client, "--json")
     inside = file.read_text()
-    second = user.here("install", client, "--json")
-    removed = user.here("install", client, "--remove", "--json")
-    absent = user.here("install", client, "--remove", "--json")
+    second = place.at_home("install", client, "--json")
+    removed = place.at_home("install", client, "--remove", "--json")
+    absent = place.at_home("install", client, "--remove", "--json")
 
     backup = Path(first.json["backup"])
     assert ["installed", "there", "removed", "absent"] == [
@@ -43,7 +43,7 @@ def test_we_come_into_the_file_once_and_go_out_again(user: User, client: str) ->
     ]
     assert "// theirs" in inside
     entry = json.loads(inside.replace("// theirs", "").replace("// a", ""))[key]["gateway"]
-    assert ["serve", "--config", str(user.folder / "mcp.json")] == entry["args"][-3:]
+    assert ["serve", "--config", str(place.folder / "mcp.json")] == entry["args"][-3:]
     assert ("stdio" if client == "vscode" else None) == entry.get("type")
     assert (text, text) == (backup.read_text(), file.read_text())
     assert backup.name.startswith(f"{file.name}.2")
@@ -53,41 +53,45 @@ def test_we_come_into_the_file_once_and_go_out_again(user: User, client: str) ->
 
 
 def test_a_file_that_is_not_there_is_made_and_what_the_client_must_know_is_reported(
-    user: User,
+    place: Place,
 ) -> None:
     """Nothing to copy; the variables that our configuration refers to."""
-    ran = user.here("install", "claude")
+    ran = place.at_home("install", "claude")
 
     assert 0 == ran.code
-    assert "SOME_NAME" in ran.err
-    assert "restart the client" in ran.out
-    assert ["gateway"] == list(json.loads((user.folder / FILE["claude"]).read_text())["mcpServers"])
+    assert "SOME_NAME" in ran.out
+    assert "restart the client" in ran.err
+    assert ["gateway"] == list(
+        json.loads((place.folder / FILE["claude"]).read_text())["mcpServers"]
+    )
 
 
-def test_another_configuration_is_installed_anew_and_a_dry_run_writes_nothing(user: User) -> None:
+def test_another_configuration_is_installed_anew_and_a_dry_run_writes_nothing(place: Place) -> None:
     """A project's own file, any other file."""
-    user.here("install", "claude", "--project")
-    file = user.folder / ".mcp.json"
-    other = user.client("other.json", {"mcpServers": {}})
+    place.at_home("install", "claude", "--project")
+    file = place.folder / ".mcp.json"
+    other = place.put("other.json", {"mcpServers": {}})
     before = file.read_text()
-    dry = user.here("install", "claude", "--to", str(file), "-c", str(other), "--dry-run")
+    dry = place.at_home(
+        "install", "claude", "--to", str(file), "-c", str(other), "--dry-run", "--json"
+    )
     unchanged = file.read_text()
-    anew = user.here("install", "claude", "--to", str(file), "-c", str(other))
+    anew = place.at_home("install", "claude", "--to", str(file), "-c", str(other), "--json")
 
     assert before == unchanged
-    assert "dry run: 'gateway' would be installed anew in" in dry.out
-    assert "what it held before" in anew.out
+    assert ("replaced", True) == (dry.json["done"], dry.json["dry_run"])
+    assert anew.json["backup"]
     assert str(other) in file.read_text()
 
 
-def test_what_is_not_ours_is_never_touched(user: User) -> None:
+def test_what_is_not_ours_is_never_touched(place: Place) -> None:
     """Nor is anything installed that could not run."""
-    file = user.client("x.json", {"mcpServers": {"gateway": {"command": "docker"}, "a": 7}})
+    file = place.put("x.json", {"mcpServers": {"gateway": {"command": "docker"}, "a": 7}})
     before = file.read_text()
-    taken = user.here("install", "cursor", "--to", str(file))
-    kept = user.here("install", "cursor", "--to", str(file), "--remove")
-    missing = user.here("install", "cursor", "-c", "none.json")
-    folder = user.here("install", "cursor", "--to", str(user.folder))
+    taken = place.at_home("install", "cursor", "--to", str(file))
+    kept = place.at_home("install", "cursor", "--to", str(file), "--remove")
+    missing = place.at_home("install", "cursor", "-c", "none.json")
+    folder = place.at_home("install", "cursor", "--to", str(place.folder))
 
     assert [2, 2, 2, 2] == [item.code for item in (taken, kept, missing, folder)]
     assert "--name" in taken.err

@@ -11,16 +11,11 @@ import pytest
 import typer
 from rich.console import Console
 
+from gateway.cli.command import report_errors, warn
+from gateway.cli.commands.search import explanation, result_text, search_table
 from gateway.cli.exit_codes import INTERRUPTED
-from gateway.cli.output import format_json, printable, report_errors, to_jsonable, warn
-from gateway.cli.progress import show_progress
-from gateway.cli.tables import (
-    evidence_text,
-    explanation,
-    path_text,
-    result_text,
-    search_table,
-)
+from gateway.cli.session import show_progress
+from gateway.cli.tables import document, pairs, printable, table, to_jsonable
 from gateway.types import (
     Content,
     Counts,
@@ -35,16 +30,15 @@ from gateway.types import (
 from tests.cli.running import child
 
 _STEPS = (
-    PathStep(
-        subject="urn:tool-gateway:tool:a/one", predicate="memberOf", object="x", source="g.md:12"
-    ),
-    PathStep(subject="urn:tool-gateway:tool:a/two", predicate="memberOf", object="x"),
+    PathStep(subject="a/one", predicate="memberOf", object="x", source="g.md:12"),
+    PathStep(subject="a/two", predicate="memberOf", object="x"),
+    PathStep(subject="a/two", predicate="requires", object="a/one", declared=True),
 )
 _MATCH = Match(
     id="a/two",
     name="two",
     server="a",
-    description="Second.",
+    description="Second. It is more than that.",
     score=1.0,
     confidence=0.5,
     evidence=Evidence(path=_STEPS),
@@ -57,7 +51,7 @@ def _shown(renderable: object) -> str:
     console.print(renderable)
     file = console.file
     assert isinstance(file, StringIO)
-    return file.getvalue()
+    return "\n".join(line.strip() for line in file.getvalue().splitlines())
 
 
 def test_a_value_becomes_plain_json() -> None:
@@ -77,43 +71,50 @@ def test_a_value_becomes_plain_json() -> None:
     assert (None, "x") == (data["not a number"], data["path"])
 
 
-def test_an_edge_of_the_graph_names_its_file_and_line() -> None:
-    assert path_text(_STEPS) == "a/one -memberOf-> x <-memberOf- a/two (g.md:12, derived)"
-    assert path_text((PathStep(subject="p", predicate="q", object="r", declared=True),)) == (
-        "p -q-> r (declared)"
+def test_a_table_shows_values_by_their_paths() -> None:
+    """Also through lists, and where there is nothing."""
+    rows = [{"a": {"b": [{"c": 1}, {"c": True}]}, "description": "One. Two."}, {"a": None}]
+
+    assert "c       text  description\n1, yes        One." in _shown(
+        table(rows, "a.b.c", "text=d", "description")
     )
 
 
+def test_an_object_is_shown_with_its_lists_as_tables() -> None:
+    data = {"n": 1234.5678, "none": None, "rows": [{"k": "v"}], "by name": {"x": {"y": 0}}}
+
+    assert "n  1,234.568\n\nrows\nk\nv\n\nby name\nx  y 0" == _shown(document(data)).replace(
+        "1234", "1,234"
+    )
+    assert "" == _shown(pairs({"empty": []})).strip()
+
+
 def test_a_supplement_is_explained_by_its_path() -> None:
+    """An edge of the graph names its file and line."""
     result = SearchResult(mode="graph", related=(_MATCH,), cached=True)
 
-    shown = _shown(explanation(result, diagnostics=()))
+    shown = _shown(explanation(result, ()))
 
-    assert "graph path: a/one -memberOf-> x <-memberOf- a/two" in shown
+    path = "a/one memberOf x (g.md:12); a/two memberOf x (derived); a/two requires a/one (declared)"
+    assert f"graph path   {path}\n" in shown
     assert "outside the window" in shown
-    assert "From the cache." in shown
-    assert "No diagnostics." in shown
+    assert "from the cache  yes" in shown
 
 
 def test_what_came_nearest_is_shown_where_nothing_serves() -> None:
     """The warning speaks of what is nearest: a person must be able to read it."""
     counts = Counts(eligible=2)
     result = SearchResult(mode="vector", counts=counts, nearest=_MATCH, unmatched=("moon",))
-    data = "Nothing was found.\nNearest: two, confidence 50%: Second.\n"
 
-    for shown in (_shown(search_table(result)), _shown(explanation(result, diagnostics=()))):
-        assert shown.startswith(f"{data}Nothing holds these words: moon\n")
+    for shown in (_shown(search_table(result)), _shown(explanation(result, ()))):
+        assert "two      50%         Second.\nNothing holds these words: moon" in shown
 
 
 def test_a_kind_that_nothing_has_is_reported_as_that() -> None:
     """Rewording cannot help such a request."""
     shown = _shown(search_table(SearchResult(mode="hybrid")))
 
-    assert "Nothing was found: there is nothing of this kind, tag and status here.\n" == shown
-
-
-def test_an_exact_name_is_evidence() -> None:
-    assert evidence_text(Evidence(exact_name=True)) == "named exactly"
+    assert "Nothing was found: there is nothing of this kind, tag and status here." == shown
 
 
 def test_what_two_stages_say_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,15 +127,10 @@ def test_what_two_stages_say_is_said_once(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_nothing_that_steers_a_terminal_is_printed() -> None:
-    assert printable("a\x1b[31mb\x9b2J\x07\r\nc\t\ud800") == "a[31mb2J\nc\t?"
+    hostile = "a\x1b[31mb\x9b2J\x07\r\nc\t\ud800"
 
-
-@pytest.mark.parametrize(("encoding", "shown"), [("utf-8", True), ("ascii", False)])
-def test_json_is_escaped_only_where_it_must_be(encoding: str, shown: bool) -> None:
-    text = format_json({"city": "東京"}, encoding=encoding)
-
-    assert {"city": "東京"} == json.loads(text)
-    assert shown == ("東京" in text)
+    assert "a[31mb2J\nc\t?" == printable(hostile)
+    assert "\x1b" not in _shown(table([{"name": hostile}], "name"))
 
 
 def test_a_terminal_of_few_characters_ends_no_command(tmp_path: Path) -> None:
@@ -158,27 +154,27 @@ def test_an_answer_without_text_is_its_structure_or_the_names_of_its_blocks() ->
 
 
 @pytest.mark.parametrize(
-    ("steps", "told"),
+    ("steps", "message"),
     [
         ([], "stopped"),
         ([("servers", 3, 3)], "stopped"),
-        (
-            [("servers", 0, 3)],
-            "stopped: Starting servers and listing their tools (0 of 3 done)",
-        ),
         (
             [("servers", 3, 3), ("embeddings", 64, 200)],
             "stopped: Embedding what is new (64 of 200 done)",
         ),
     ],
 )
-def test_who_stops_a_command_is_reported_what_was_under_way(
-    steps: list[tuple[str, int, int]], told: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_command_that_is_stopped_names_what_was_under_way(
+    steps: list[tuple[str, int, int]],
+    message: str,
+    as_json: bool,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Not a word would leave open whether anything was done; and JSON is asked for in any case."""
 
     def stopped() -> None:
-        with report_errors(as_json=True), show_progress() as progress:
+        with report_errors(as_json=as_json), show_progress() as progress:
             for step in steps:
                 progress(*step)
             raise KeyboardInterrupt
@@ -187,15 +183,6 @@ def test_who_stops_a_command_is_reported_what_was_under_way(
         stopped()
 
     out, err = capsys.readouterr()
-    assert INTERRUPTED == ended.value.exit_code
-    assert f"{told}\n" == err
-    assert {"type": "Interrupted", "message": told} == json.loads(out)["error"]
-
-
-def test_a_command_that_is_stopped_says_nothing_on_standard_output_unasked(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(typer.Exit), report_errors(as_json=False):
-        raise KeyboardInterrupt
-
-    assert ("", "stopped\n") == capsys.readouterr()
+    assert (INTERRUPTED, f"{message}\n") == (ended.value.exit_code, err)
+    error = {"error": {"type": "Interrupted", "message": message}}
+    assert error == json.loads(out) if as_json else not out

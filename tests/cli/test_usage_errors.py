@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from typer.main import get_command
 
 from gateway.cli.app import COMMANDS, app, describe_usage_error, load_command, wants_json
 from gateway.cli.exit_codes import OK, USAGE
-from tests.cli.running import Ran
-from tests.cli.test_import import User
+from tests.cli.running import Place, Ran
 
 VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool"}
 """What an argument takes that does not take any text."""
@@ -55,11 +53,6 @@ NEEDY = [path for path, each in LEAVES.items() if needed(each)]
 CONFIGURED = [
     path for path, each in LEAVES.items() if takes(each, "--config") and takes(each, "--json")
 ]
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(folder=tmp_path)
 
 
 @pytest.fixture
@@ -117,15 +110,15 @@ def test_a_missing_argument_is_reported_by_every_command(
 
 @named(CONFIGURED)
 def test_a_bad_configuration_is_reported_by_every_command(
-    user: User, path: tuple[str, ...]
+    place: Place, path: tuple[str, ...]
 ) -> None:
     """Each finds it out by itself; whoever forgets to report it is found out here."""
-    broken = user.client("broken.json", '{"mcpServers": [')
-    user.client("theirs.json", {"mcpServers": {"a": {"command": "a"}}})
-    user.client("x", "---\nname: a\n---\n")
+    broken = place.put("broken.json", '{"mcpServers": [')
+    place.put("theirs.json", {"mcpServers": {"a": {"command": "a"}}})
+    place.put("x", "---\nname: a\n---\n")
     values = [VALUES.get(each.name, "x") for each in needed(LEAVES[path])]
 
-    ran = user.here(*path, *values, *MORE.get(" ".join(path), ()), "--json", "-c", str(broken))
+    ran = place.at_home(*path, *values, *MORE.get(" ".join(path), ()), "--json", "-c", str(broken))
 
     output = (
         next(each["told"] for each in ran.json["checks"] if each["verdict"] == "fail")

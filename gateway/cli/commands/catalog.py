@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, get_args
 
-from rich.table import Table
 from typer import Argument, Option
 
-from gateway.catalog.entries import Entry, entry_from_json
+from gateway.catalog.entries import Entry
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.metadata import project
 from gateway.cli import options
-from gateway.cli.command import command, command_group
+from gateway.cli.command import Output, command, command_group, warn
+from gateway.cli.commands.search import parse_object
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.output import Output, warn
 from gateway.cli.session import ONE_COMMAND, open_session, parse_statuses, vector_store
-from gateway.cli.tables import bold, plain_table, summary
+from gateway.cli.tables import table, to_json
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.manifests.bundles import bundle, write_bundle
@@ -28,7 +25,7 @@ from gateway.manifests.config_file import read_text, write_text
 from gateway.manifests.exporter import files_of
 from gateway.manifests.importer import read_manifests
 from gateway.sync import SyncCatalog, SyncGateway
-from gateway.types import Diagnostic, Entity, Filters, JsonObject, Status
+from gateway.types import Entity, Filters, Hints, JsonObject, Status
 
 _EMPTY = "nothing is in the catalog yet: gateway catalog import, catalog add or servers add"
 _NO_MATCH = "the catalog has nothing of this kind, tag and status, or nothing more"
@@ -61,23 +58,19 @@ def add(  # noqa: PLR0913  (one for each option)
     metadata: Annotated[str, Option(help="A JSON object; '-' reads standard input.")] = "{}",
 ) -> Output:
     """Add an entry, or replace the one with the same kind, namespace and name."""
-    try:
-        parsed_metadata = json.loads(sys.stdin.read() if metadata == "-" else metadata)
-    except ValueError as error:
-        raise InvalidRequestError(f"the metadata is not JSON: {error}") from error
-    entry = {
-        "kind": kind,
-        "name": name,
-        "title": title,
-        "description": description,
-        "namespace": namespace,
-        "status": status,
-        "hints": {"tags": tag or []},
-        "scopes": scope or [],
-        "metadata": parsed_metadata,
-    }
+    entry = Entry(
+        kind=kind,
+        name=name,
+        title=title,
+        description=description,
+        namespace=namespace,
+        status=status,
+        hints=Hints(tags=tuple(tag or ())),
+        scopes=frozenset(scope or ()),
+        metadata=parse_object(metadata, "the metadata"),
+    )
     with _open_entries() as entries:
-        (entry_id,) = entries.put(entry_from_json(entry))
+        (entry_id,) = entries.put(entry)
     return Output({"id": entry_id}, f"{entry_id} is in the catalog")
 
 
@@ -98,7 +91,9 @@ def list_(
     empty = _NO_MATCH if after or kind or tag or status else _EMPTY
     return Output(
         {"entities": [_fields(entity) for entity in page.entities], "next": page.next},
-        _table(page.entities) if page.entities else empty,
+        table(map(_fields, page.entities), "id", "status", "enabled", "tags", "description")
+        if page.entities
+        else empty,
         OK if page.entities else NOTHING,
         notes=(f"there are more: --after {page.next}",) if page.next else (),
     )
@@ -138,19 +133,6 @@ def _fields(entity: Entity) -> JsonObject:
     }
 
 
-def _table(entities: Sequence[Entity]) -> Table:
-    rows = (
-        (
-            bold(entity.id),
-            entity.status if entity.hints.enabled else "disabled",
-            ", ".join(entity.hints.tags),
-            summary(entity.description),
-        )
-        for entity in entities
-    )
-    return plain_table("id", "status", "tags", "about", rows=rows)
-
-
 @command(app)
 def show(
     key: EntryId,
@@ -167,14 +149,9 @@ def show(
     if entity is None:
         raise InvalidRequestError(f"nothing has the id {key!r}: gateway catalog list")
     metadata = project(entity.metadata, field or None)
-    fields = {**_fields(entity), "scopes": sorted(entity.scopes)}
-    lines = [] if field else [f"{name}: {_cell(value)}" for name, value in fields.items()]
-    lines.append(json.dumps(metadata, ensure_ascii=False, indent=2))
-    return Output(metadata if field else {**fields, "metadata": metadata}, "\n".join(lines))
-
-
-def _cell(value: object) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    if field:
+        return Output(metadata, to_json(metadata))
+    return Output({**_fields(entity), "scopes": entity.scopes, "metadata": metadata})
 
 
 @command(app)
@@ -182,9 +159,10 @@ def remove(key: EntryId) -> Output:
     """Remove an entry. What a server lists goes with its server."""
     with _open_entries() as entries:
         is_removed = entries.remove(key)
-    outcome = "removed" if is_removed else "no entry has this id; what servers list goes with them"
     return Output(
-        {"id": key, "removed": is_removed}, f"{key}: {outcome}", OK if is_removed else NOTHING
+        {"id": key, "removed": is_removed},
+        code=OK if is_removed else NOTHING,
+        notes=() if is_removed else ("no entry has this id; what servers list goes with them",),
     )
 
 
@@ -197,14 +175,11 @@ def import_(
     namespace: NamespaceOption = "catalog",
 ) -> Output:
     """Read manifests into the catalog. Servers are described, not started."""
-    found: list[Entry] = []
-    diagnostics: list[Diagnostic] = []
-    for path in paths:
-        manifests = read_manifests(path, namespace=namespace)
-        found += manifests.entries
-        diagnostics += manifests.notes
+    manifests = [read_manifests(path, namespace=namespace) for path in paths]
+    imported = [entry for manifest in manifests for entry in manifest.entries]
+    diagnostics = [diagnostic for manifest in manifests for diagnostic in manifest.notes]
     with _open_entries() as entries:
-        ids = entries.put(*found) if found else ()
+        ids = entries.put(*imported) if imported else ()
     warn(diagnostics)
     return Output(
         {"ids": ids, "notes": diagnostics},
@@ -228,7 +203,7 @@ def export(
         entries = [entry for entry in catalog.entries() if not kind or entry.kind in kind]
     code = OK if entries else NOTHING
     if out is None:
-        return Output(bundle(entries), None, code)
+        return Output(bundle(entries), to_json(bundle(entries)), code)
     files = {out: write_bundle(entries)} if out.suffix == ".json" else files_of(entries, out)
     existing = [str(path) for path in files if path.exists()]
     if existing and not force:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -17,16 +16,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rich.text import Text
 from typer import Option
 
 from gateway.cli import options
-from gateway.cli.command import command, command_group
-from gateway.cli.commands.servers import ServerStatus, server_statuses, start_server
+from gateway.cli.command import Output, command, command_group
+from gateway.cli.commands.servers import ServerStatus, is_about, server_statuses, start_server
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
-from gateway.cli.output import Output
 from gateway.cli.session import DEFAULT_CONFIG, read_config, vector_store
-from gateway.cli.tables import plain_table
+from gateway.cli.tables import table
 from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.errors import GatewayError
 from gateway.manifests.manifest import Manifest
@@ -37,9 +34,6 @@ from gateway.options.environment import catalog_store_path, environment
 from gateway.runtime import VERSION
 from gateway.storage.listing_store import SqliteListingStore
 
-Verdict = Literal["ok", "warn", "fail"]
-_STYLES: Mapping[Verdict, str] = {"ok": "green", "warn": "yellow", "fail": "red"}
-_OLDEST_PYTHON = (3, 11)
 _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
 _EXTRAS: Mapping[str, tuple[str, str]] = {
     "keyring": ("keyring", "secrets from the system's keyring"),
@@ -55,7 +49,7 @@ class Check:
     """The result of one check."""
 
     name: str
-    verdict: Verdict
+    verdict: Literal["ok", "warn", "fail"]
     detail: str
     remedy: str = ""
     """What to do; empty if there is nothing to do."""
@@ -77,10 +71,6 @@ def doctor(
         if connect:
             checks += check_connections(manifest)
     failed = [check for check in checks if check.verdict == "fail"]
-    rows = (
-        (Text(check.verdict, style=_STYLES[check.verdict]), check.name, check.detail, check.remedy)
-        for check in checks
-    )
     items = [
         {"name": check.name, "verdict": check.verdict, "told": check.detail, "todo": check.remedy}
         for check in checks
@@ -88,19 +78,15 @@ def doctor(
     is_usage = any(check.name == "configuration" for check in failed)
     return Output(
         {"healthy": not failed, "checks": items},
-        plain_table("", "", "", "what to do", rows=rows),
+        table(checks, "name", "verdict", "detail", "what to do=remedy"),
         OK if not failed else USAGE if is_usage else UNAVAILABLE,
     )
 
 
-def check_machine(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Check]:
-    """Check the version of Python, and which extras are installed."""
-    python = ".".join(str(part) for part in version)
-    detail = f"{python} on {platform.system()} {platform.machine()}, tool-gateway {VERSION}"
-    if version < _OLDEST_PYTHON:
-        yield Check("python", "fail", detail, "use Python 3.11 or newer")
-    else:
-        yield Check("python", "ok", detail)
+def check_machine() -> Iterator[Check]:
+    """Show the version of Python, and which extras are installed."""
+    system = f"{platform.system()} {platform.machine()}"
+    yield Check("python", "ok", f"{platform.python_version()} on {system}, tool-gateway {VERSION}")
     for extra, (package, use) in _EXTRAS.items():
         is_installed = find_spec(package) is not None
         detail = "installed" if is_installed else f"not installed; it is for {use}"
@@ -113,15 +99,12 @@ def check_models(
     runs: Callable[[EncoderModel], bool] = is_available,
 ) -> Iterator[Check]:
     """Check the files of the embedded models, byte for byte."""
-    alone = "until all of them run, the first model ranks alone"
     for model in models:
         name, folder = f"model {model.id}", model.find_folder()
-        if folder is None:
-            remedy = f"for meaning in any language: {_INSTALL_MODEL}"
-            yield Check(name, "warn", f"not installed; {alone}", remedy)
-        elif not runs(model):
-            detail = f"installed, but not all that runs it; {alone}"
-            yield Check(name, "warn", detail, _INSTALL_MODEL)
+        if folder is None or not runs(model):
+            missing = "not installed" if folder is None else "installed, but not all that runs it"
+            detail = f"{missing}; until all of them run, the first model ranks alone"
+            yield Check(name, "warn", detail, f"for meaning in any language: {_INSTALL_MODEL}")
         else:
             yield _try(name, "its files are those we know", lambda: verify_files(model, folder))  # noqa: B023  (called at once)
 
@@ -150,18 +133,11 @@ def check_stores() -> Iterator[Check]:
 def _encoder_files(cache: Path) -> Check:
     conversions = [(model, model.converted) for model in ALL_MODELS if model.converted]
     current = tuple(files.folder(cache).name for model, files in conversions if is_available(model))
-    folders = sorted(
-        path for _, files in conversions for path in cache.glob(files.pattern) if path.is_dir()
-    )
-    if not folders:
-        return Check("encoder files", "ok", f"{cache}, none yet: the first embedding makes them")
-    unused = ", ".join(
-        f"{path.name} ({_megabytes(path)} MB)"
-        for path in folders
-        if not path.name.startswith(current)
-    )
-    remedy = f"unless another version is in use, delete there {unused}" if unused else ""
-    return Check("encoder files", "ok", f"{cache}, {sum(map(_megabytes, folders))} MB", remedy)
+    folders = [path for _, files in conversions for path in sorted(cache.glob(files.pattern))]
+    unused = [path.name for path in folders if not path.name.startswith(current)]
+    remedy = f"unless another version is in use, delete there {', '.join(unused)}"
+    detail = f"{cache}, {sum(map(_megabytes, folders))} MB; the first embedding makes them"
+    return Check("encoder files", "ok", detail, remedy if unused else "")
 
 
 def _megabytes(folder: Path) -> int:
@@ -183,12 +159,11 @@ def check_config(config: Path | None) -> tuple[Manifest | None, tuple[Check, ...
     except GatewayError as error:
         return None, (Check(name, "fail", str(error), "mend the file"),)
     count = len(manifest.servers) + len(manifest.virtual)
-    unusable = len(manifest.unusable)
-    detail = f"{path}: servers that can be used: {count}, that cannot: {unusable}"
+    detail = f"{path}: servers that can be used: {count}, that cannot: {len(manifest.unusable)}"
     warnings = (
         Check(name, "warn", warning.detail, "mend the file")
         for warning in manifest.warnings
-        if not any(f"server {server!r}" in warning.detail for server in manifest.unusable)
+        if not any(is_about(warning, server) for server in manifest.unusable)
     )
     return manifest, (Check(name, "ok", detail), *warnings)
 
@@ -203,9 +178,8 @@ def check_servers(config: Path | None, manifest: Manifest) -> Iterator[Check]:
     for status in statuses:
         yield _check_target(status, manifest)
         if status.changed and status.state != "unusable":
-            names = " ".join(status.changed)
             detail = f"not as approved: {', '.join(status.changed)}"
-            remedy = f"look at it, then: gateway approve {names}"
+            remedy = f"look at it, then: gateway approve {' '.join(status.changed)}"
             yield Check(f"server {status.name}", "warn", detail, remedy)
 
 
@@ -216,16 +190,17 @@ def _check_target(status: ServerStatus, manifest: Manifest) -> Check:
     if status.state == "disabled":
         return Check(name, "ok", "disabled")
     target = manifest.servers.get(status.name)
-    if target is None:
-        missing = manifest.virtual[status.name].servers - manifest.servers.keys()
-        if not missing:
-            return Check(name, "ok", status.target)
-        detail = f"it has aliases for servers that are not there: {', '.join(sorted(missing))}"
-        return Check(name, "warn", detail, "configure them, or drop these")
     if isinstance(target, StdioServer):
         return _check_program(name, target)
-    hosts = UpstreamOptions().private_hosts
-    return _try(name, f"{target.origin} may be asked", lambda: guarded_transport(target.url, hosts))
+    if target is not None:
+        hosts = UpstreamOptions().private_hosts
+        detail = f"{target.origin} may be asked"
+        return _try(name, detail, lambda: guarded_transport(target.url, hosts))
+    missing = manifest.virtual[status.name].servers - manifest.servers.keys()
+    if not missing:
+        return Check(name, "ok", status.target)
+    detail = f"it has aliases for servers that are not there: {', '.join(sorted(missing))}"
+    return Check(name, "warn", detail, "configure them, or drop these")
 
 
 def _check_program(name: str, target: StdioServer) -> Check:
@@ -245,9 +220,8 @@ def check_connections(manifest: Manifest) -> Iterator[Check]:
     """Start each server and list its tools."""
     for name in (*manifest.servers, *manifest.virtual):
         test = start_server(name, manifest)
-        detail = "; ".join(item.detail for item in test.diagnostics)
-        if test.works:
-            detail = detail or f"{len(test.tools)} tools in {test.seconds:.2f} s"
+        problems = "; ".join(item.detail for item in test.diagnostics)
+        detail = problems or f"{len(test.tools)} tools in {test.seconds:.2f} s"
         yield Check(f"connect {name}", "ok" if test.works else "fail", detail)
 
 

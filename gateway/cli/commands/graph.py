@@ -8,22 +8,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rich.console import Group, RenderableType
-from rich.text import Text
 from typer import Argument, Option
 
 import graphs
 from gateway.cli import options
-from gateway.cli.command import command, command_group
+from gateway.cli.command import Output, command, command_group, note, stderr
 from gateway.cli.exit_codes import OK, USAGE
-from gateway.cli.output import Output, note, printable
 from gateway.cli.session import open_session
-from gateway.cli.tables import plain_table
+from gateway.cli.tables import document, pairs, table
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.index.graph_documents import graph_of, node_named
+from gateway.index.tool_graph import ToolGraph
 from gateway.index.tool_graph_builder import names_of
-from gateway.search.edges import ShownEdge, around, edges, name_of, written
-from gateway.search.expand.edge_proposals import Batch, batches
+from gateway.manifests.config_file import read_text, write_text
+from gateway.search.edges import around, edges, name_of, written
+from gateway.search.expand.edge_proposals import batches
 
 _CHARS_PER_TOKEN = 4
 """An estimate."""
@@ -57,76 +56,42 @@ def show(
     graph = graph_of(snapshot)
     if tool:
         node = node_named(snapshot, graph, tool)
-        name, near = name_of(graph, node), around(graph, node)
-        rows = [_edge_fields(name, edge) for edge in near]
-        return Output(
-            {"tool": name, "edges": rows}, _edge_table(name, rows), session.code_for(near)
-        )
+        name = name_of(graph, node)
+        rows = [
+            {
+                "direction": "out" if edge.subject == name else "in",
+                "predicate": edge.predicate,
+                "other": edge.object if edge.subject == name else edge.subject,
+                "declared": edge.declared,
+                "rule": edge.rule,
+                "source": edge.source,
+            }
+            for edge in around(graph, node)
+        ]
+        view = table(rows, "direction", "predicate", "other", "rule", "source")
+        return Output({"tool": name, "edges": rows}, view, session.code_for(rows))
+    counts = {"tools": session.report.tools, **_counts(graph)}
+    return Output(
+        {**counts, "index": session.report}, document(counts), session.code_for(graph.nodes)
+    )
+
+
+def _counts(graph: ToolGraph) -> dict[str, object]:
     found = edges(graph)
-    counts = {
+    names = sorted({edge.predicate for edge in found})
+    predicates = {name: {"declared": 0, "derived": 0} for name in names}
+    for edge in found:
+        predicates[edge.predicate]["declared" if edge.declared else "derived"] += 1
+    declared = sum(edge.declared for edge in found)
+    return {
         "nodes": len(graph.index.network),
         "documents": len(graph.index.documents),
-        "tools": session.report.tools,
         "edges": len(found),
-        "declared": sum(edge.declared for edge in found),
-        "derived": sum(not edge.declared for edge in found),
+        "declared": declared,
+        "derived": len(found) - declared,
+        "predicates": predicates,
+        "rules": dict(sorted(Counter(edge.rule for edge in found if edge.rule).items())),
     }
-    predicates = {
-        predicate: {
-            "declared": sum(edge.declared for edge in found if edge.predicate == predicate),
-            "derived": sum(not edge.declared for edge in found if edge.predicate == predicate),
-        }
-        for predicate in sorted({edge.predicate for edge in found})
-    }
-    rules = dict(sorted(Counter(edge.rule for edge in found if edge.rule).items()))
-    return Output(
-        {**counts, "predicates": predicates, "rules": rules, "index": session.report},
-        _count_tables(counts, predicates, rules),
-        session.code_for(graph.nodes),
-    )
-
-
-def _count_tables(
-    counts: Mapping[str, int], predicates: Mapping[str, Mapping[str, int]], rules: Mapping[str, int]
-) -> RenderableType:
-    by_predicate = (
-        (name, str(both["declared"]), str(both["derived"])) for name, both in predicates.items()
-    )
-    by_rule = ((name, str(count)) for name, count in rules.items())
-    tables = [plain_table("graph", "", rows=((name, str(n)) for name, n in counts.items()))]
-    if predicates:
-        headings = ("edges by predicate", "declared", "derived")
-        tables.append(plain_table(*headings, rows=by_predicate))
-    if rules:
-        tables.append(plain_table("derived by rule", "edges", rows=by_rule))
-    return Group(*tables)
-
-
-def _edge_fields(tool: str, edge: ShownEdge) -> dict[str, object]:
-    is_outgoing = edge.subject == tool
-    return {
-        "direction": "out" if is_outgoing else "in",
-        "predicate": edge.predicate,
-        "other": edge.object if is_outgoing else edge.subject,
-        "declared": edge.declared,
-        "rule": edge.rule,
-        "source": edge.source,
-    }
-
-
-def _edge_table(tool: str, edges_around: Sequence[Mapping[str, object]]) -> RenderableType:
-    if not edges_around:
-        return Text(f"No edge starts or ends at {printable(tool)}.")
-    rows = (
-        (
-            "->" if edge["direction"] == "out" else "<-",
-            str(edge["predicate"]),
-            str(edge["other"]),
-            str(edge["source"] or (f"rule {edge['rule']}" if edge["rule"] else "declared")),
-        )
-        for edge in edges_around
-    )
-    return plain_table(printable(tool), "predicate", "other end", "from", rows=rows)
 
 
 @command(app, has_json=False)
@@ -147,11 +112,7 @@ def export(
         text = session.gateway.export_graph(form, centre=centre, hops=hops)
     if out is None:
         return Output(None, text, session.code)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {str(out)!r}: {error.strerror}") from error
+    write_text(out, text, expected=read_text(out))
     return Output(None, "", session.code)
 
 
@@ -170,10 +131,7 @@ def derive(
     """
     with open_session(config, documents=documents) as session:
         derived = written(graph_of(session.snapshot()))
-    if out is not None:
-        write_documents(derived, out, force=force)
-    remark = f"{len(derived)} documents written to {out}: --graph {out} declares what they say"
-    return document_output(derived, out, remark, session.code_for(derived))
+    return document_output(derived, out, force=force, code=session.code_for(derived))
 
 
 @command(app)
@@ -197,8 +155,7 @@ def validate(
     is_wrong = bool(notices) or any(fault.severity == "violation" for fault in faults)
     return Output(
         {"documents": len(documents), "notices": notices, "shacl": is_checked, "faults": faults},
-        _fault_tables(documents, notices, faults),
-        USAGE if is_wrong else code,
+        code=USAGE if is_wrong else code,
     )
 
 
@@ -211,24 +168,6 @@ def _check_shapes(
     except graphs.ExtraError as error:
         note(f"the graph's shape was not checked: {error}")
         return False, ()
-
-
-def _fault_tables(
-    documents: Sequence[graphs.Document],
-    notices: Sequence[graphs.Notice],
-    faults: Sequence[graphs.ShapeViolation],
-) -> RenderableType:
-    parts: list[RenderableType] = [Text(f"{len(documents)} documents read.")]
-    if notices:
-        rows = ((item.path, str(item.line), item.code, item.detail) for item in notices)
-        parts.append(plain_table("file", "line", "code", "detail", rows=rows))
-    if faults:
-        headings = ("node", "severity", "predicate", "value", "detail")
-        cells = ((item.node, item.severity, item.path, item.value, item.detail) for item in faults)
-        parts.append(plain_table(*headings, rows=cells))
-    if not notices and not faults:
-        parts.append(Text("Nothing is wrong."))
-    return Group(*parts)
 
 
 @command(app)
@@ -252,34 +191,25 @@ def propose(  # noqa: PLR0913  (one for each option)
     servers = tuple(server or ())
     with open_session(config) as session:
         if dry_run:
-            return _request_output(batches(session.snapshot(), servers), session.code)
+            requests = batches(session.snapshot(), servers)
+            tokens = sum(len(batch.text) for batch in requests) // _CHARS_PER_TOKEN
+            texts = [{"server": batch.server, "text": batch.text} for batch in requests]
+            remark = f"{len(requests)} requests of about {tokens} tokens in all; nothing was sent"
+            data = {"requests": texts, "about_input_tokens": tokens}
+            return Output(data, code=session.code, notes=(remark,))
         from gateway.search.openai import connected  # noqa: PLC0415  (openai is heavy)
 
         with connected(model=model, base_url=base_url) as proposer:
             proposed = session.gateway.propose_edges(proposer, servers=servers)
-    for notice in proposed.notices:
-        note(notice)
-    tokens = f"{proposed.input_tokens} tokens in, {proposed.output_tokens} out"
-    note(f"{proposed.requests} requests, {tokens}")
-    if out is not None:
-        write_documents(proposed.documents, out, force=force)
-    remark = f"{len(proposed.documents)} documents written to {out}: read them, then --graph {out}"
     more = {
         "notices": proposed.notices,
         "requests": proposed.requests,
         "input_tokens": proposed.input_tokens,
         "output_tokens": proposed.output_tokens,
     }
+    stderr().print(pairs(more))
     code = session.code_for(proposed.documents)
-    return document_output(proposed.documents, out, remark, code, more)
-
-
-def _request_output(requests: tuple[Batch, ...], code: int) -> Output:
-    tokens = sum(len(batch.text) for batch in requests) // _CHARS_PER_TOKEN
-    texts = [{"server": batch.server, "text": batch.text} for batch in requests]
-    notes = [f"{batch.server}: {len(batch.tools)} tools" for batch in requests]
-    notes.append(f"{len(requests)} requests of about {tokens} tokens in all; nothing was sent")
-    return Output({"requests": texts, "about_input_tokens": tokens}, "", code, notes=notes)
+    return document_output(proposed.documents, out, force=force, code=code, more=more)
 
 
 @command(app)
@@ -300,61 +230,51 @@ def query(
         answer = run_query(text, limit=limit, timeout_s=timeout_s)
     if answer.truncated:
         note(f"cut at {limit} rows: ask for less, or raise --limit")
-    return Output(
-        answer, _answer_table(answer), session.code_for(answer.rows or answer.value is not None)
-    )
-
-
-def _answer_table(answer: graphs.Answer) -> RenderableType:
+    code = session.code_for(answer.rows or answer.value is not None)
     if answer.value is not None:
-        return Text("yes" if answer.value else "no")
-    if not answer.rows:
-        return Text("Nothing was found.")
-    rows = (map(_term_text, row) for row in answer.rows)
-    return plain_table(*map(printable, answer.columns), rows=rows)
-
-
-def _term_text(term: graphs.Term | None) -> str:
-    if term is None:
-        return ""
-    return term.value + (f"@{term.language}" if term.language else "")
+        return Output(answer, "yes" if answer.value else "no", code)
+    rows = (dict(zip(answer.columns, row, strict=True)) for row in answer.rows)
+    view = table(rows, *(f"{column}={column}.value" for column in answer.columns))
+    return Output(answer, view if answer.rows else "Nothing was found.", code)
 
 
 def document_output(
     documents: Sequence[graphs.Document],
     folder: Path | None,
-    remark: str,
+    *,
+    force: bool,
     code: int,
     more: Mapping[str, object] | None = None,
 ) -> Output:
-    """Return documents as a bundle and as text, or only *remark* if *folder* holds them."""
-    text = "\n".join(f"<!-- {item.path} -->\n{graphs.render(item)}" for item in documents)
-    if folder is None:
-        return Output(bundle(documents, more), text, code)
-    return Output(bundle(documents, more), "", code, notes=(remark,))
+    """Return documents as a bundle that ``--graph`` reads, and as text.
 
-
-def bundle(
-    documents: Sequence[graphs.Document], more: Mapping[str, object] | None = None
-) -> dict[str, object]:
-    """Return documents as a bundle that ``--graph`` reads, and the members *more*."""
-    texts = [{"path": item.path, "content": graphs.render(item)} for item in documents]
-    return {"version": 1, "documents": texts, **(more or {})}
-
-
-def write_documents(documents: Sequence[graphs.Document], folder: Path, *, force: bool) -> None:
-    """Write documents to *folder*.
+    Args:
+        documents: The documents.
+        folder: Where they are written instead of being printed, if anywhere.
+        force: Overwrite files that are there.
+        code: The exit code.
+        more: Further members of the bundle.
 
     Raises:
         ConfigError: A file exists and *force* is not given, or the folder cannot be written.
     """
+    texts = [{"path": item.path, "content": graphs.render(item)} for item in documents]
+    data = {"version": 1, "documents": texts, **(more or {})}
+    if folder is None:
+        shown = "\n".join(f"<!-- {item['path']} -->\n{item['content']}" for item in texts)
+        return Output(data, shown, code)
+    _write_documents(documents, folder, force=force)
+    remark = f"{len(documents)} documents written to {folder}: read them, then --graph {folder}"
+    return Output(data, "", code, notes=(remark,))
+
+
+def _write_documents(documents: Sequence[graphs.Document], folder: Path, *, force: bool) -> None:
     try:
         existing = [item.path for item in documents if (folder / item.path).exists()]
         if existing and not force:
             raise ConfigError(
-                f"{len(existing)} files are there already, the first "
-                f"{str(folder / existing[0])!r}; nothing was written: name another folder, or "
-                "overwrite them with --force"
+                f"{str(folder / existing[0])!r} is there already; nothing was written: name "
+                "another folder, or overwrite with --force"
             )
         with _graph_errors():
             graphs.write(documents, folder)

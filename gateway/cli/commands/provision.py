@@ -10,32 +10,28 @@ from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
 
 from gateway.cli import options
-from gateway.cli.command import command, command_group
+from gateway.cli.command import Output, command, command_group, note, stderr, warn
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
-from gateway.cli.output import Output, note, printable, stderr, to_jsonable, warn
 from gateway.cli.session import (
     DEFAULT_CONFIG,
     ONE_COMMAND,
     choose_strategy,
     open_gateway,
     open_session,
+    parse_pairs,
     warn_of_index,
 )
-from gateway.cli.tables import bold, plain_table, summary
-from gateway.errors import InvalidRequestError
+from gateway.cli.tables import pairs, printable, table, to_jsonable
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import read_manifest
 from gateway.provision.consent import Question, Stage, by_policy
-from gateway.provision.discover import CatalogOverview
 from gateway.provision.discover import discover as discover_catalog
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, format_command
-from gateway.provision.policy_checks import PolicyCheck
 from gateway.provision.provisioner import Provisioner, ProvisionResult
 
 _QUESTIONS: Mapping[Stage, str] = {
@@ -43,7 +39,8 @@ _QUESTIONS: Mapping[Stage, str] = {
     "run": "Run it?",
     "keep": "Keep it all the same?",
 }
-_STYLES = {"pass": "green", "ask": "yellow", "refuse": "red"}
+_CHECK = ("gate=name", "verdict", "why=reason")
+"""The columns of policy checks."""
 _CODES = {
     "local": OK,
     "planned": OK,
@@ -73,9 +70,15 @@ def discover(
         gateway = session.gateway.gateway
         overview = gateway.bridge.call(lambda: discover_catalog(gateway, intent, limit=limit))
     warn_of_index(overview.diagnostics, {item.code for item in session.report.diagnostics})
+    columns = ("server", "confidence", "needs=schema.required", "description")
+    view = Group(
+        table(overview.servers, "server=name", "state", "tools", "confidence"),
+        Text(),
+        table(overview.tools, "tool=name", *columns),
+    )
     return Output(
         {"intent": intent, **to_jsonable(overview)},
-        _overview_tables(overview),
+        view if overview.tools else "Nothing was found.",
         session.code_for(overview.tools),
     )
 
@@ -110,7 +113,8 @@ def provision(  # noqa: PLR0913  (one for each option)
 
     The configured tools come first, then well-known servers, then a registry if you name one.
     """
-    inputs, path = _parse_values(values or ()), config or DEFAULT_CONFIG
+    path = config or DEFAULT_CONFIG
+    inputs = parse_pairs(values or (), "=", "--set takes NAME=VALUE, such as KEY=env:KEY")
     options = ProvisionOptions(
         registry=registry, known=bundled, namespaces=tuple(trust or ()), folder=into
     )
@@ -135,26 +139,20 @@ def provision(  # noqa: PLR0913  (one for each option)
         {"intent": intent, **to_jsonable(result)},
         Group(*_result_parts(result)),
         _CODES[result.outcome],
-        notes=tuple(_advice(result, is_applied=apply, is_agreed=yes)),
-        is_wrapped=False,
+        tuple(_advice(result, is_applied=apply, is_agreed=yes)),
     )
-
-
-def _parse_values(values: Sequence[str]) -> dict[str, str]:
-    pairs = [value.partition("=") for value in values]
-    if not all(name and sign for name, sign, _ in pairs):
-        raise InvalidRequestError("--set takes NAME=VALUE, such as --set API_KEY=env:API_KEY")
-    return {name: value for name, _, value in pairs}
 
 
 async def ask_person(question: Question) -> bool:
     """Show a question whole on standard error and read the answer; no input means no."""
-    parts = [_plan_table(question.plan), _check_table(question.gates)]
-    parts += [_command_line("will run now", item) for item in question.commands]
+    console = stderr()
+    console.print(_plan_table(question.plan), table(question.gates, *_CHECK))
+    for words in question.commands:
+        console.print(_command_line("will run now", words))
     if question.launch:
-        parts.append(_command_line("will run as the server", question.launch))
-    parts += [Text(f"warning: {printable(item)}", style="yellow") for item in question.warnings]
-    stderr().print(Group(*parts))
+        console.print(_command_line("will run as the server", question.launch))
+    for warning in question.warnings:
+        console.print(Text(f"warning: {printable(warning)}", style="yellow"))
     try:
         return typer.confirm(_QUESTIONS[question.stage], err=True)
     except typer.Abort:
@@ -171,45 +169,19 @@ def _advice(result: ProvisionResult, *, is_applied: bool, is_agreed: bool) -> It
         yield "--yes agrees only where every gate passes: without it you are asked"
 
 
-def _overview_tables(overview: CatalogOverview) -> RenderableType:
-    if not overview.tools:
-        return Text("Nothing was found.")
-    servers = (
-        (bold(server.name), server.state, str(server.tools), _percent(server.confidence))
-        for server in overview.servers
-    )
-    tools = (
-        (
-            bold(tool.name),
-            tool.server,
-            _percent(tool.confidence),
-            ", ".join(map(str, required)) if isinstance(required, list | tuple) else "",
-            summary(tool.description),
-        )
-        for tool in overview.tools
-        for required in (tool.schema.get("required"),)
-    )
-    return Group(
-        plain_table("server", "state", "tools", "confidence", rows=servers),
-        Text(),
-        plain_table("tool", "server", "confidence", "needs", "about", rows=tools),
-    )
-
-
 def _result_parts(result: ProvisionResult) -> Iterator[RenderableType]:
     yield Text(f"{result.outcome}: {printable(result.reason)}")
     if result.local:
-        yield _confidence_table("tool", [(match.id, match.confidence) for match in result.local])
+        yield table(result.local, "tool=id", "confidence")
     if result.candidates:
-        names = [(item.entry.name, item.confidence) for item in result.candidates]
-        yield _confidence_table("server", names)
+        yield table(result.candidates, "server=entry.name", "confidence")
     if result.tools:
         yield Text(f"tools: {', '.join(tool.exposed_name for tool in result.tools)}")
     elif result.plan is not None:
         yield _plan_table(result.plan)
-        yield _check_table(result.gates)
-        for item in result.plan.install:
-            yield _command_line("would run", item)
+        yield table(result.gates, *_CHECK)
+        for words in result.plan.install:
+            yield _command_line("would run", words)
         if result.plan.launch:
             yield _command_line("would run as the server", result.plan.launch)
         elif result.plan.install:
@@ -217,17 +189,18 @@ def _result_parts(result: ProvisionResult) -> Iterator[RenderableType]:
 
 
 def _plan_table(plan: Plan) -> RenderableType:
-    rows: list[tuple[str, RenderableType]] = [
-        ("server", bold(f"{plan.entry.name} {plan.entry.version}".strip())),
-        ("about", plan.entry.description),
-        ("source", plan.entry.source),
-        ("name here", plan.server),
-    ]
-    if plan.url:
-        rows.append(("address", plan.url))
-    values = (*plan.env.items(), *plan.headers.items())
-    rows += [("gives it", f"{name} = {value}") for name, value in values]
-    return plain_table("plan", "", rows=rows)
+    values = {**plan.env, **plan.headers}
+    entry = plan.entry
+    return pairs(
+        {
+            "server": f"{entry.name} {entry.version}",
+            "about": entry.description,
+            "source": entry.source,
+            "name here": plan.server,
+            "address": plan.url,
+            "gives it": "\n".join(f"{name} = {value}" for name, value in values.items()),
+        }
+    )
 
 
 def _command_line(label: str, words: Sequence[str]) -> RenderableType:
@@ -235,20 +208,3 @@ def _command_line(label: str, words: Sequence[str]) -> RenderableType:
     return Text.assemble(
         (f"{label}: ", "cyan"), printable(format_command(words)), no_wrap=True, overflow="ignore"
     )
-
-
-def _check_table(checks: Sequence[PolicyCheck]) -> Table:
-    rows = (
-        (check.name, Text(check.verdict, style=_STYLES[check.verdict]), check.reason)
-        for check in checks
-    )
-    return plain_table("gate", "", "why", rows=rows)
-
-
-def _confidence_table(heading: str, items: Sequence[tuple[str, float]]) -> Table:
-    rows = ((bold(name), _percent(confidence)) for name, confidence in items)
-    return plain_table(heading, "confidence", rows=rows)
-
-
-def _percent(confidence: float | None) -> str:
-    return "" if confidence is None else f"{confidence:.0%}"

@@ -1,21 +1,40 @@
-"""`gateway search`, `gateway tools` and `gateway call`."""
+"""`gateway search`, `gateway tools`, `gateway call` and `gateway index`."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from typing import Annotated, Literal
 
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 from typer import Argument, Option
 
 from gateway.cli import options
-from gateway.cli.command import command, command_group
-from gateway.cli.exit_codes import NOTHING
-from gateway.cli.output import Output, warn
-from gateway.cli.session import CatalogSession, choose_strategy, open_session, parse_statuses
-from gateway.cli.tables import explanation, result_text, search_table, tool_table
-from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
-from gateway.types import Filters, InvokeResult, JsonObject
+from gateway.cli.command import Output, command, command_group, warn
+from gateway.cli.exit_codes import NOTHING, OK
+from gateway.cli.session import (
+    CatalogSession,
+    choose_strategy,
+    open_session,
+    parse_statuses,
+    vector_store,
+)
+from gateway.cli.tables import pairs, printable, table, to_json, to_jsonable
+from gateway.errors import InvalidRequestError, StoreError, UnknownToolError, UpstreamError
+from gateway.types import Diagnostic, Filters, InvokeResult, JsonObject, Match, SearchResult
+
+_LISTS = {
+    "matches": "tool",
+    "prerequisites": "call before",
+    "related": "related",
+    "next_steps": "next steps",
+}
+"""The lists of a search result, and what stands above each."""
 
 app = command_group()
 
@@ -54,9 +73,79 @@ def search(  # noqa: PLR0913  (one for each option)
     diagnostics = tuple(dict.fromkeys((*session.report.diagnostics, *result.diagnostics)))
     return Output(
         {"query": query, "strategy": session.strategy, "result": result, "index": session.report},
-        explanation(result, diagnostics=diagnostics) if explain else search_table(result),
+        explanation(result, diagnostics) if explain else search_table(result),
         session.code_for(result.matches),
     )
+
+
+def search_table(result: SearchResult) -> RenderableType:
+    """Return the matches and supplements of a search."""
+    if not result.matches:
+        return _no_matches(result)
+    if result.mode == "browse":
+        return table(result.matches, "tools, by name=name", "server", "description")
+    columns = ("confidence", "server", "description")
+    return Group(*(table(found, f"{name}=name", *columns) for name, found in _lists(result)))
+
+
+def _lists(result: SearchResult) -> list[tuple[str, Sequence[Match]]]:
+    return [(name, found) for key, name in _LISTS.items() if (found := getattr(result, key))]
+
+
+def _no_matches(result: SearchResult) -> RenderableType:
+    if not result.counts.eligible:
+        return Text("Nothing was found: there is nothing of this kind, tag and status here.")
+    parts: list[RenderableType] = [Text("Nothing was found.")]
+    if result.nearest is not None:
+        parts.append(table([result.nearest], "nearest=name", "confidence", "description"))
+    if result.unmatched:
+        words = printable(", ".join(result.unmatched))
+        parts.append(Text(f"Nothing holds these words: {words}"))
+    return Group(*parts)
+
+
+def explanation(result: SearchResult, diagnostics: Sequence[Diagnostic]) -> RenderableType:
+    """Return each match with its evidence, then counts, times and *diagnostics*."""
+    parts = [_evidence(name, match) for name, found in _lists(result) for match in found]
+    work = {"ranked by": result.mode, "from the cache": result.cached, **asdict(result.counts)}
+    return Group(
+        *(parts or [_no_matches(result)]),
+        pairs(work | stage_times(result)),
+        *([table(diagnostics, "code", "meaning", "detail")] if diagnostics else ()),
+    )
+
+
+def _evidence(name: str, match: Match) -> RenderableType:
+    evidence = match.evidence
+    values = {
+        name: match.name,
+        "id": match.id,
+        "description": match.description,
+        "confidence": match.confidence,
+        "score": match.score,
+        "vector cosine": evidence.vector,
+        "words": evidence.lexical,
+        "graph": evidence.graph,
+        "met": evidence.words,
+        "named exactly": evidence.exact_name or None,
+        "graph path": path_text(match),
+        "only named": None if match.direct else "outside the window: no proxy of its own",
+    }
+    return Group(pairs(values), Text())
+
+
+def path_text(match: Match) -> str:
+    """Return the edges that led to a match, and where each comes from."""
+    return "; ".join(
+        f"{step.subject} {step.predicate} {step.object} "
+        f"({step.source or ('declared' if step.declared else 'derived')})"
+        for step in match.evidence.path
+    )
+
+
+def stage_times(result: SearchResult) -> dict[str, str]:
+    """Return the time of each stage of a search."""
+    return {f"time, {name}": f"{time_s * 1000:.1f} ms" for name, time_s in result.stages.items()}
 
 
 @command(app)
@@ -64,9 +153,10 @@ def tools(*, config: options.Config = None) -> Output:
     """List the tools of the configured servers."""
     with open_session(config, relist=True) as session:
         entities = session.gateway.list_tools()
+    columns = ("needs=definition.input_schema.required", "definition.description")
     return Output(
         {"tools": entities, "index": session.report},
-        tool_table(entities),
+        table(entities, "tool=exposed_name", "server", *columns),
         session.code_for(entities),
     )
 
@@ -81,7 +171,7 @@ def call(
     config: options.Config = None,
 ) -> Output:
     """Call one tool. With an id, only its server is started."""
-    parsed = _parse_arguments(arguments)
+    parsed = parse_object(arguments, "the arguments")
     with open_session(config, only=tool) as session:
         result = _invoke(session, tool, parsed)
     return Output(result, result_text(result), NOTHING if result.is_error else session.code)
@@ -100,11 +190,80 @@ def _invoke(session: CatalogSession, tool: str, arguments: JsonObject) -> Invoke
         ) from error
 
 
-def _parse_arguments(text: str) -> JsonObject:
+def result_text(result: InvokeResult) -> str:
+    """Return a tool's answer: texts and the types of other blocks, else structured content."""
+    parts = [block.text or f"[{block.type}; --json shows it]" for block in result.content]
+    if not parts and result.structured is not None:
+        return to_json(result.structured)
+    return "\n".join(parts)
+
+
+def parse_object(text: str, name: str) -> JsonObject:
+    """Return the JSON object in *text*; ``-`` stands for standard input.
+
+    Raises:
+        InvalidRequestError: It is no JSON object; *name* says what was typed.
+    """
     try:
-        arguments = json.loads(sys.stdin.read() if text == "-" else text)
+        value = json.loads(sys.stdin.read() if text == "-" else text)
     except ValueError as error:
-        raise InvalidRequestError(f"the arguments are not JSON: {error}") from error
-    if not isinstance(arguments, dict):
-        raise InvalidRequestError('the arguments must be a JSON object, like \'{"path": "/tmp"}\'')
-    return arguments
+        raise InvalidRequestError(f"{name} must be JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise InvalidRequestError(f'{name} must be a JSON object, like \'{{"path": "/tmp"}}\'')
+    return value
+
+
+@command(app)
+def index(
+    action: Annotated[
+        Literal["build", "show"],
+        Argument(help="build: list and embed; show: what is stored, without servers."),
+    ] = "build",
+    *,
+    rebuild: Annotated[bool, Option("--rebuild", help="Delete all stored vectors first.")] = False,
+    config: options.Config = None,
+) -> Output:
+    """Build the index of the configured servers' tools, or show what is stored."""
+    if action == "show":
+        if rebuild:
+            raise typer.BadParameter("--rebuild goes with build, not with show")
+        return _show_store()
+    if rebuild:
+        _clear_store()
+    with open_session(config, strategy=choose_strategy(None), relist=True) as session:
+        report = session.report
+    path = str(vector_store().path)
+    return Output(
+        {"strategy": session.strategy, "store": path, **to_jsonable(report)},
+        code=session.code_for(report.tools),
+    )
+
+
+def _clear_store() -> None:
+    with closing(vector_store()) as store, _warn_if_rebuilt():
+        store.clear()
+
+
+def _show_store() -> Output:
+    store = vector_store()
+    count, size = 0, 0
+    # A store that is opened makes its file.
+    if store.path.is_file():
+        with closing(store), _warn_if_rebuilt():
+            count, size = store.count(), store.path.stat().st_size
+    return Output(
+        {"store": str(store.path), "bytes": size, "vectors": count},
+        code=OK if count else NOTHING,
+        notes=() if count else ("nothing is stored yet: gateway index build",),
+    )
+
+
+@contextmanager
+def _warn_if_rebuilt() -> Iterator[None]:
+    """Warn of a corrupt file that was set aside; raise any other error."""
+    try:
+        yield
+    except StoreError as error:
+        if not error.rebuilt:
+            raise
+        warn([Diagnostic(stage="store", code="store_rebuilt", detail=str(error))])

@@ -12,11 +12,9 @@ from typing import Annotated, Literal, get_args
 from typer import Option
 
 from gateway.cli import options
-from gateway.cli.command import command, command_group
-from gateway.cli.file_watch import watch_files
-from gateway.cli.output import Output, note, warn
+from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.session import choose_strategy, open_gateway, read_config, warn_of_index
-from gateway.cli.shutdown import graceful_shutdown
+from gateway.cli.signals import graceful_shutdown, watch_files
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, Options, SearchOptions

@@ -11,17 +11,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from rich.text import Text
 from typer import Argument, Option
 
 from gateway.cli import options
-from gateway.cli.command import command, command_group
-from gateway.cli.commands.approve import changed_name
+from gateway.cli.client_files import Conversion
+from gateway.cli.command import Output, command, command_group
+from gateway.cli.commands.trust import changed_name
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
-from gateway.cli.import_clients.conversion import Conversion
-from gateway.cli.output import Output
-from gateway.cli.session import DEFAULT_CONFIG, ONE_COMMAND, read_config, select_server
-from gateway.cli.tables import plain_table
+from gateway.cli.session import (
+    DEFAULT_CONFIG,
+    ONE_COMMAND,
+    check_configured,
+    parse_pairs,
+    read_config,
+    select_server,
+)
+from gateway.cli.tables import table
 from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
@@ -40,15 +45,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_REFERENCE = re.compile(
     rf"\$\{{{_VARIABLE.pattern}\}}|env:{_VARIABLE.pattern}|keyring:.+/.+"
 )
-_ANY_REFERENCE = re.compile(r"\$\{[^}]*\}|\b(?:env|keyring):[\w./-]+")
-_OAUTH_KEYS = (
-    "callback_port",
-    "client_id",
-    "client_metadata_url",
-    "client_secret",
-    "scope",
-    "store",
-)
+_REFERENCE = re.compile(r"\$\{[^}]*\}|\b(?:env|keyring):[\w./-]+")
 
 app = command_group(
     "servers", help_text="Add, list, test and remove the servers of your configuration."
@@ -115,28 +112,26 @@ def add(  # noqa: PLR0913  (one for each option)
     config: options.Config = None,
 ) -> Output:
     """Write a server into your configuration. Secrets become references, never copies."""
-    auth = _auth_entry(url=url, bearer_env=bearer_env, oauth=oauth, settings=oauth_set or [])
+    path, conversion = config or DEFAULT_CONFIG, Conversion()
     typed = _entry(command or [], url=url, env=env or [], headers=header or [], cwd=cwd)
-    path = config or DEFAULT_CONFIG
-    conversion = Conversion()
-    entry = conversion.entry(name, typed) | ({} if auth is None else {"auth": auth})
+    auth = _auth_entry(url, bearer_env, is_oauth=oauth, settings=oauth_set or [])
+    entry = {**conversion.entry(name, typed), **auth}
     _check_entry(name, entry)
     text = read_text(path)
-    _, table = server_table(text, where=str(path))
-    if name in table and not replace and table[name] != entry:
+    _, servers = server_table(text, where=str(path))
+    if name in servers and not replace and servers[name] != entry:
         raise ConfigError(f"{str(path)!r} has a server {name!r}: take another name, or --replace")
-    if table.get(name) != entry:
+    if servers.get(name) != entry:
         write_text(path, set_server(text, name, entry, where=str(path)), expected=text)
     notes = [
         f"{item.where} is a secret: it is written as a reference; set {item.variable}"
         for item in conversion.required
     ]
-    notes += conversion.notes
-    if auth is not None and auth["type"] == "oauth":
+    notes += [*conversion.notes, f"try it: gateway servers test {name}"]
+    if auth and not bearer_env:
         notes.append(f"sign in once: gateway login {name}")
     return Output(
         {"config": str(path), "name": name, "entry": entry, "variables": conversion.required},
-        f"{name!r} is in {path}; try it: gateway servers test {name}",
         notes=notes,
     )
 
@@ -146,60 +141,45 @@ def _entry(
 ) -> dict[str, object]:
     if bool(words) == bool(url):
         raise InvalidRequestError("give a program after '--', or an address with --url")
-    if url:
-        parts = {"headers": _parse_pairs(headers, ":", "--header takes 'Name: value'")}
-        return {"url": url, **{key: value for key, value in parts.items() if value}}
-    more = {
+    entry: dict[str, object] = {
+        "command": "".join(words[:1]),
         "args": list(words[1:]),
-        "env": _parse_pairs(env, "=", "--env takes NAME=VALUE"),
+        "env": parse_pairs(env, "=", "--env takes NAME=VALUE"),
         "cwd": cwd,
+        "url": url,
+        "headers": parse_pairs(headers, ":", "--header takes 'Name: value'"),
     }
-    return {"command": words[0], **{key: value for key, value in more.items() if value}}
-
-
-def _parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str, str]:
-    pairs = [item.partition(separator) for item in items]
-    if not all(name.strip() and found for name, found, _ in pairs):
-        raise InvalidRequestError(message)
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    return {key: value for key, value in entry.items() if value}
 
 
 def _auth_entry(
-    *, url: str, bearer_env: str, oauth: bool, settings: Sequence[str]
-) -> dict[str, object] | None:
-    """Return the member ``auth`` of an entry; None if the server has no sign-in."""
-    if not (bearer_env or oauth or settings):
-        return None
+    url: str, bearer_env: str, *, is_oauth: bool, settings: Sequence[str]
+) -> dict[str, object]:
+    """Return the member ``auth`` of an entry; empty if the server has no sign-in."""
+    if not (bearer_env or is_oauth or settings):
+        return {}
     if not url:
         raise InvalidRequestError("only an address signs in: give --url")
-    if bearer_env and (oauth or settings):
-        raise InvalidRequestError("a server takes --bearer-env or --oauth, not both")
     if bearer_env:
+        if is_oauth or settings:
+            raise InvalidRequestError("a server takes --bearer-env or --oauth, not both")
         if not _VARIABLE.fullmatch(bearer_env):
             raise InvalidRequestError("--bearer-env takes the name of a variable, not a token")
-        return {"type": "bearer", "token": f"env:{bearer_env}"}
-    return {"type": "oauth", **dict(map(_parse_oauth_setting, settings))}
-
-
-def _parse_oauth_setting(text: str) -> tuple[str, object]:
-    key, sign, value = (part.strip() for part in text.partition("="))
-    if key not in _OAUTH_KEYS or not sign or not value:
-        keys = ", ".join(_OAUTH_KEYS)
-        raise InvalidRequestError(f"--oauth-set takes KEY=VALUE, KEY one of {keys}")
-    if key == "client_secret" and not _SECRET_REFERENCE.fullmatch(value):
+        return {"auth": {"type": "bearer", "token": f"env:{bearer_env}"}}
+    values: dict[str, object] = {**parse_pairs(settings, "=", "--oauth-set takes KEY=VALUE")}
+    secret, port = values.get("client_secret", "env:NAME"), values.get("callback_port")
+    if not _SECRET_REFERENCE.fullmatch(str(secret)):
         raise InvalidRequestError(
             "client_secret is a reference such as env:NAME: what is typed stays in the history"
         )
-    if key != "callback_port":
-        return key, value
-    if not value.isdecimal():
-        raise InvalidRequestError("callback_port is a whole number")
-    return key, int(value)
+    if isinstance(port, str) and port.isdecimal():
+        values["callback_port"] = int(port)
+    return {"auth": {"type": "oauth", **values}}
 
 
 def _check_entry(name: str, entry: Mapping[str, object]) -> None:
     # The values of references are not known here and do not matter.
-    plain = _ANY_REFERENCE.sub("x", json.dumps(entry))
+    plain = _REFERENCE.sub("x", json.dumps(entry))
     manifest = parse_manifest({"mcpServers": {name: json.loads(plain)}}, where="the server")
     if manifest.unusable:
         raise ConfigError(manifest.warnings[-1].detail)
@@ -214,40 +194,25 @@ def remove(
     read_config(config)
     before = text = read_text(path)
     for name in names:
-        key, table = server_table(text, where=str(path))
+        key, servers = server_table(text, where=str(path))
         after = without_member(text, (key, name), where=str(path))
         if after == text:
             after = without_member(text, ("virtualServers", name), where=str(path))
         if after == text:
-            choices = ", ".join(table) or "none"
-            raise InvalidRequestError(f"{name!r} is no configured server: {choices}")
+            check_configured(name, servers)
         text = after
     write_text(path, text, expected=before)
-    return Output(
-        {"config": str(path), "removed": names}, f"taken out of {path}: {', '.join(names)}"
-    )
+    return Output({"config": str(path), "removed": names})
 
 
 @command(app, "list")
 def list_(*, config: options.Config = None) -> Output:
     """Show what is known of each server: state, tools, pins. None is started."""
     statuses = server_statuses(config)
-    rows = (
-        (
-            status.name,
-            status.kind,
-            status.target,
-            "" if status.tools is None else str(status.tools),
-            f"changed: {', '.join(status.changed)}" if status.changed else status.pins,
-            status.detail
-            or ("" if status.age_s is None else f"listed {age_text(status.age_s)}")
-            or status.state,
-        )
-        for status in statuses
-    )
+    columns = ("kind", "target", "state", "tools", "age_s", "pins", "changed", "detail")
     return Output(
         {"config": str(config or DEFAULT_CONFIG), "servers": statuses},
-        plain_table("server", "", "", "tools", "pins", "", rows=rows)
+        table(statuses, "server=name", *columns)
         if statuses
         else "No servers are configured: gateway servers add",
         OK if statuses else NOTHING,
@@ -263,8 +228,8 @@ def server_statuses(config: Path | None) -> tuple[ServerStatus, ...]:
     """
     manifest = read_config(config)
     path = config or DEFAULT_CONFIG
-    _, table = server_table(read_text(path), where=str(path))
-    names = (*table, *manifest.virtual, *(set(manifest.unusable) - set(table)))
+    _, servers = server_table(read_text(path), where=str(path))
+    names = dict.fromkeys((*servers, *manifest.virtual, *manifest.unusable))
     with closing(SqliteListingStore(catalog_store_path(Options()))) as records:
         return tuple(_status(name, manifest, records) for name in names)
 
@@ -286,10 +251,9 @@ def _status(name: str, manifest: Manifest, records: SqliteListingStore) -> Serve
     target = manifest.servers.get(name)
     if target is None:
         if name not in manifest.unusable:
-            return ServerStatus(name=name, state="disabled", detail="disabled")
-        reasons = [item.detail for item in manifest.warnings if _is_about(item, name)] or [""]
-        detail = reasons[-1].partition(": ")[2] or reasons[-1]
-        return ServerStatus(name=name, state="unusable", detail=detail)
+            return ServerStatus(name=name, state="disabled")
+        reasons = [item.detail for item in manifest.warnings if is_about(item, name)]
+        return ServerStatus(name=name, state="unusable", detail="; ".join(reasons))
     is_program = isinstance(target, StdioServer)
     status = ServerStatus(
         name=name,
@@ -312,16 +276,9 @@ def _status(name: str, manifest: Manifest, records: SqliteListingStore) -> Serve
     )
 
 
-def _is_about(warning: Diagnostic, name: str) -> bool:
-    return f"server {name!r}" in warning.detail or f"server name {name!r}" in warning.detail
-
-
-def age_text(seconds: float) -> str:
-    """Return how long ago *seconds* are, in the largest unit that fits."""
-    for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit} ago"
-    return f"{seconds:.0f} s ago"
+def is_about(warning: Diagnostic, server: str) -> bool:
+    """Return whether a warning of a configuration names *server*."""
+    return f"server {server!r}" in warning.detail or f"server name {server!r}" in warning.detail
 
 
 @command(app, "test")
@@ -334,23 +291,11 @@ def run_tests(
     manifest = read_config(config)
     every = tuple(dict.fromkeys((*manifest.servers, *manifest.virtual, *manifest.unusable)))
     for name in names or ():
-        if name not in every:
-            choices = ", ".join(every) or "none"
-            raise InvalidRequestError(f"{name!r} is no configured server: {choices}")
+        check_configured(name, every)
     tests = [start_server(name, manifest) for name in names or every]
-    rows = (
-        (
-            test.name,
-            Text("works", style="green") if test.works else Text("fails", style="red"),
-            f"{test.seconds:.2f} s",
-            str(len(test.tools)),
-            "\n".join(f"{item.detail} [{item.code}]" for item in test.diagnostics),
-        )
-        for test in tests
-    )
     return Output(
         {"config": str(config or DEFAULT_CONFIG), "servers": tests},
-        plain_table("server", "", "time", "tools", "", rows=rows),
+        table(tests, "server=name", "works", "seconds", "tools", "problems=diagnostics.detail"),
         OK if all(test.works for test in tests) else UNAVAILABLE,
     )
 
@@ -358,7 +303,7 @@ def run_tests(
 def start_server(name: str, manifest: Manifest) -> ServerTest:
     """Start one server, list its tools and stop it."""
     if name in manifest.unusable:
-        warnings = tuple(item for item in manifest.warnings if _is_about(item, name))
+        warnings = tuple(item for item in manifest.warnings if is_about(item, name))
         return ServerTest(name=name, works=False, seconds=0.0, diagnostics=warnings)
     with closing(Gateway(vector_store=MemoryVectorStore(), options=ONE_COMMAND)) as gateway:
         gateway.add_config(select_server(manifest, name))

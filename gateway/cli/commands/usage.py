@@ -11,10 +11,9 @@ from typer import Argument, Option
 
 import graphs
 from gateway.cli import options
-from gateway.cli.command import command, command_group
-from gateway.cli.commands.graph import bundle, document_output, write_documents
+from gateway.cli.command import Output, command, command_group, note
+from gateway.cli.commands.graph import document_output
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.output import Output, note
 from gateway.cli.session import choose_strategy, open_session
 from gateway.errors import InvalidRequestError
 from gateway.options import Options
@@ -46,23 +45,15 @@ def show(
     transitions = [item for item in count_transitions(tasks) if tool in {"", item.before}]
     rows = _tool_rows(tallies)
     is_trusted = is_predictive(tasks)
-    lines = [
-        f"{row['tool']}: {row['succeeded']} of {row['calls']} calls succeeded, "
-        f"scores x {row['multiplier']}"
-        for row in rows
-    ]
-    lines += [_transition_line(item) for item in transitions]
-    return Output(
-        {
-            "tools": rows,
-            "followed": [_transition_fields(item) for item in transitions],
-            "tasks": len(tasks),
-            "believed": is_trusted,
-        },
-        "\n".join(lines) or _NO_CALLS,
-        OK if rows else NOTHING,
-        notes=(_MAY_BE_CHANCE,) if transitions and not is_trusted else (),
-    )
+    data = {
+        "tools": rows,
+        "followed": _transition_rows(transitions),
+        "tasks": len(tasks),
+        "believed": is_trusted,
+    }
+    if not rows:
+        return Output(data, _NO_CALLS, NOTHING)
+    return Output(data, notes=() if is_trusted or not transitions else (_MAY_BE_CHANCE,))
 
 
 @command(app)
@@ -78,15 +69,12 @@ def export(
     transitions = count_transitions(tasks, min_count=min_count)
     if transitions and not is_predictive(tasks):
         note(_MAY_BE_CHANCE)
-    documents = [_transition_document(transitions)] if transitions else []
-    if out is not None:
-        write_documents(documents, out, force=force)
-    more = {"followed": [_transition_fields(item) for item in transitions]}
+    more = {"followed": _transition_rows(transitions)}
     if not transitions:
-        remark = "nothing was called after something else often enough to be written down"
-        return Output(bundle(documents, more), "", NOTHING, notes=(remark,))
-    remark = f"{len(transitions)} edges written to {out}: read them, then --graph {out}"
-    return document_output(documents, out, remark, OK, more)
+        note("nothing was called after something else often enough to be written down")
+        return document_output((), None, force=force, code=NOTHING, more=more)
+    document = _transition_document(transitions)
+    return document_output([document], out, force=force, code=OK, more=more)
 
 
 @command(app)
@@ -104,8 +92,7 @@ def report(
     gains = gain_rows(replayed, is_trusted=history.is_predictive)
     return Output(
         {"tasks": len(history.tasks), "believed": history.is_predictive, **gains},
-        gain_text(gains),
-        session.code_for(replayed.learn.calls),
+        code=session.code_for(replayed.learn.calls),
     )
 
 
@@ -115,16 +102,6 @@ def gain_rows(replayed: UsageEvaluation, *, is_trusted: bool) -> dict[str, dict[
         "learn": {**asdict(replayed.learn), "on": replayed.learn.measured and is_trusted},
         "rerank": {**asdict(replayed.rerank), "on": replayed.rerank.measured},
     }
-
-
-def gain_text(gains: dict[str, dict[str, object]]) -> str:
-    """Return the gains of `gain_rows`, a line each."""
-    return "\n".join(
-        f"{name}: {row['calls']} calls of {row['tasks']} tasks, {row['higher']} would stand higher "
-        f"and {row['lower']} lower; 1/place {row['mean']:+.4f} ({row['low']:+.4f} to "
-        f"{row['high']:+.4f}): auto is {'on' if row['on'] else 'off'}"
-        for name, row in gains.items()
-    )
 
 
 @command(app)
@@ -139,7 +116,7 @@ def forget(
         raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
     with _open_ledger() as ledger:
         count = ledger.forget(tool=tool, tenant=tenant)
-    return Output({"forgotten": count}, f"{count} calls forgotten")
+    return Output({"forgotten": count})
 
 
 def _transition_document(transitions: Sequence[Transition]) -> graphs.Document:
@@ -147,7 +124,11 @@ def _transition_document(transitions: Sequence[Transition]) -> graphs.Document:
         graphs.Edge(subject=item.before, predicate="nextStep", object=item.after)
         for item in transitions
     )
-    text = "\n".join(f"- {_transition_line(item)}" for item in transitions)
+    text = "\n".join(
+        f"- `{item.before}` then `{item.after}`: {item.count} of {item.of} tasks, "
+        f"sure to {item.confidence:.2f}"
+        for item in transitions
+    )
     return graphs.Document(
         id=_DOCUMENT,
         path="shown-by-use.md",
@@ -174,17 +155,14 @@ def _tool_rows(tallies: Sequence[Tally]) -> list[dict[str, object]]:
     ]
 
 
-def _transition_fields(transition: Transition) -> dict[str, object]:
-    return {
-        "before": transition.before,
-        "after": transition.after,
-        "tasks": transition.count,
-        "of": transition.of,
-        "confidence": transition.confidence,
-    }
-
-
-def _transition_line(transition: Transition) -> str:
-    counts = f"{transition.count} of {transition.of} tasks"
-    confidence = f"sure to {transition.confidence:.2f}"
-    return f"`{transition.before}` then `{transition.after}`: {counts}, {confidence}"
+def _transition_rows(transitions: Sequence[Transition]) -> list[dict[str, object]]:
+    return [
+        {
+            "before": item.before,
+            "after": item.after,
+            "tasks": item.count,
+            "of": item.of,
+            "confidence": item.confidence,
+        }
+        for item in transitions
+    ]

@@ -1,19 +1,18 @@
 """The scripted model of the demo, for machines without a real one.
 
-* It does not know the catalog: it searches with the user's own words, takes the first match whose
-  required arguments the conversation contains, calls it, and quotes the real answer.
+* It does not know the catalog: it searches with the user's own words, calls the first match whose
+  required arguments the conversation contains, and quotes the real answer.
 * Arguments are filled by the schema's parameter names, from literals of the conversation.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from gateway.discovery.render_results import direct_names_in
 from gateway.options import DiscoveryOptions
-from gateway.testing import Call, ModelRequest, Turn
+from gateway.testing import Call, ModelRequest, Turn, script
 
 _SEARCH = DiscoveryOptions().search_name
 _FOLDER = re.compile(r"the folder \"([^\"]+)\"")
@@ -21,72 +20,40 @@ _FILE = re.compile(r"\b[\w-]+\.(?:xlsx|docx)\b")
 _ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+\b")
 
 
-def policy(request: ModelRequest) -> Turn:
-    """Search, then call, then answer."""
-    results = request.last_tool_results()
-    if not results:
-        return Turn(calls=(Call(_SEARCH, {"query": request.user_text}),))
-    content = "\n".join(str(result.get("content", "")) for result in results)
-    if _called(request) != _SEARCH:
-        return Turn(f"{_called(request)} answered: {content}")
-    for name in direct_names_in(content):
-        arguments = _arguments(request, name)
-        if arguments is not None:
-            return Turn(calls=(Call(name, arguments),))
+def _search(request: ModelRequest) -> Turn:
+    return Turn(calls=(Call(_SEARCH, {"query": request.user_text}),))
+
+
+def _call(request: ModelRequest) -> Turn:
+    for name in direct_names_in(_answers(request)):
+        parameters = request.functions.get(name, {}).get("parameters")
+        required = parameters.get("required", ()) if isinstance(parameters, Mapping) else None
+        if isinstance(required, Iterable):
+            arguments = {str(name): _value(str(name), request) for name in required}
+            if None not in arguments.values():
+                return Turn(calls=(Call(name, arguments),))
     return Turn("None of the tools that were found fits the request.")
 
 
-def _called(request: ModelRequest) -> str:
-    """Return the name of the first tool that the last assistant message called."""
-    *_, last = (message for message in request.messages if message.get("role") == "assistant")
-    calls = last.get("tool_calls")
-    return str(calls[0]["function"]["name"]) if isinstance(calls, list) and calls else ""
+def _answer(request: ModelRequest) -> Turn:
+    return Turn(f"The tool answered: {_answers(request)}")
 
 
-def _arguments(request: ModelRequest, tool: str) -> dict[str, object] | None:
-    """Return the required arguments of a visible tool; None if one cannot be filled."""
-    parameters = request.functions.get(tool, {}).get("parameters")
-    if not isinstance(parameters, Mapping):
-        return None
-    required = parameters.get("required", [])
-    filled = {
-        str(name): _value(str(name), request)
-        for name in (required if isinstance(required, Sequence) else ())
-    }
-    return None if None in filled.values() else dict(filled)
+def _answers(request: ModelRequest) -> str:
+    return "\n".join(str(result.get("content", "")) for result in request.last_tool_results())
 
 
 def _value(parameter: str, request: ModelRequest) -> str | None:
-    for word, read in _READERS.items():
-        if word in parameter.casefold():
-            return read(request)
-    return None
-
-
-def _file(request: ModelRequest) -> str | None:
-    """Return the file that the user names, in the folder that the host names."""
+    """Return the literal of the conversation that a parameter of this name takes, if any."""
+    if "timezone" in parameter:
+        zone = _ZONE.search(request.user_text)
+        return zone.group() if zone else None
     file = _FILE.search(request.user_text)
-    if file is None:
+    if file is None or not ("file" in parameter or "path" in parameter):
         return None
-    folder = next(filter(None, map(_FOLDER.search, _texts(request, "system"))), None)
+    folder = _FOLDER.search(str(request.messages[0].get("content")))
     return f"{folder.group(1)}/{file.group()}" if folder else file.group()
 
 
-def _zone(request: ModelRequest) -> str | None:
-    zone = _ZONE.search(request.user_text)
-    return zone.group() if zone else None
-
-
-def _texts(request: ModelRequest, role: str) -> Iterator[str]:
-    for message in request.messages:
-        content = message.get("content")
-        if message.get("role") == role:
-            yield content if isinstance(content, str) else json.dumps(content)
-
-
-_READERS: Mapping[str, Callable[[ModelRequest], str | None]] = {
-    "file": _file,
-    "path": _file,
-    "timezone": _zone,
-}
-"""How a parameter is filled whose name contains the word."""
+policy = script(_search, _call, _answer)
+"""Search, then call, then answer."""

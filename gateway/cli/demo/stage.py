@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from openai import DefaultHttpxClient, OpenAI
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from gateway.cli.demo.functions import FUNCTIONS
 from gateway.cli.demo.scripted_model import policy
-from gateway.cli.demo.telemetry import DemoTelemetry
-from gateway.cli.progress import show_progress
+from gateway.cli.session import show_progress
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.mcp.servers import StdioServer
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import environment, variables
 from gateway.sync import SyncGateway
 from gateway.testing import ScriptedModel
-from gateway.types import Entity, IndexReport
+from gateway.types import IndexReport
 
 _KEY = "OPENAI_API_KEY"
 _PROGRAMS: Mapping[str, tuple[str, ...]] = {
@@ -40,16 +40,16 @@ _OPTIONS = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing
 class Stage:
     """What a conversation needs."""
 
-    gateway: Gateway
+    gateway: SyncGateway
     openai: OpenAI
     model: str
     is_scripted: bool
     """Whether a scripted model answers on the loopback, since no real one is configured."""
     folder: Path
     """Where the servers put files; deleted after the demo."""
-    entities: tuple[Entity, ...]
     report: IndexReport
-    telemetry: DemoTelemetry
+    spans: InMemorySpanExporter
+    """The spans that ended so far."""
 
 
 @contextmanager
@@ -60,7 +60,8 @@ def open_stage() -> Iterator[Stage]:
         ConfigError: The demo's servers or the embedded model are not installed.
     """
     settings = environment()
-    telemetry = DemoTelemetry()
+    spans, tracing = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    tracing.add_span_processor(SimpleSpanProcessor(spans))
     with ExitStack() as stack:
         folder = stack.enter_context(TemporaryDirectory(prefix="gateway-demo-"))
         with show_progress() as progress:
@@ -69,25 +70,21 @@ def open_stage() -> Iterator[Stage]:
                 embedder="local",
                 options=_OPTIONS,
                 progress=progress,
-                tracer_provider=telemetry.tracer_provider,
-                meter_provider=telemetry.meter_provider,
+                tracer_provider=tracing,
             )
             sync = stack.enter_context(SyncGateway(gateway))
-            for name, server in find_servers().items():
-                gateway.add_server(name, command=server.command, args=server.args)
-            for function in FUNCTIONS:
-                gateway.add_tool(function)
+            for name, (program, *args) in find_programs().items():
+                gateway.add_server(name, command=program, args=args)
             report = sync.report()
         is_scripted = not settings.openai_configured
         yield Stage(
-            gateway=gateway,
+            gateway=sync,
             openai=stack.enter_context(_openai_client(stack, is_scripted=is_scripted)),
             model="scripted" if is_scripted else settings.openai_model,
             is_scripted=is_scripted,
             folder=Path(folder).resolve(),
-            entities=sync.list_tools(),
             report=report,
-            telemetry=telemetry,
+            spans=spans,
         )
 
 
@@ -101,10 +98,10 @@ def _openai_client(stack: ExitStack, *, is_scripted: bool) -> OpenAI:
     return OpenAI(base_url=model.base_url, api_key="unused", http_client=direct)
 
 
-def find_servers(
+def find_programs(
     folder: Path = Path(sys.executable).parent, *, search_path: str | None = None
-) -> Mapping[str, StdioServer]:
-    """Return the demo's servers by name.
+) -> dict[str, tuple[str, ...]]:
+    """Return the program and the arguments of each of the demo's servers.
 
     Args:
         folder: Where pip puts programs; searched first.
@@ -113,12 +110,36 @@ def find_servers(
     Raises:
         ConfigError: A server is not installed.
     """
-    servers: dict[str, StdioServer] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for name, (program, *args) in _PROGRAMS.items():
         command = shutil.which(program, path=str(folder)) or shutil.which(program, path=search_path)
         if command is None:
             raise ConfigError(
                 f'the demo\'s server {program!r} is not installed: python -m pip install ".[demo]"'
             )
-        servers[name] = StdioServer(command=command, args=tuple(args))
-    return servers
+        found[name] = (command, *args)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanNode:
+    """One span and its children, in the order of their start."""
+
+    name: str
+    duration_ms: float
+    attributes: Mapping[str, object]
+    children: tuple[SpanNode, ...]
+
+
+def span_tree(spans: Sequence[ReadableSpan], parent: int | None = None) -> tuple[SpanNode, ...]:
+    """Return the spans below the one with the id *parent*; None for the roots."""
+    below = (span for span in spans if (span.parent.span_id if span.parent else None) == parent)
+    return tuple(
+        SpanNode(
+            name=span.name,
+            duration_ms=((span.end_time or 0) - (span.start_time or 0)) / 1e6,
+            attributes=dict(span.attributes or {}),
+            children=span_tree(spans, span.context.span_id) if span.context else (),
+        )
+        for span in sorted(below, key=lambda span: span.start_time or 0)
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.file_watch import watch_files
+from gateway.cli.signals import watch_files
 
 PATIENCE_S = 60
 

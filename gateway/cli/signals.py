@@ -1,13 +1,23 @@
-"""Watch configuration files: by SIGHUP, and by watchfiles (extra ``watch``). Its one home."""
+"""What a running server notices: signals, and files that change.
+
+* SIGHUP, or a changed file, has its configuration read again; watchfiles (extra ``watch``) sees
+  changes. This is its one home.
+* SIGTERM stops the processes that this one started before it ends. A client closes the pipe of a
+  server that it started, waits some 2 s, and sends SIGTERM. A child process that ignores its
+  closed pipe would live on.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 
 _POLL_MS = 1000
 """Some file systems report no changes: files are polled this often as well."""
@@ -80,3 +90,39 @@ def file_stamps(files: Sequence[Path]) -> Stamps:
             stat = file.stat()
             stamps[file] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
     return stamps
+
+
+class Shutdown:
+    """What a shutdown must close, and whether it has begun."""
+
+    def __init__(self) -> None:
+        self.close: Callable[[], None] = lambda: None
+        """Stops what was started, within seconds."""
+        self.has_begun = False
+
+
+@contextmanager
+def graceful_shutdown() -> Iterator[Shutdown]:
+    """Close what the block registers, and exit, when SIGTERM arrives within it.
+
+    A shutdown that has begun by itself continues.
+    """
+    shutdown = Shutdown()
+
+    # A thread: the main one may wait for a pipe for ever.
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if not shutdown.has_begun:
+            shutdown.has_begun = True
+            threading.Thread(target=leave, args=(number,)).start()
+
+    def leave(number: int) -> None:
+        try:
+            shutdown.close()
+        finally:
+            os._exit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, on_signal)
+    try:
+        yield shutdown
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -1,16 +1,28 @@
-"""Convert servers of other clients to entries of our file. Secrets become variables. Pure."""
+"""Files of other clients: where they are, and how their servers become entries of our file.
+
+Secrets become variables.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from gateway.errors import ConfigError
 from gateway.manifests.secret_scanner import Span, find_in_arguments, find_secret, looks_random
+from gateway.options.environment import settings_dir
 
+Client = Literal["claude", "cursor", "vscode"]
+SERVERS_KEY: Mapping[Client, str] = {
+    "claude": "mcpServers",
+    "cursor": "mcpServers",
+    "vscode": "servers",
+}
+"""The key of the table of servers in a client's file."""
 _KEYS = ("command", "args", "env", "cwd", "url", "headers", "disabled")
 _IGNORED_KEYS = frozenset({"type", "name", "description", "gallery", "version", "transport"})
 """Keys of other clients that mean nothing here."""
@@ -18,7 +30,76 @@ _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 _ENV_NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*(?::-.*)?", re.DOTALL)
 _INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME_CHARS = 64
-Saved = tuple[list["RequiredVariable"], list[str], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """A configuration file of a client."""
+
+    path: Path
+    project: Path | None = None
+    """The project's folder; None for the user's own file."""
+
+
+def client_configs(client: Client, folder: Path) -> tuple[ClientConfig, ...]:
+    """Return the files of a client: the user's own first, then that of the project in *folder*."""
+    home = Path.home()
+    own: Mapping[Client, tuple[Path, ...]] = {
+        "claude": (settings_dir("Claude") / "claude_desktop_config.json", home / ".claude.json"),
+        "cursor": (home / ".cursor" / "mcp.json",),
+        "vscode": (settings_dir("Code") / "User" / "mcp.json",),
+    }
+    project: Mapping[Client, str] = {
+        "claude": ".mcp.json",
+        "cursor": ".cursor/mcp.json",
+        "vscode": ".vscode/mcp.json",
+    }
+    of_project = ClientConfig(path=folder / project[client], project=folder)
+    return (*(ClientConfig(path=path) for path in own[client]), of_project)
+
+
+def server_entries(document: object, folder: Path) -> Iterator[tuple[str, object]]:
+    """Yield the name and the entry of every server in a client's file.
+
+    Args:
+        document: The file, parsed.
+        folder: The project whose own servers count, in a file that holds several projects.
+    """
+    projects = member(document, "projects")
+    for holder in (document, member(document, "mcp"), member(projects, str(folder))):
+        for key in ("mcpServers", "servers"):
+            servers = member(holder, key)
+            if isinstance(servers, dict):
+                yield from servers.items()
+
+
+def input_descriptions(document: object) -> dict[str, str]:
+    """Return the inputs that a file of VS Code asks its user for: id to description."""
+    descriptions: dict[str, str] = {}
+    for holder in (document, member(document, "mcp")):
+        inputs = member(holder, "inputs")
+        for item in inputs if isinstance(inputs, list) else ():
+            descriptions[str(member(item, "id"))] = str(member(item, "description") or "")
+    return descriptions
+
+
+def member(value: object, key: str) -> object:
+    """Return a member of an object; None if it is no object or has none."""
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def valid_name(name: str) -> str:
+    """Return the name that a server called *name* elsewhere may have here."""
+    return _INVALID_CHARS.sub("-", name).strip("-.")[:_MAX_NAME_CHARS] or "server"
+
+
+def is_this_gateway(entry: object) -> bool:
+    """Return whether *entry* starts this gateway."""
+    args = member(entry, "args")
+    words = [str(item) for item in args] if isinstance(args, list) else []
+    program = re.split(r"[\\/]", str(member(entry, "command")))[-1].removesuffix(".exe")
+    is_program = program == "gateway" and words[:1] == ["serve"]
+    return is_program or words[:3] == ["-m", "gateway", "serve"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +123,6 @@ class Conversion:
     notes: list[str] = field(default_factory=list)
     _secrets: dict[str, str] = field(default_factory=dict)
     """The secret of each variable; never shown, never written."""
-
-    def save(self) -> Saved:
-        """Return the state for `restore`."""
-        return list(self.required), list(self.notes), dict(self._secrets)
-
-    def restore(self, saved: Saved) -> None:
-        """Undo what was converted since `save`."""
-        self.required, self.notes, self._secrets = saved
 
     def entry(self, name: str, original: object) -> dict[str, object]:
         """Return our entry for the server *name* of another client.
@@ -151,23 +224,6 @@ class Conversion:
         item = RequiredVariable(variable=variable, server=server, where=where)
         if item not in self.required:
             self.required.append(item)
-
-
-def valid_name(name: str) -> str:
-    """Return the name that a server called *name* elsewhere may have here."""
-    return _INVALID_CHARS.sub("-", name).strip("-.")[:_MAX_NAME_CHARS] or "server"
-
-
-def is_this_gateway(entry: object) -> bool:
-    """Return whether *entry* starts this gateway."""
-    if not isinstance(entry, dict):
-        return False
-    command, args = entry.get("command"), entry.get("args")
-    words = [str(item) for item in args] if isinstance(args, list) else []
-    program = re.split(r"[\\/]", str(command))[-1].removesuffix(".exe")
-    return (program == "gateway" and words[:1] == ["serve"]) or (
-        words[:3] == ["-m", "gateway", "serve"]
-    )
 
 
 def _variable_name(name: str) -> str:

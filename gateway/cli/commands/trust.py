@@ -1,0 +1,111 @@
+"""`gateway approve` and `gateway login`: what a person has to agree to."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import webbrowser
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from gateway.catalog.approvals import COMMAND_LINE_PIN
+from gateway.cli import options
+from gateway.cli.command import Output, command, command_group, note
+from gateway.cli.exit_codes import NOTHING, OK
+from gateway.cli.session import check_configured, read_config
+from gateway.errors import ConfigError
+from gateway.manifests.manifest import Manifest
+from gateway.mcp.oauth_callback import sign_in
+from gateway.mcp.servers import HttpServer
+from gateway.options import Options, UpstreamOptions
+from gateway.options.environment import catalog_store_path, tokens_path
+from gateway.storage.listing_store import SqliteListingStore
+from gateway.storage.oauth_tokens import with_token_store
+
+_SIGN_IN_S = 600
+"""A person has to find a password."""
+
+app = command_group()
+
+
+@command(app)
+def approve(
+    names: Annotated[
+        list[str] | None,
+        Argument(help="A server, or a tool as server/tool; none lists what changed."),
+    ] = None,
+    *,
+    everything: Annotated[bool, Option("--all", help="Approve all that changed.")] = False,
+    config: options.Config = None,
+) -> Output:
+    """Approve tools and command lines that changed since they were approved."""
+    manifest = read_config(config)
+    with closing(SqliteListingStore(catalog_store_path(Options()))) as records:
+        changes = {
+            changed_name(server, name): (manifest.owner(server), name)
+            for server in (*manifest.servers, *manifest.virtual)
+            for name in sorted(records.changed(manifest.owner(server)))
+        }
+        approved = list(changes) if everything else _select(names or [], changes, manifest)
+        for name in approved:
+            owner, item = changes[name]
+            records.approve(owner, [item])
+    pending = [name for name in changes if name not in approved]
+    return Output(
+        {"approved": approved, "changed": pending},
+        None if changes else "nothing changed",
+        OK if approved or not names else NOTHING,
+    )
+
+
+def changed_name(server: str, item: str) -> str:
+    """Return how a change is shown: the server for its command line, else ``server/tool``."""
+    return server if item == COMMAND_LINE_PIN else f"{server}/{item}"
+
+
+def _select(names: list[str], changes: dict[str, tuple[str, str]], manifest: Manifest) -> list[str]:
+    servers = (*manifest.servers, *manifest.virtual)
+    for name in names:
+        check_configured(name.partition("/")[0], servers)
+    # A server's name stands for its command line and for all of its tools.
+    return [name for name in changes if name in names or name.partition("/")[0] in names]
+
+
+@command(app)
+def login(
+    server: Annotated[str, Argument(help="Its name in the configuration.")],
+    *,
+    browser: Annotated[
+        bool, Option("--browser/--no-browser", help="Open one, or only print the address.")
+    ] = True,
+    forget: Annotated[bool, Option("--forget", help="Sign out instead.")] = False,
+    config: options.Config = None,
+) -> Output:
+    """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""
+    target = _find_server(server, config)
+    if forget:
+        if target.auth is not None and target.auth.tokens is not None:
+            target.auth.tokens.forget()
+        return Output({"server": server, "signed_in": False})
+
+    def on_address(url: str) -> None:
+        note(f"sign in here: {url}")
+        if browser:
+            # Some browsers return only when they are closed.
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+
+    limits = UpstreamOptions(connect_timeout_s=_SIGN_IN_S)
+    listing = asyncio.run(sign_in(server, target, limits, on_address))
+    return Output({"server": server, "signed_in": True, "tools": len(listing.tools)})
+
+
+def _find_server(name: str, config: Path | None) -> HttpServer:
+    servers = read_config(config).servers
+    check_configured(name, servers)
+    target = servers[name]
+    if not isinstance(target, HttpServer):
+        raise ConfigError(f"server {name!r} is a program of this machine: it has no sign-in")
+    return with_token_store(name, target, tokens_path(Options()))
