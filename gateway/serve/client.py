@@ -1,28 +1,44 @@
-"""A client of ours, as the caller that an upstream server may ask for something.
+"""A client of ours, as the caller that an upstream server may ask for something during a call.
 
 * Before 2026-07-28 the client is asked by a request of ours, on the stream of its own request.
-* Since then it is told that input is required, and sends it with its next try: see
-  `gateway.serve.pending_calls`.
+* Since then only clients send requests: the call goes on in the background, and its client is told
+  that input is required. It tries again with that input and with a token that names the call. The
+  token cannot be guessed, and is good once, for the very same request.
 
-Sessions of servers live on another loop than clients: every method may be awaited on any loop.
+Sessions of servers live on another loop than clients: every method of a client may be awaited on
+any loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Mapping
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.message import ServerMessageMetadata
 
-from gateway.errors import CallerError
+from gateway.errors import CallerError, GatewayError, InvalidRequestError
+from gateway.mcp.server_requests import forwarded_capabilities, on_behalf_of
 from gateway.types import JsonObject
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any]
+Params = (
+    types.CallToolRequestParams | types.GetPromptRequestParams | types.ReadResourceRequestParams
+)
 STATELESS_SINCE = "2026-07-28"
+MAX_PENDING = 1000
+_RESPONSES: Mapping[str, tuple[type[Any], ...]] = {
+    "sampling/createMessage": (types.CreateMessageResult, types.CreateMessageResultWithTools),
+    "elicitation/create": (types.ElicitResult,),
+    "roots/list": (types.ListRootsResult,),
+}
+"""The types of response to each request; the last one to a request that offers tools."""
 
 
 def is_stateless(context: Context) -> bool:
@@ -38,7 +54,34 @@ def client_identity(context: Context) -> Hashable:
     return headers.get("mcp-session-id") or object()
 
 
-class SessionClient:
+@contextmanager
+def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
+    """Raise the errors of the block as errors of the protocol.
+
+    Args:
+        subject: What the request is about, for the data of the error.
+        context: The request.
+    """
+    try:
+        yield
+    except CallerError as error:
+        if error.needed and is_stateless(context):
+            raise missing_capability(str(error), error.needed) from error
+        # Not INVALID_REQUEST, which the SDK's clients take for a lost session.
+        raise MCPError(types.INVALID_PARAMS, str(error)) from error
+    except GatewayError as error:
+        is_clients_fault = isinstance(error, InvalidRequestError)
+        code = types.INVALID_PARAMS if is_clients_fault else types.INTERNAL_ERROR
+        raise MCPError(code, str(error), dict(subject)) from error
+
+
+def missing_capability(message: str, needed: JsonObject) -> MCPError:
+    """Return the error for a client that lacks the capabilities *needed*."""
+    data = {"requiredCapabilities": dict(needed)}
+    return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)
+
+
+class _SessionClient:
     """A client with a session, which answers requests; see `gateway.mcp.server_requests.Caller`.
 
     Args:
@@ -88,10 +131,14 @@ class SessionClient:
         return dict(zip(requests, responses, strict=True))
 
     async def _send(self, request: types.InputRequest) -> types.InputResponse:
+        offers_tools = isinstance(request, types.CreateMessageRequest) and (
+            request.params.tools is not None or request.params.tool_choice is not None
+        )
+        expected = _RESPONSES[request.method][-1 if offers_tools else 0]
         metadata = ServerMessageMetadata(related_request_id=self.context.request_id)
         try:
             response: types.InputResponse = await self.context.session.send_request(
-                request, _response_type(request), metadata=metadata
+                request, expected, metadata=metadata
             )
         except MCPError as error:
             detail = f"the client refused {request.method} ({error.error.code})"
@@ -99,10 +146,127 @@ class SessionClient:
         return response
 
 
-def _response_type(request: types.InputRequest) -> type[Any]:
-    if isinstance(request, types.ElicitRequest):
-        return types.ElicitResult
-    if isinstance(request, types.ListRootsRequest):
-        return types.ListRootsResult
-    has_tools = request.params.tools is not None or request.params.tool_choice is not None
-    return types.CreateMessageResultWithTools if has_tools else types.CreateMessageResult
+@dataclass(slots=True, eq=False)
+class _InputRound:
+    """Requests that are sent to the client together, and their responses."""
+
+    requests: dict[str, types.InputRequest]
+    responses: asyncio.Future[types.InputResponses]
+
+    def is_complete(self, responses: types.InputResponses) -> bool:
+        """Return whether *responses* hold one of the right type for each request."""
+        return all(
+            isinstance(responses.get(key), _RESPONSES[request.method])
+            for key, request in self.requests.items()
+        )
+
+
+class _DetachedClient(_SessionClient):
+    """A client whose call goes on while it is away."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.rounds: asyncio.Queue[_InputRound] = asyncio.Queue()
+
+    async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
+        current = _InputRound(dict(requests), self._loop.create_future())
+        self.rounds.put_nowait(current)
+        return await current.responses
+
+
+@dataclass(slots=True, eq=False)
+class _PendingCall:
+    """A call, and the last round that its client was told of."""
+
+    client: _DetachedClient
+    task: asyncio.Task[Any]
+    request: str
+    """The client's request, without its responses to rounds."""
+    round: _InputRound | None = None
+
+
+class PendingCalls:
+    """The calls of one server that wait for their clients.
+
+    Args:
+        max_pending: How many calls may wait at a time.
+    """
+
+    def __init__(self, *, max_pending: int = MAX_PENDING) -> None:
+        self._max_pending = max_pending
+        self._calls: dict[str, _PendingCall] = {}
+
+    async def run(
+        self, context: Context, params: Params, work: Callable[[], Awaitable[T]]
+    ) -> T | types.InputRequiredResult:
+        """Do *work* on behalf of the client, or go on with it.
+
+        Raises:
+            MCPError: The client's token names no waiting call.
+        """
+        if not is_stateless(context):
+            with on_behalf_of(_SessionClient(context)):
+                return await work()
+        result: T | types.InputRequiredResult
+        if params.request_state is not None:
+            result = await self._resume(context, params)
+            return result
+        client = _DetachedClient(context)
+        with on_behalf_of(client):
+            if not forwarded_capabilities(client.capabilities):
+                # The client can be asked for nothing: the call need not run in the background.
+                return await work()
+            task = asyncio.ensure_future(work())
+        result = await self._wait(_PendingCall(client, task, _request_text(params)))
+        return result
+
+    async def _resume(self, context: Context, params: Params) -> Any:
+        token = params.request_state or ""
+        call = self._calls.get(token)
+        if call is None or call.round is None or call.request != _request_text(params):
+            raise MCPError(
+                types.INVALID_PARAMS, "requestState names no call that waits: begin anew"
+            )
+        del self._calls[token]
+        call.client.context = context
+        responses = params.input_responses or {}
+        if not call.round.is_complete(responses):
+            return self._require_input(call, call.round)
+        with suppress(asyncio.InvalidStateError):  # its time has just run out
+            call.round.responses.set_result({key: responses[key] for key in call.round.requests})
+        return await self._wait(call)
+
+    async def _wait(self, call: _PendingCall) -> Any:
+        """Wait until the call is done, or asks for something."""
+        next_round = asyncio.ensure_future(call.client.rounds.get())
+        try:
+            await asyncio.wait({call.task, next_round}, return_when=asyncio.FIRST_COMPLETED)
+            if call.task.done():
+                return call.task.result()
+            return self._require_input(call, next_round.result())
+        except BaseException:
+            call.task.cancel()
+            raise
+        finally:
+            next_round.cancel()
+
+    def _require_input(
+        self, call: _PendingCall, input_round: _InputRound
+    ) -> types.InputRequiredResult:
+        if len(self._calls) >= self._max_pending:
+            raise MCPError(types.INTERNAL_ERROR, "too many calls wait for their clients")
+        token = secrets.token_urlsafe(24)
+        call.round = input_round
+        self._calls[token] = call
+        call.task.add_done_callback(lambda task: self._forget(token, task))
+        return types.InputRequiredResult(input_requests=input_round.requests, request_state=token)
+
+    def _forget(self, token: str, task: asyncio.Task[Any]) -> None:
+        """Forget a call that ended, even if its client never comes back for the result."""
+        self._calls.pop(token, None)
+        if not task.cancelled():
+            task.exception()
+
+
+def _request_text(params: Params) -> str:
+    return params.model_dump_json(exclude={"input_responses", "request_state", "meta"})

@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Literal, TypeVar
 
 from mcp import types
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from gateway.errors import ConfigError, GatewayError, InvalidRequestError
+from gateway.errors import ConfigError, GatewayError
 from gateway.gateway import Gateway
 from gateway.provision.discover import LIMIT, discover, overview_for_model
 from gateway.provision.provisioner import Provisioner, result_for_model
+from gateway.runtime.json_models import StrictModel, read_value
 from gateway.serve.mcp_server import ExtraTool
 from gateway.types import JsonObject
 
@@ -26,16 +27,12 @@ ExtraName = Literal["discover", "provision", "install"]
 M = TypeVar("M", bound=BaseModel)
 
 
-class _DiscoverArguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _DiscoverArguments(StrictModel):
     intent: str = Field("", description="What is wanted; none tells of everything.")
     limit: int = Field(LIMIT, ge=1, le=50)
 
 
-class _PlanArguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _PlanArguments(StrictModel):
     intent: str = Field(description="What is wanted, in words.")
     pick: str = Field("", description="One of the candidates of an earlier answer, by name.")
 
@@ -112,7 +109,7 @@ def _checked(
 
     async def call(arguments: JsonObject) -> types.CallToolResult:
         try:
-            answer = await run(_read_arguments(model, arguments))
+            answer = await run(read_value(model, dict(arguments), where=""))
         except GatewayError as error:
             block = types.TextContent(type="text", text=str(error))
             return types.CallToolResult(content=[block], is_error=True)
@@ -120,15 +117,6 @@ def _checked(
         return types.CallToolResult(content=[text], structured_content=answer)
 
     return call
-
-
-def _read_arguments(model: type[M], arguments: JsonObject) -> M:
-    try:
-        return model.model_validate(dict(arguments))
-    except ValidationError as error:
-        faults = error.errors(include_input=False)
-        messages = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults]
-        raise InvalidRequestError("; ".join(messages)) from None
 
 
 def _schema(model: type[BaseModel]) -> dict[str, Any]:

@@ -23,26 +23,24 @@ from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 
-from gateway.discovery.call_handler import AnswerOptions, ToolCall, handle_call
-from gateway.discovery.meta_tools import MetaNames, catalog_digest, meta_names, meta_tools
+from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, handle_call
+from gateway.discovery.meta_tools import (
+    FunctionTool,
+    MetaNames,
+    catalog_digest,
+    meta_names,
+    meta_tools,
+)
+from gateway.discovery.proxies import description_of
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
-from gateway.serve.client import Context, is_stateless
-from gateway.serve.errors import missing_capability
-from gateway.serve.pending_calls import PendingCalls
-from gateway.serve.resources import ResourceHandlers
-from gateway.serve.subscriptions import ListChanges
-from gateway.serve.views import (
-    CallResult,
-    call_result,
-    listable,
-    meta_tool_views,
-    page,
-    rewrite_block,
-    tool_view,
-)
-from gateway.types import JsonObject
+from gateway.serve.client import Context, PendingCalls, is_stateless, missing_capability
+from gateway.serve.resources import ResourceHandlers, page, readable_block
+from gateway.serve.subscriptions import ListChanges, listable
+from gateway.types import Entity, JsonObject, SearchResult
 
+CallResult = dict[str, Any]
+"""A result of ``tools/call`` as JSON: the SDK checks it by the version that the client speaks."""
 Expose = Literal["meta", "all"]
 """The list of tools: the two meta-tools, or the whole catalog."""
 
@@ -119,15 +117,8 @@ def mcp_server(
 class _Server(Server[object]):
     """Declares that its lists change, however it is served."""
 
-    def create_initialization_options(
-        self,
-        notification_options: NotificationOptions | None = None,
-        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        return super().create_initialization_options(
-            notification_options or _CHANGES, experimental_capabilities, extensions
-        )
+    def create_initialization_options(self, *_args: Any, **_options: Any) -> InitializationOptions:
+        return super().create_initialization_options(_CHANGES)
 
 
 def _instructions(gateway: Gateway, expose: Expose) -> str:
@@ -171,10 +162,10 @@ class _ToolHandlers:
             return types.ListToolsResult(tools=[*self._meta_tools, *extras])
         entities = listable(await self._gateway.list_tools())
         self._changes.note_list("tool", entities)
-        shown = page(entities, params.cursor if params is not None else None)
-        tools = list(map(tool_view, shown.entities))
+        shown, cursor = page(entities, params)
+        tools = list(map(_tool, shown))
         self.listed_schemas.update({tool.name: tool.input_schema for tool in tools})
-        return types.ListToolsResult(tools=tools, next_cursor=shown.next_cursor)
+        return types.ListToolsResult(tools=tools, next_cursor=cursor)
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
@@ -195,7 +186,7 @@ class _ToolHandlers:
         if result.needed and is_stateless(context):
             raise missing_capability(result.error, result.needed)
         server = self._gateway.library.home(result.result.tool_id) if result.result else ""
-        return call_result(result, lambda block: rewrite_block(block, server) if server else block)
+        return _call_result(result, server)
 
     async def _meta_names(self) -> MetaNames:
         """Return the names of the meta-tools, chosen once for the life of the server."""
@@ -207,6 +198,88 @@ class _ToolHandlers:
                 names = meta_names(options, (), avoid=exposed_names)
                 contents = catalog_digest(entities, budget=options.digest_token_budget)
                 tools = meta_tools(names, contents, stable=True)
-                self._meta_tools = meta_tool_views(names, tools)
+                self._meta_tools = tuple(_meta_tool(names, tool) for tool in tools)
                 self._names = names
             return self._names
+
+
+def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:
+    """Return a meta-tool as a tool of MCP; all but the call tool are read-only."""
+    function: Any = tool["function"]
+    is_call = function["name"] == names.call
+    return types.Tool(
+        name=function["name"],
+        description=function["description"],
+        input_schema=function["parameters"],
+        annotations=types.ToolAnnotations(
+            read_only_hint=not is_call, idempotent_hint=not is_call, open_world_hint=is_call
+        ),
+    )
+
+
+def _tool(entity: Entity) -> types.Tool:
+    """Return *entity* with its own schema and hints; its description stays its server's claim."""
+    definition, hints = entity.definition, entity.hints
+    output = definition.output_schema
+    return types.Tool(
+        name=entity.exposed_name,
+        title=definition.title or None,
+        description=description_of(entity),
+        input_schema={"type": "object", **definition.input_schema},
+        # Only an object can be carried by every version of the protocol.
+        output_schema=dict(output) if output and output.get("type") == "object" else None,
+        annotations=types.ToolAnnotations(
+            read_only_hint=hints.read_only,
+            destructive_hint=hints.destructive,
+            idempotent_hint=hints.idempotent,
+        ),
+    )
+
+
+def _call_result(answer: ToolAnswer, server: str) -> CallResult:
+    """Return the result of a call: a tool's blocks with their annotations, or a search.
+
+    A search is a text for the model and an object for programs.
+
+    Args:
+        answer: The answer.
+        server: The server whose URIs a tool's blocks hold; empty if there is none.
+    """
+    result: CallResult = {"isError": answer.failed, "resultType": "complete"}
+    if answer.result is None:
+        result["content"] = [{"type": "text", "text": answer.text}]
+        if answer.search is not None:
+            result["structuredContent"] = _search_object(answer.search)
+        return result
+    result["content"] = [
+        readable_block(block.data, server)
+        if block.data
+        else {"type": block.type or "text", "text": block.text}
+        for block in answer.result.content
+    ]
+    if answer.result.structured is not None:
+        result["structuredContent"] = answer.result.structured
+    return result
+
+
+def _search_object(result: SearchResult) -> dict[str, object]:
+    """Return a search result for programs: names, ids and confidences, in the order shown."""
+    lists = {
+        "match": result.matches,
+        "prerequisite": result.prerequisites,
+        "related": result.related,
+        "next_step": result.next_steps,
+    }
+    tools = [
+        {
+            "kind": kind,
+            "name": match.name,
+            "id": match.id,
+            "server": match.server,
+            "confidence": round(match.confidence, 4),
+        }
+        for kind, matches in lists.items()
+        for match in matches
+    ]
+    diagnostics = [note.code for note in result.diagnostics]
+    return {"mode": result.mode, "tools": tools, "diagnostics": diagnostics}

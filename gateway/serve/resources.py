@@ -1,38 +1,47 @@
-"""Resources, prompts and completions of all servers, for an MCP client."""
+"""Resources, prompts and completions of all servers, for an MCP client.
+
+Every URI that goes out is rewritten to its address here, so that a client can read it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import json
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from mcp import types
 from pydantic import BaseModel, ValidationError
 
-from gateway.catalog.identity import from_gateway_uri
-from gateway.mcp.content_blocks import is_malformed
+from gateway.catalog.identity import from_gateway_uri, to_gateway_uri
+from gateway.mcp.content_blocks import is_malformed, is_well_formed
 from gateway.mcp.error_mapping import request_error
+from gateway.mcp.naming import rewrite_block_uri, rewrite_uri
 from gateway.search.resources import ResourceLibrary
-from gateway.serve.client import Context
-from gateway.serve.errors import raise_as_mcp_error
-from gateway.serve.pending_calls import Params, PendingCalls
-from gateway.serve.subscriptions import ListChanges
-from gateway.serve.views import (
-    ListPage,
-    is_template,
-    listable,
-    page,
-    prompt_view,
-    readable_block,
-    resource_view,
-    rewrite_block,
-    rewrite_contents,
-    template_view,
-)
-from gateway.types import JsonObject, Kind
+from gateway.serve.client import Context, Params, PendingCalls, raise_as_mcp_error
+from gateway.serve.subscriptions import ListChanges, listable
+from gateway.types import Entity, JsonObject, Kind
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 _Paging = types.PaginatedRequestParams | None
+PAGE_SIZE = 100
+"""Entities on one page of a list."""
+
+
+def page(entities: Iterable[Entity], params: _Paging) -> tuple[Sequence[Entity], str | None]:
+    """Return the page that *params* ask for, by exposed name, and the cursor of the next one.
+
+    A cursor is the last name of the page before, so that a change of the catalog between two pages
+    neither repeats nor skips an entity that stayed.
+    """
+    cursor = params.cursor if params is not None else None
+    ordered = sorted(entities, key=lambda entity: entity.exposed_name)
+    names = [entity.exposed_name for entity in ordered]
+    start = 0 if cursor is None else bisect_right(names, cursor)
+    end = start + PAGE_SIZE
+    return ordered[start:end], names[end - 1] if len(names) > end else None
 
 
 class ResourceHandlers:
@@ -51,25 +60,25 @@ class ResourceHandlers:
 
     async def list_resources(self, _context: Context, params: _Paging) -> types.ListResourcesResult:
         """Answer ``resources/list``."""
-        shown = await self._page("resource", params, templates=False)
-        resources = list(map(resource_view, shown.entities))
-        return types.ListResourcesResult(resources=resources, next_cursor=shown.next_cursor)
+        entities, cursor = await self._page("resource", params, templates=False)
+        resources = [_to_model(types.Resource, each, uri=each.exposed_name) for each in entities]
+        return types.ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def list_templates(
         self, _context: Context, params: _Paging
     ) -> types.ListResourceTemplatesResult:
-        """Answer ``resources/templates/list``."""
-        shown = await self._page("resource", params, templates=True)
-        templates = list(map(template_view, shown.entities))
-        return types.ListResourceTemplatesResult(
-            resource_templates=templates, next_cursor=shown.next_cursor
-        )
+        """Answer ``resources/templates/list``; their expressions stay as they are."""
+        entities, cursor = await self._page("resource", params, templates=True)
+        templates = [
+            _to_model(types.ResourceTemplate, entity, uriTemplate=entity.exposed_name)
+            for entity in entities
+        ]
+        return types.ListResourceTemplatesResult(resource_templates=templates, next_cursor=cursor)
 
     async def list_prompts(self, _context: Context, params: _Paging) -> types.ListPromptsResult:
         """Answer ``prompts/list``."""
-        shown = await self._page("prompt", params, templates=False)
-        prompts = list(map(prompt_view, shown.entities))
-        return types.ListPromptsResult(prompts=prompts, next_cursor=shown.next_cursor)
+        entities, cursor = await self._page("prompt", params, templates=False)
+        return types.ListPromptsResult(prompts=list(map(_prompt, entities)), next_cursor=cursor)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
@@ -97,7 +106,7 @@ class ResourceHandlers:
             owner = await self._library.owner("prompt", params.name)
             arguments = {"arguments": params.arguments} if params.arguments else {}
             result = await self._library.ask("prompts/get", owner, "name", arguments)
-            messages = [_message(each, owner[0]) for each in _objects(result.get("messages"))]
+            messages = [_message(message, owner[0]) for message in _objects(result.get("messages"))]
             answer = {**result, "messages": messages}
             return _validate(types.GetPromptResult, answer, owner[0], "prompts/get")
 
@@ -118,11 +127,17 @@ class ResourceHandlers:
             result = await self._library.complete(kind, name, request)
             return _validate(types.CompleteResult, result, server, "completion/complete")
 
-    async def _page(self, kind: Kind, params: _Paging, *, templates: bool) -> ListPage:
+    async def _page(
+        self, kind: Kind, params: _Paging, *, templates: bool
+    ) -> tuple[Sequence[Entity], str | None]:
         entities = listable(await self._library.entities(kind))
         self._changes.note_list(kind, entities)
-        chosen = [entity for entity in entities if is_template(entity) is templates]
-        return page(chosen, params.cursor if params is not None else None)
+        chosen = (
+            entity
+            for entity in entities
+            if (entity.definition.details.get("template") is True) is templates
+        )
+        return page(chosen, params)
 
     async def _run(
         self,
@@ -135,12 +150,70 @@ class ResourceHandlers:
             return await self._calls.run(context, params, work)
 
 
+def _prompt(entity: Entity) -> types.Prompt:
+    properties = entity.definition.input_schema.get("properties")
+    arguments = [
+        {"name": name, "required": name in entity.required}
+        | {key: schema[key] for key in ("title", "description") if key in schema}
+        for name, schema in (properties.items() if isinstance(properties, Mapping) else ())
+    ]
+    return _to_model(types.Prompt, entity, name=entity.exposed_name, arguments=arguments or None)
+
+
+def _to_model(model: type[M], entity: Entity, **own: object) -> M:
+    definition = entity.definition
+    fields = {
+        "name": definition.title or definition.name,
+        "title": definition.title or None,
+        "description": definition.description or None,
+        **own,
+    }
+    details = {key: value for key, value in definition.details.items() if key != "template"}
+    try:
+        return model.model_validate({**details, **fields})
+    except ValidationError:
+        # The details are the server's, and may have any form.
+        return model.model_validate(fields)
+
+
+def rewrite_contents(
+    contents: Sequence[JsonObject], owner: tuple[str, str], address: str
+) -> list[JsonObject]:
+    """Return the contents of a resource with addresses here.
+
+    Args:
+        contents: As its server gave them.
+        owner: The server and the URI of the resource.
+        address: The address of the resource here, for contents that bear its URI.
+    """
+    server, uri = owner
+    return [
+        {**content, "uri": address}
+        if content.get("uri") == uri
+        else rewrite_uri(content, partial(to_gateway_uri, "resource", server))
+        for content in contents
+    ]
+
+
+def readable_block(block: JsonObject, server: str) -> dict[str, object]:
+    """Return a block of *server* that every client can read.
+
+    The URI that it names is an address here, if the server has resources; web URIs stay. A block
+    of an unknown type becomes its JSON.
+    """
+    if not is_well_formed(block):
+        return {"type": "text", "text": json.dumps(block, ensure_ascii=False, default=str)}
+    if not server:
+        return dict(block)
+    return dict(rewrite_block_uri(block, partial(to_gateway_uri, "resource", server)))
+
+
 def _message(message: JsonObject, server: str) -> JsonObject:
     block = message.get("content")
     if not isinstance(block, dict) or is_malformed(block):
         # The SDK takes a block without a type for a text.
         return {**message, "content": None}
-    return {**message, "content": readable_block(block, lambda each: rewrite_block(each, server))}
+    return {**message, "content": readable_block(block, server)}
 
 
 def _validate(model: type[M], answer: JsonObject, server: str, method: str) -> M:

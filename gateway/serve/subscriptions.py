@@ -2,15 +2,14 @@
 
 * Before 2026-07-28 a client subscribes in its session and hears of changes on its stream; since
   then it opens a stream for them, and names its resources there. Both read one bus of the SDK.
-* The server that has a resource is asked once for all clients that watch it. A client hears of the
-  address that it gave. A resource that no client watches any more is let go.
+* The server that has a resource is asked once for all clients that watch one address, and they hear of
+  that address. A resource that no client watches any more is let go.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -26,12 +25,11 @@ from mcp.server.subscriptions import (
     ServerEvent,
     ToolsListChanged,
 )
+from mcp.shared.subscriptions import event_to_notification
 
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.search.resources import ResourceLibrary
-from gateway.serve.client import Context, client_identity, is_stateless
-from gateway.serve.errors import raise_as_mcp_error
-from gateway.serve.views import listable
+from gateway.serve.client import Context, client_identity, is_stateless, raise_as_mcp_error
 from gateway.types import Entity, Kind
 from gateway.types.listing import WatchCallbacks
 
@@ -46,47 +44,50 @@ _EVENTS: Mapping[Kind, ServerEvent] = {
 }
 
 
+def listable(entities: Iterable[Entity]) -> tuple[Entity, ...]:
+    """Return those of *entities* that a list may hold: none that looks like an attack on a model.
+
+    A client gives the texts of a list to its model. An entity that is in no list can still be
+    called, read or filled in by its name.
+    """
+    return tuple(entity for entity in entities if not entity.suspicious)
+
+
+def _on_this_loop(work: Callable[[], object]) -> Callable[[], None]:
+    """Return a function for any thread that has *work* done on the running loop."""
+    loop = asyncio.get_running_loop()
+
+    def call() -> None:
+        with suppress(RuntimeError):  # the loop may be closed by now
+            loop.call_soon_threadsafe(work)
+
+    return call
+
+
 class _Watch:
-    """One watched resource of one server, and the addresses under which clients watch it."""
+    """One watched address, and how many watch it."""
 
     def __init__(
-        self, library: ResourceLibrary, owner: _Owner, on_update: Callable[[str], None]
+        self, library: ResourceLibrary, owner: _Owner, on_change: Callable[[], None]
     ) -> None:
-        self.addresses: Counter[str] = Counter()
-        self._on_update = on_update
-        self._loop = asyncio.get_running_loop()
-        self._started: asyncio.Future[None] = self._loop.create_future()
+        self.watchers = 0
+        self._started = asyncio.Event()
         callbacks = WatchCallbacks(
-            on_start=self._here(self._start), on_change=self._here(self._update)
+            on_start=_on_this_loop(self._started.set), on_change=_on_this_loop(on_change)
         )
-        self.task = asyncio.create_task(library.follow(owner, callbacks), name=f"watch {owner[0]}")
-        self.task.add_done_callback(self._finish)
+        following = attempt(library.follow(owner, callbacks))
+        self.task = asyncio.create_task(following, name=f"watch {owner[0]}")
 
     async def started(self) -> None:
         """Wait until changes are reported, or raise why they never will be."""
-        await asyncio.shield(self._started)
-
-    def _here(self, work: Callable[[], None]) -> Callable[[], None]:
-        def call() -> None:
-            with suppress(RuntimeError):  # the loop may be closed by now
-                self._loop.call_soon_threadsafe(work)
-
-        return call
-
-    def _start(self) -> None:
-        if not self._started.done():
-            self._started.set_result(None)
-
-    def _update(self) -> None:
-        for address in tuple(self.addresses):
-            self._on_update(address)
-
-    def _finish(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if not self._started.done():
-            self._started.cancel() if error is None else self._started.set_exception(error)
-            if error is not None:
-                self._started.exception()  # the waiting client may have gone
+        start = asyncio.ensure_future(self._started.wait())
+        try:
+            await asyncio.wait({self.task, start}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            start.cancel()
+        ended = self.task.result() if self.task.done() else None
+        if isinstance(ended, Failed):
+            raise ended.error
 
 
 class ResourceSubscriptions:
@@ -109,7 +110,7 @@ class ResourceSubscriptions:
         self._bus = bus
         self._max_watched = max_watched
         self._listen = ListenHandler(bus)
-        self._watches: dict[_Owner, _Watch] = {}
+        self._watches: dict[str, _Watch] = {}
         self._sessions: dict[Hashable, dict[str, End]] = {}
         self._publishing: set[asyncio.Task[None]] = set()
 
@@ -121,15 +122,16 @@ class ResourceSubscriptions:
             UpstreamError: Its server could not be asked.
         """
         owner = await self._library.owner("resource", address)
-        watch = self._watches.get(owner)
+        watch = self._watches.get(address)
         if watch is None or watch.task.done():
             if len(self._watches) >= self._max_watched:
                 raise InvalidRequestError(
                     f"{self._max_watched} resources are watched: let go of some"
                 )
-            watch = self._watches[owner] = _Watch(self._library, owner, self._publish)
-        watch.addresses[address] += 1
-        end = partial(self._end, owner, watch, address)
+            watch = _Watch(self._library, owner, partial(self._publish, address))
+            self._watches[address] = watch
+        watch.watchers += 1
+        end = partial(self._end, address, watch)
         try:
             await watch.started()
         except BaseException:
@@ -190,14 +192,12 @@ class ResourceSubscriptions:
         for end in self._sessions.pop(client_identity(context), {}).values():
             end()
 
-    def _end(self, owner: _Owner, watch: _Watch, address: str) -> None:
-        watch.addresses[address] -= 1
-        if watch.addresses[address] <= 0:
-            del watch.addresses[address]
-        if not watch.addresses:
+    def _end(self, address: str, watch: _Watch) -> None:
+        watch.watchers -= 1
+        if not watch.watchers:
             watch.task.cancel()
-            if self._watches.get(owner) is watch:
-                del self._watches[owner]
+            if self._watches.get(address) is watch:
+                del self._watches[address]
 
     def _publish(self, address: str) -> None:
         task = asyncio.create_task(self._bus.publish(ResourceUpdated(uri=address)))
@@ -242,14 +242,8 @@ class ListChanges:
                 await asyncio.wait({self._task})
 
     async def _watch(self) -> None:
-        loop = asyncio.get_running_loop()
         changed = asyncio.Event()
-
-        def on_change() -> None:
-            with suppress(RuntimeError):  # the loop may be closed by now
-                loop.call_soon_threadsafe(changed.set)
-
-        end = self._library.watch(on_change)
+        end = self._library.watch(_on_this_loop(changed.set))
         try:
             while True:
                 await changed.wait()
@@ -279,20 +273,14 @@ class ListChanges:
         return result
 
     async def _send_changes(self, context: Context) -> None:
-        session = context.session
         queue: asyncio.Queue[ServerEvent] = asyncio.Queue()
         end = self.bus.subscribe(queue.put_nowait)
         try:
             while True:
                 event = await queue.get()
-                if isinstance(event, ToolsListChanged):
-                    await session.send_tool_list_changed()
-                elif isinstance(event, PromptsListChanged):
-                    await session.send_prompt_list_changed()
-                elif isinstance(event, ResourcesListChanged):
-                    await session.send_resource_list_changed()
-                elif event.uri in self.resources.watched_by(context):
-                    await session.send_resource_updated(event.uri)
+                watched = self.resources.watched_by(context)
+                if not isinstance(event, ResourceUpdated) or event.uri in watched:
+                    await context.session.send_notification(event_to_notification(event, {}))
         finally:
             end()
             self.resources.drop_session(context)

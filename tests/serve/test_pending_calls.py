@@ -14,8 +14,8 @@ from mcp.server import Server
 from gateway.gateway import Gateway
 from gateway.mcp.server_requests import CALLER
 from gateway.options import Options, UpstreamOptions
+from gateway.serve.client import PendingCalls
 from gateway.serve.mcp_server import mcp_server
-from gateway.serve.pending_calls import PendingCalls
 from tests.conftest import OpenGateway
 from tests.serve.asking import NAME
 from tests.serve.test_mcp_server import text_of

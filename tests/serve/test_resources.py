@@ -14,9 +14,9 @@ from mcp import Client, MCPError, types
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.serve.mcp_server import mcp_server
-from gateway.serve.views import prompt_view, resource_view, rewrite_block, template_view
+from gateway.serve.resources import readable_block
 from gateway.sources.transforms import Filter, Rename, TransformedSource
-from gateway.types import Entity, JsonObject, ToolDefinition
+from gateway.types import JsonObject
 from tests.conftest import OpenGateway
 from tests.fakes import suspicious
 from tests.search.test_resources import Shop, thing
@@ -285,40 +285,37 @@ def test_many_come_in_pages(open_gateway: OpenGateway) -> None:
     assert 250 == len({uri for page in pages for uri in page})
 
 
-def entity(definition: ToolDefinition) -> Entity:
-    """The entity of *definition* under an address."""
-    return Entity(id="i", exposed_name="gateway:/s/n", server="s", definition=definition)
-
-
-def test_details_that_the_protocol_knows_are_passed_on() -> None:
+def test_details_that_the_protocol_knows_are_passed_on(open_gateway: OpenGateway) -> None:
     """Others cost the details, never the thing."""
-    good = ToolDefinition(
-        kind="resource",
-        name="n",
-        title="N",
-        details={"mimeType": "text/plain", "size": 3, "annotations": {"priority": 0.5}},
+    good = {"mimeType": "text/plain", "size": 3, "annotations": {"priority": 0.5}}
+    bad = {"annotations": {"priority": "high"}}
+    shop = Shop(
+        "shop",
+        replace(thing("resource", "a://good"), title="N", details=good),
+        replace(thing("resource", "b://bad"), details=bad),
     )
-    bad = ToolDefinition(kind="resource", name="n", details={"annotations": {"priority": "high"}})
-    told = resource_view(entity(good))
+    gateway = open_gateway()
+    gateway.add_source(shop)
 
-    assert ("N", "text/plain", 3) == (told.name, told.mime_type, told.size)
-    assert ("gateway:/s/n", None) == (
-        resource_view(entity(bad)).uri,
-        resource_view(entity(bad)).annotations,
-    )
-    assert "gateway:/s/n" == template_view(entity(bad)).uri_template
-    assert prompt_view(entity(bad)).arguments is None
+    first, second = served(gateway, lambda client: client.list_resources()).resources
+
+    assert ("N", "text/plain", 3) == (first.name, first.mime_type, first.size)
+    assert ("gateway:/shop/b://bad", None) == (second.uri, second.annotations)
 
 
-@pytest.mark.parametrize("uri", ["https://a.example/b", "data:text/plain,b", None])
-def test_what_anybody_can_read_keeps_its_address(uri: str | None) -> None:
+@pytest.mark.parametrize(
+    ("uri", "address"),
+    [
+        ("https://a.example/b", "https://a.example/b"),
+        ("data:text/plain,b", "data:text/plain,b"),
+        ("a://b", "gateway:/srv/a://b"),
+    ],
+)
+def test_what_anybody_can_read_keeps_its_address(uri: str, address: str) -> None:
     """A client needs nobody for it."""
-    link = {"type": "resource_link", "uri": uri}
-    text = {"type": "text", "text": "a", "uri": "a://b"}
+    block = readable_block({"type": "resource_link", "name": "b", "uri": uri}, "srv")
 
-    assert link == rewrite_block(link, "srv")
-    assert text == rewrite_block(text, "srv")
-    assert "gateway:/srv/a://b" == rewrite_block({**link, "uri": "a://b"}, "srv")["uri"]
+    assert address == block["uri"]
 
 
 @pytest.mark.parametrize("mode", ERAS)
