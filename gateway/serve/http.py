@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
 
@@ -152,22 +152,13 @@ async def serve_http(
 
 
 def _listener(options: HttpOptions) -> socket.socket:
-    problem = f"cannot listen on {options.host}:{options.port}"
+    family = socket.AF_INET6 if _is_bare_ipv6(options.host) else socket.AF_INET
     try:
-        found: Iterable[tuple[int, int, int, str, tuple[object, ...]]] = socket.getaddrinfo(
-            options.host, options.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
-        )
+        listener = socket.create_server((options.host, options.port), family=family, backlog=128)
     except OSError as error:
-        raise ConfigError(f"{problem}: {error.strerror}") from error
-    family, kind, protocol, _, address = next(iter(found))
-    # With the protocol named, asyncio sets TCP_NODELAY on every connection; without, each answer
-    # waits some 40 ms for an acknowledgement.
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        raise ConfigError(f"{problem}: {error.strerror}; choose another port") from error
+        raise ConfigError(
+            f"cannot listen on {options.host}:{options.port}: {error.strerror}; choose another port"
+        ) from error
+    # Connections inherit it; without, each response waits some 40 ms for an acknowledgement.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener

@@ -2,8 +2,8 @@
 
 * Before 2026-07-28 a client subscribes in its session and hears of changes on its stream; since
   then it opens a stream for them, and names its resources there. Both read one bus of the SDK.
-* The server that has a resource is asked once for all clients that watch one address, and they hear of
-  that address. A resource that no client watches any more is let go.
+* The server that has a resource is asked once for all clients that watch one address of it, and
+  they hear of that address. What no client watches any more is let go.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from gateway.catalog.entries import LISTED, Entry, clean_entry, entry_id, to_entity
+from gateway.catalog.entries import Entry, clean_entry, to_entity
 from gateway.gateway import Gateway
 from gateway.serve.api.auth import ALL_SCOPES, WRITE, ApiCaller
 from gateway.serve.api.catalog_view import (
@@ -32,7 +32,6 @@ from gateway.serve.api.models import (
     EntityPageQuery,
     EntityQuery,
     EntityView,
-    HintsView,
     NewEntity,
     SkillQuery,
 )
@@ -40,6 +39,7 @@ from gateway.serve.api.operations import ApiCall, operation, respond
 from gateway.serve.api.problems import RefusedError
 from gateway.types import Entity, Hints
 
+_view = EntityView.model_validate
 ROOT = "/api/entities"
 ONE = f"{ROOT}/{{id}}"
 
@@ -88,7 +88,7 @@ class EntityRoutes:
         else:
             page = await self._gateway.catalog.list(filters, limit=request.limit)
             entities = page.entities
-        rows = list(map(entity_view, entities))
+        rows = list(map(_view, entities))
         return EntityList(entities=rows, total=len(rows), search_mode=mode)
 
     @operation("GET", ROOT, parameters=EntityPageQuery, response=EntityPage)
@@ -99,17 +99,9 @@ class EntityRoutes:
         kinds = request.kind and frozenset({REGISTRY_KINDS.get(request.kind, request.kind)})
         filters = view.filters(call.caller, kinds or None, request.tags, request)
         page = await self._gateway.catalog.list(filters, after=request.after, limit=request.limit)
-        return EntityPage(entities=list(map(entity_view, page.entities)), next=page.next)
+        return EntityPage(entities=list(map(_view, page.entities)), next=page.next)
 
-    @operation(
-        "POST",
-        ROOT,
-        right=WRITE,
-        body=NewEntity,
-        response=EntityView,
-        statuses=(201,),
-        refusals=(409,),
-    )
+    @operation("POST", ROOT, right=WRITE, body=NewEntity, response=EntityView, statuses=(201,))
     async def create_entity(self, call: ApiCall) -> Response:
         """Add an entity.
 
@@ -125,20 +117,12 @@ class EntityRoutes:
             view = await self._put(call.caller, entry)
         return respond(view, 201, {"Location": f"{ROOT}/{quote(view.id, safe='')}"})
 
-    @operation("GET", ONE, response=EntityView, refusals=(404,))
+    @operation("GET", ONE, response=EntityView)
     async def read_entity(self, call: ApiCall) -> EntityView:
         """Read an entity."""
-        return entity_view(await self._visible(call))
+        return _view(await self._visible(call))
 
-    @operation(
-        "PUT",
-        ONE,
-        right=WRITE,
-        body=EntityBody,
-        response=EntityView,
-        statuses=(200, 201),
-        refusals=(404, 409),
-    )
+    @operation("PUT", ONE, right=WRITE, body=EntityBody, response=EntityView, statuses=(200, 201))
     async def put_entity(self, call: ApiCall) -> Response:
         """Add or replace an entity.
 
@@ -161,9 +145,7 @@ class EntityRoutes:
             view = await self._put(call.caller, _to_entry(call.request, *parts.groups()))
         return respond(view, 201 if current is None else 200)
 
-    @operation(
-        "PATCH", ONE, right=WRITE, body=EntityChange, response=EntityView, refusals=(404, 409)
-    )
+    @operation("PATCH", ONE, right=WRITE, body=EntityChange, response=EntityView)
     async def change_entity(self, call: ApiCall) -> EntityView:
         """Change an entity's status, or enable or disable it."""
         change: EntityChange = call.request
@@ -185,7 +167,7 @@ class EntityRoutes:
             )
             return await self._put(call.caller, entry)
 
-    @operation("DELETE", ONE, right=WRITE, response=None, statuses=(204,), refusals=(404, 409))
+    @operation("DELETE", ONE, right=WRITE, response=None, statuses=(204,))
     async def remove_entity(self, call: ApiCall) -> Response:
         """Remove an entity."""
         async with self._write_lock:
@@ -209,27 +191,7 @@ class EntityRoutes:
             )
         clean = clean_entry(entry)
         await self._gateway.catalog.put(clean)
-        return entity_view(to_entity(clean))
-
-
-def entity_view(entity: Entity) -> EntityView:
-    """Return *entity* whole, as a response shows it."""
-    return EntityView(
-        id=entity.id,
-        kind=entity.kind,
-        name=entity.name,
-        namespace=entity.server,
-        title=entity.definition.title,
-        description=entity.description,
-        status=entity.status,
-        enabled=entity.hints.enabled,
-        hints=HintsView.model_validate(entity.hints),
-        scopes=sorted(entity.scopes),
-        parent=entity.parent,
-        metadata=entity.metadata,
-        listed=_is_listed(entity),
-        digest=entity.digest,
-    )
+        return _view(to_entity(clean))
 
 
 def _may_see(caller: ApiCaller, scopes: frozenset[str]) -> bool:
@@ -237,14 +199,8 @@ def _may_see(caller: ApiCaller, scopes: frozenset[str]) -> bool:
 
 
 def _check_writable(entity: Entity) -> None:
-    if _is_listed(entity):
+    if _view(entity).listed:
         raise RefusedError(409, "listed", f"{entity.id!r} is listed by a server: change it there")
-
-
-def _is_listed(entity: Entity) -> bool:
-    """Return whether a server lists *entity*, or is it: then it is no entry of the catalog."""
-    own_id = entry_id(entity.kind, entity.server, entity.name)
-    return entity.kind in LISTED or entity.id != own_id
 
 
 def _to_entry(body: EntityBody, kind: str, namespace: str, name: str) -> Entry:

@@ -8,12 +8,21 @@ numbers: ``relevance_score`` is for display, 1 is the best of this response; ``c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import (
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    computed_field,
+)
 from pydantic.config import JsonDict
 
+from gateway.catalog.entries import LISTED, entry_id
 from gateway.catalog.metadata import MAX_PATH_DEPTH, MAX_PATHS, MAX_SEGMENT
 from gateway.types import JsonObject, Status
 
@@ -288,69 +297,11 @@ class CustomRow(Row):
     name: str
 
 
-class Receipt(Response):
-    """A record of the search without its query and results: keep it as evidence."""
-
-    id: str
-    time: str
-    """UTC, RFC 3339."""
-    duration_ms: float
-    stop_reason: Literal["results_returned", "no_match"]
-    eligible: int
-    """Entities that passed the filters."""
-    candidates: int
-    """Entities that were ranked."""
-    returned: int
-    returned_by_kind: Mapping[str, int]
-    index: int
-    """The version of the index that answered."""
-    request_hash: str
-    """Equal requests to one server process have equal hashes, keyed by a random secret."""
-    result_hash: str
-    """SHA-256 of the ids, in order."""
-
-
 class DiagnosticNote(Response):
     """A diagnostic of the search or of the index."""
 
     stage: str
     code: str
-
-
-class SearchResponse(Response):
-    """The answer to a search. `results` is the ranking; the groups hold the same entities."""
-
-    query: str
-    search_mode: SearchMode
-    """What really ranked."""
-    ranking: str
-    confidence: Share
-    """Of the best result; 0 without one."""
-    results: Sequence[RankedResult]
-    servers: Sequence[ServerRow] = ()
-    tools: Sequence[ToolRow] = ()
-    agents: Sequence[AgentRow] = ()
-    skills: Sequence[SkillRow] = ()
-    virtual_servers: Sequence[VirtualServerRow] = ()
-    custom: Sequence[CustomRow] = ()
-    """Prompts and resources too, where they were asked for."""
-    total_servers: int
-    total_tools: int
-    total_agents: int
-    total_skills: int
-    total_virtual_servers: int
-    total_custom: int
-    diagnostics: Sequence[DiagnosticNote]
-    discovery_receipt: Receipt
-
-
-class TagCounts(Response):
-    """The tags of what you may find."""
-
-    tags: Sequence[str]
-    """Sorted, in small letters."""
-    counts: Mapping[str, int]
-    """How many entities have each."""
 
 
 class HintsView(Response):
@@ -369,19 +320,23 @@ class EntityView(Response):
     id: str
     kind: str
     name: str
-    namespace: str
-    title: str
+    namespace: str = Field(validation_alias="server")
+    title: str = Field(validation_alias=AliasPath("definition", "title"))
     description: str
     status: Status
-    enabled: bool
+    enabled: bool = Field(validation_alias=AliasPath("hints", "enabled"))
     hints: HintsView
-    scopes: Sequence[str]
+    scopes: Annotated[Sequence[str], BeforeValidator(sorted)]
     parent: str
     metadata: JsonObject
-    listed: bool
-    """Whether a server lists it: then it is changed there, not here."""
     digest: str
     """Changes when anything that is searched changes."""
+
+    @computed_field  # type: ignore[prop-decorator]  # (mypy knows no decorated property)
+    @property
+    def listed(self) -> bool:
+        """Whether a server lists it: then it is changed there, not here."""
+        return self.kind in LISTED or self.id != entry_id(self.kind, self.namespace, self.name)
 
 
 class EntityPage(Response):

@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from starlette.responses import Response
 
 from gateway.runtime import VERSION
-from gateway.serve.api.auth import ApiCaller
+from gateway.serve.api.auth import WRITE, ApiCaller
 from gateway.serve.api.problems import MEDIA_TYPE, ProblemDetails
 
 DOCUMENT_PATH = "/openapi.json"
@@ -71,8 +71,6 @@ class Operation:
     """Whether it needs no token."""
     parameters: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
-    refusals: tuple[int, ...] = ()
-    """Statuses of its own problems, besides those that every operation may answer."""
 
 
 def operation(method: str, path: str, **details: Any) -> Callable[[Handler], Operation]:
@@ -154,10 +152,11 @@ def _content(model: type[BaseModel], media_type: str = "application/json") -> Ma
 
 
 def _responses(operation: Operation, *, needs_token: bool) -> Mapping[str, Any]:
-    refusals = {*_ALWAYS, *operation.refusals}
+    refusals = {*_ALWAYS}
     refusals |= {400, 413, 415, 422} if operation.body else set()
     refusals |= {422} if operation.parameters or "{" in operation.path else set()
     refusals |= {401} if needs_token else set()
+    refusals |= {409} if operation.right == WRITE else set()
     content = {"content": _content(operation.response)} if operation.response else {}
     success = {
         str(status): {"description": HTTPStatus(status).phrase, **content}

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import repeat
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,13 +28,13 @@ from gateway.serve.api.models import (
     MatchingTool,
     RankedResult,
     Ranking,
-    Receipt,
+    Response,
     Row,
-    SearchResponse,
+    SearchMode,
     SemanticSearch,
     ServerRow,
+    Share,
     SkillRow,
-    TagCounts,
     ToolRow,
     VirtualServerRow,
 )
@@ -73,6 +73,64 @@ def default_ranking(fusion: str, gateway: Gateway) -> Ranking:
         raise ConfigError(f"SEARCH_FUSION_METHOD must be rrf or legacy, got {fusion!r}")
     has_vectors = gateway.embedder is not None and gateway.strategy != "graph"
     return "lexical" if fusion == "rrf" and not has_vectors else _FUSIONS[fusion]
+
+
+class Receipt(Response):
+    """A record of the search without its query and results: keep it as evidence."""
+
+    id: str
+    time: str
+    """UTC, RFC 3339."""
+    duration_ms: float
+    stop_reason: Literal["results_returned", "no_match"]
+    eligible: int
+    """Entities that passed the filters."""
+    candidates: int
+    """Entities that were ranked."""
+    returned: int
+    returned_by_kind: Mapping[str, int]
+    index: int
+    """The version of the index that answered."""
+    request_hash: str
+    """Equal requests to one server process have equal hashes, keyed by a random secret."""
+    result_hash: str
+    """SHA-256 of the ids, in order."""
+
+
+class SearchResponse(Response):
+    """The answer to a search. `results` is the ranking; the groups hold the same entities."""
+
+    query: str
+    search_mode: SearchMode
+    """What really ranked."""
+    ranking: str
+    confidence: Share
+    """Of the best result; 0 without one."""
+    results: Sequence[RankedResult]
+    servers: Sequence[ServerRow] = ()
+    tools: Sequence[ToolRow] = ()
+    agents: Sequence[AgentRow] = ()
+    skills: Sequence[SkillRow] = ()
+    virtual_servers: Sequence[VirtualServerRow] = ()
+    custom: Sequence[CustomRow] = ()
+    """Prompts and resources too, where they were asked for."""
+    total_servers: int
+    total_tools: int
+    total_agents: int
+    total_skills: int
+    total_virtual_servers: int
+    total_custom: int
+    diagnostics: Sequence[DiagnosticNote]
+    discovery_receipt: Receipt
+
+
+class TagCounts(Response):
+    """The tags of what you may find."""
+
+    tags: Sequence[str]
+    """Sorted, in small letters."""
+    counts: Mapping[str, int]
+    """How many entities have each."""
 
 
 class SearchRoutes:
