@@ -137,7 +137,8 @@ def test_a_token_stands_in_no_message() -> None:
     with pytest.raises(ConfigError) as caught:
         HttpOptions(token=TOKEN.encode())  # type: ignore[arg-type]  # (the point)
 
-    assert "HttpOptions: token: Input should be a valid string" == str(caught.value)
+    assert "HttpOptions: token" in str(caught.value)
+    assert TOKEN not in str(caught.value)
     assert TOKEN not in repr(HttpOptions(token=TOKEN))
 
 
