@@ -36,24 +36,12 @@ from graphs.rdf.exporter import to_n_triples as to_n_triples
 from graphs.rdf.exporter import to_turtle as to_turtle
 from graphs.rdf.importer import from_json_ld as from_json_ld
 from graphs.rdf.importer import from_turtle as from_turtle
-from graphs.rdf.profile import Follow as Follow
-from graphs.rdf.profile import Profile as Profile
-from graphs.rdf.profile import Relation as Relation
-from graphs.rdf.profile import TextRule as TextRule
-from graphs.rdf.schema_search import Followed as Followed
-from graphs.rdf.schema_search import SchemaMatch as SchemaMatch
-from graphs.rdf.schema_search import SchemaResult as SchemaResult
-from graphs.rdf.schema_search import TextEvidence as TextEvidence
 from graphs.rdf.shapes import ShapeViolation as ShapeViolation
 from graphs.rdf.shapes import validate as validate
-from graphs.rdf.sparql_process import Answer as Answer
-from graphs.rdf.sparql_process import SparqlProcess as SparqlProcess
-from graphs.rdf.sparql_process import Term as Term
-from graphs.text_search import Mode as Mode
-from graphs.text_search import SearchHit as SearchHit
-from graphs.text_search import SearchHits as SearchHits
+from graphs.rdf.sparql import Answer as Answer
+from graphs.rdf.sparql import Term as Term
+from graphs.rdf.sparql import query_sparql as query_sparql
 from graphs.text_search import TextMatch as TextMatch
-from graphs.text_search import find as find
 from graphs.text_search import search_text as search_text
 
 __all__ = [
@@ -66,43 +54,31 @@ __all__ = [
     "Expansion",
     "ExtraError",
     "Fact",
-    "Follow",
-    "Followed",
     "GraphBuilder",
     "GraphError",
     "GraphIndex",
     "Hits",
     "Link",
-    "Mode",
     "Neighbour",
     "Notice",
-    "Profile",
     "QueryError",
     "QueryTimeoutError",
-    "Relation",
     "Role",
-    "SchemaMatch",
-    "SchemaResult",
-    "SearchHit",
-    "SearchHits",
     "Section",
     "ShapeViolation",
-    "SparqlProcess",
     "Step",
     "Term",
     "Text",
-    "TextEvidence",
     "TextMatch",
-    "TextRule",
     "WordMatch",
     "collect",
     "compile_facts",
     "expand",
     "extract_facts",
-    "find",
     "from_json_ld",
     "from_turtle",
     "parse",
+    "query_sparql",
     "read",
     "render",
     "search_text",

@@ -1,34 +1,25 @@
-"""Text search over a graph: by words, by schema (SPARQL), or by both."""
+"""Text search over a graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from graphs.expansion import Step
 from graphs.graph import GraphIndex
 from graphs.lexical.bm25_index import Query
 from graphs.lexical.explain import Hits
-from graphs.rdf.profile import DEFAULT, Profile
-from graphs.rdf.schema_search import SchemaMatch, SchemaResult, search_schema
-from graphs.rdf.sparql_process import AskSparql
 
 GROUP_SHARE = 0.15
 """What a document gets of the score of a declared group that it belongs to."""
 MAX_GROUPS = 16
-RRF_K = 60
-"""After Cormack, Clarke and Buettcher, *Reciprocal rank fusion* (2009)."""
-POOL_FACTOR = 4
-"""How many times the limit each way brings to the fusion."""
 _LONG = 8192
 _WIDTH = 16
 """More scores than `_LONG` are first looked at as columns of so many."""
 DocumentFilter: TypeAlias = np.ndarray | Callable[[str], bool] | None
-Mode = Literal["focused", "schema", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,75 +47,6 @@ class TextMatch:
     words: tuple[str, ...]
     """The matched words, as the query spells them; empty if only a group matched, or if they
     were not asked for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchHit:
-    """A node, and the evidence of each way of search."""
-
-    node: str
-    label: str
-    score: float
-    """Comparable within one search only, > 0."""
-    by_words: TextMatch | None = None
-    """Of the text search; None if it did not find the node."""
-    by_schema: SchemaMatch | None = None
-    """Of the profile; None if it did not find the node."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchHits:
-    """The hits of one search."""
-
-    mode: Mode
-    matches: tuple[SearchHit, ...]
-    """Best first, ties by label and id."""
-    schema: SchemaResult | None = None
-    """The queries, and what belongs to the matches; None if the schema was not asked."""
-
-
-def find(
-    index: GraphIndex,
-    text: str,
-    *,
-    mode: Mode = "focused",
-    ask: AskSparql | None = None,
-    profile: Profile = DEFAULT,
-    limit: int = 5,
-) -> SearchHits:
-    """Find what answers *text*.
-
-    Args:
-        index: The graph.
-        text: A question in any language; an empty one finds nothing.
-        mode: ``focused``: words, near spellings and groups; no SPARQL. ``schema``: the profile.
-            ``hybrid``: both, fused by rank: a node that both find comes first.
-        ask: Answers SPARQL over the same graph, such as `graphs.SparqlProcess`; needed by
-            ``schema`` and ``hybrid``.
-        profile: What ``schema`` and ``hybrid`` look at.
-        limit: How many matches at most.
-
-    Raises:
-        ValueError: *mode* needs *ask*, and there is none.
-        QueryError: The query of the profile cannot be answered.
-    """
-    if mode == "focused":
-        matches = search_text(index, text, limit=limit)
-        return SearchHits(mode=mode, matches=tuple(_hit(index, match) for match in matches))
-    if ask is None:
-        raise ValueError(f"the mode {mode!r} needs `ask`: pass a graphs.SparqlProcess of the facts")
-    pool = limit if mode == "schema" else limit * POOL_FACTOR
-    result = _with_sources(search_schema(ask, text, profile=profile, limit=pool), index)
-    found = {
-        match.node: SearchHit(
-            node=match.node, label=match.label, score=match.score, by_schema=match
-        )
-        for match in result.matches
-    }
-    if mode == "hybrid":
-        found = _fused(index, found, search_text(index, text, limit=pool))
-    ranked = sorted(found.values(), key=lambda hit: (-hit.score, hit.label, hit.node))
-    return SearchHits(mode=mode, matches=tuple(ranked[: max(limit, 0)]), schema=result)
 
 
 def search_text(
@@ -229,50 +151,3 @@ def kth_score(scores: np.ndarray, limit: int) -> float:
         columns = scores[: len(scores) // _WIDTH * _WIDTH].reshape(_WIDTH, -1).max(axis=0)
         scores = scores[scores >= kth_score(columns, limit)]
     return float(np.partition(scores, -limit)[-limit]) if len(scores) >= limit else 0.0
-
-
-def _hit(index: GraphIndex, match: TextMatch) -> SearchHit:
-    return SearchHit(
-        node=match.node, label=index.label(match.node), score=match.score, by_words=match
-    )
-
-
-def _fused(
-    index: GraphIndex, by_schema: dict[str, SearchHit], matches: Sequence[TextMatch]
-) -> dict[str, SearchHit]:
-    found = {
-        node: replace(hit, score=1 / (RRF_K + rank))
-        for rank, (node, hit) in enumerate(by_schema.items(), 1)
-    }
-    for rank, match in enumerate(matches, 1):
-        earlier = found.get(match.node, replace(_hit(index, match), score=0.0))
-        score = earlier.score + 1 / (RRF_K + rank)
-        found[match.node] = replace(earlier, by_words=match, score=score)
-    return found
-
-
-def _with_sources(result: SchemaResult, index: GraphIndex) -> SchemaResult:
-    """Add file and line to the statements, which RDF does not keep."""
-
-    def sourced(path: tuple[Step, ...]) -> tuple[Step, ...]:
-        return tuple(_source(step, index) for step in path)
-
-    matches = tuple(
-        replace(match, evidence=tuple(replace(e, path=sourced(e.path)) for e in match.evidence))
-        for match in result.matches
-    )
-    followed = tuple(replace(item, path=sourced(item.path)) for item in result.followed)
-    return replace(result, matches=matches, followed=followed)
-
-
-def _source(step: Step, index: GraphIndex) -> Step:
-    data = index.network.get_edge_data(step.subject, step.object, key=step.predicate)
-    if data is None:
-        return step
-    return replace(
-        step,
-        path=data["path"],
-        line=data["line"],
-        declared=data["declared"],
-        origin=data["rule"],
-    )

@@ -20,12 +20,12 @@ from graphs.facts.vocabulary import (
     NO_NAMES,
     PERSON_TYPE,
     absolute,
+    is_date,
     is_iri,
     role,
 )
 from graphs.lexical.analysis import slug
 from graphs.markdown.document import Document, Edge, Link
-from graphs.markdown.fields import is_date
 
 _LINKS = (
     ("authors", "author"),

@@ -133,6 +133,11 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType(
     }
 )
 _ABSOLUTE = re.compile(r"(?:https?://|urn:[a-zA-Z0-9])[^\s<>\"{}|\\^`]+")
+_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
+_DATE = re.compile(
+    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+    r"(T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-][01]\d:[0-5]\d)?)?"
+)
 
 
 def _fold(name: str) -> str:
@@ -148,6 +153,16 @@ _BY_IRI: Mapping[str, str] = MappingProxyType({row.iri: row.name for row in PRED
 def is_iri(text: str) -> bool:
     """Return whether *text* is an absolute ``http(s):`` or ``urn:`` IRI."""
     return _ABSOLUTE.fullmatch(text) is not None
+
+
+def is_language(tag: str) -> bool:
+    """Return whether *tag* is shaped like a BCP 47 language tag."""
+    return _LANGUAGE.fullmatch(tag) is not None
+
+
+def is_date(text: str) -> bool:
+    """Return whether *text* is an ISO 8601 date or time."""
+    return _DATE.fullmatch(text) is not None
 
 
 def resolve(word: str, prefixes: Mapping[str, str] = NO_PREFIXES) -> str | None:

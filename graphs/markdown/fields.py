@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from graphs.errors import Code, Notice
-from graphs.facts.vocabulary import NAMESPACES, is_iri, predicate_names, resolve
+from graphs.facts.vocabulary import (
+    NAMESPACES,
+    is_date,
+    is_iri,
+    is_language,
+    predicate_names,
+    resolve,
+)
 from graphs.markdown.document import Edge, Link, Text
 from graphs.markdown.frontmatter import Key, Scalar, Value
 from graphs.markdown.keys import KEYS, KNOWN_KEYS, is_own, meant, snake
@@ -31,11 +38,6 @@ _TRANSLATED: Mapping[str, str] = MappingProxyType(
     }
 )
 """The predicate of each field whose texts may stand in several languages."""
-_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
-_DATE = re.compile(
-    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
-    r"(T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-][01]\d:[0-5]\d)?)?"
-)
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _OBJECT = ("object", "object_id", "target", "target_id")
 
@@ -320,16 +322,6 @@ class Fields:
 _SINGLE = frozenset(
     {"id", "url", "title", "summary", "published", "modified", "source_project", "language"}
 )
-
-
-def is_language(tag: str) -> bool:
-    """Return whether *tag* is shaped like a BCP 47 language tag."""
-    return _LANGUAGE.fullmatch(tag) is not None
-
-
-def is_date(text: str) -> bool:
-    """Return whether *text* is an ISO 8601 date or time."""
-    return _DATE.fullmatch(text) is not None
 
 
 def _listed(value: Value) -> list[Value]:

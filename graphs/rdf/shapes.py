@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+from rdflib import RDF, SH, Graph, URIRef
+from rdflib.term import Node
 
 from graphs.errors import DocumentError, ExtraError
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import DOCUMENT_BASE
+from graphs.rdf.exporter import to_rdf
+from graphs.rdf.importer import parse_rdf
 
-if TYPE_CHECKING:
-    from rdflib import Graph
-    from rdflib.term import Node
-
-SHAPES_FILE = "shapes.ttl"
+_SHAPES_FILE = "shapes.ttl"
 Severity = Literal["violation", "warning", "info"]
 _SEVERITIES: Mapping[str, Severity] = MappingProxyType({"Warning": "warning", "Info": "info"})
 _ORDER = ("violation", "warning", "info")
@@ -43,11 +44,6 @@ class ShapeViolation:
     """What is wrong."""
 
 
-def shapes() -> str:
-    """Return the shapes of the dialect as Turtle."""
-    return files("graphs").joinpath(SHAPES_FILE).read_text(encoding="utf-8")
-
-
 def validate(facts: Iterable[Fact], *, further: str = "") -> tuple[ShapeViolation, ...]:
     """Compare *facts* with the shapes of the dialect.
 
@@ -67,19 +63,16 @@ def validate(facts: Iterable[Fact], *, further: str = "") -> tuple[ShapeViolatio
         from pyshacl import errors  # noqa: PLC0415  (an optional extra)
     except ModuleNotFoundError as error:
         raise ExtraError("shacl", package="pyshacl") from error
-    from rdflib import Graph  # noqa: PLC0415  (rdflib is heavy: a start need not pay for it)
-
-    from graphs.rdf import convert  # noqa: PLC0415  (it imports rdflib)
-
-    rules = convert.parse_rdf(shapes(), "turtle", path=SHAPES_FILE)
-    rules += convert.parse_rdf(further, "turtle", path="further")
+    shapes = files("graphs").joinpath(_SHAPES_FILE).read_text(encoding="utf-8")
+    rules = parse_rdf(shapes, "turtle", path=_SHAPES_FILE)
+    rules += parse_rdf(further, "turtle", path="further")
     forbidden = sorted(_EXECUTABLE & {str(predicate) for predicate in rules.predicates()})
     if forbidden:
         detail = f"shapes with {forbidden[0]} are not run: use the core of SHACL"
         raise DocumentError(detail, path="further")
     try:
         _, report, _ = pyshacl.validate(
-            convert.to_rdf(facts),
+            to_rdf(facts),
             shacl_graph=rules,
             inference="none",
             do_owl_imports=False,
@@ -98,8 +91,6 @@ def validate(facts: Iterable[Fact], *, further: str = "") -> tuple[ShapeViolatio
 
 
 def _violations(report: Graph) -> Iterator[ShapeViolation]:
-    from rdflib import RDF, SH, URIRef  # noqa: PLC0415  (rdflib is heavy)
-
     for result in report.subjects(RDF.type, SH.ValidationResult):
         severity = _text(report.value(result, SH.resultSeverity)).rpartition("#")[2]
         path = report.value(result, SH.resultPath)

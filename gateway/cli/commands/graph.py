@@ -226,8 +226,8 @@ def query(
     """Ask the graph in SPARQL; nothing is changed and nothing is fetched."""
     with open_session(config, documents=documents) as session:
         graph = graph_of(session.snapshot())
-    with _graph_errors(), graphs.SparqlProcess(graph.facts) as run_query:
-        answer = run_query(text, limit=limit, timeout_s=timeout_s)
+    with _graph_errors():
+        answer = graphs.query_sparql(graph.facts, text, limit=limit, timeout_s=timeout_s)
     if answer.truncated:
         note(f"cut at {limit} rows: ask for less, or raise --limit")
     code = session.code_for(answer.rows or answer.value is not None)

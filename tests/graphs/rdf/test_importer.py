@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.resources import files
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,8 +16,9 @@ from graphs.facts.extraction import extract_facts
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import CONTEXT_IRI, PREDICATES, context
 from graphs.markdown.parser import parse
+from graphs.parameters import MAX_RDF_CHARS
 from graphs.rdf.exporter import to_json_ld, to_n_triples, to_turtle
-from graphs.rdf.importer import MAX_CHARS, from_json_ld, from_turtle, packaged_context
+from graphs.rdf.importer import from_json_ld, from_turtle
 
 # rdflib 7 reads JSON-LD through a class of its own that it calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
@@ -133,7 +135,8 @@ def test_facts_keep_the_order_of_the_text_and_number_blank_nodes() -> None:
 
 def test_our_own_context_is_the_packaged_one_and_equals_the_vocabulary() -> None:
     """One table of words; the file is for others."""
-    assert {"@context": json.loads(json.dumps(context()))} == packaged_context()
+    packaged = files("graphs").joinpath("context.jsonld").read_text(encoding="utf-8")
+    assert {"@context": json.loads(json.dumps(context()))} == json.loads(packaged)
     for named in (CONTEXT_IRI, [CONTEXT_IRI, {"x": "urn:x"}]):
         text = json.dumps({"@context": named, "id": "urn:a", "requires": "urn:b", "name": "a"})
         expected = {("requires", "urn:b", False), ("name", "a", True)}
@@ -176,7 +179,7 @@ def test_a_broken_or_hostile_turtle_is_an_error(text: str) -> None:
 def test_too_much_is_refused() -> None:
     """A bound that is told is better than a machine that stands still."""
     with pytest.raises(DocumentError, match="more than 64 MB"):
-        from_turtle(" " * (MAX_CHARS + 1))
+        from_turtle(" " * (MAX_RDF_CHARS + 1))
 
 
 WATCHED = """
@@ -187,8 +190,8 @@ def hook(event, args):
         opened.append(event)
 sys.addaudithook(hook)
 from graphs.rdf.importer import from_json_ld, from_turtle
-from graphs.rdf.sparql import answer
-from graphs.rdf.convert import to_rdf
+from graphs.rdf.sparql_worker import answer
+from graphs.rdf.exporter import to_rdf
 from graphs import GraphError, extract_facts, parse
 texts, queries, turtles, documents = json.loads(sys.stdin.read())
 refused = 0
