@@ -22,13 +22,16 @@ _HTTP_REMEDIES = {
     404: "correct the path of the url",
     405: "correct the path of the url",
 }
-
 _UNAUTHORIZED = frozenset({401, 403})
-_SIGN_IN: Mapping[type[Exception], str] = {
+_SIGN_IN: Mapping[type[BaseException], str] = {
     OAuthRegistrationError: "failed: it registers no client like this one; give auth a client_id",
     OAuthTokenError: "failed: it gave no token; try again, and look at its log",
 }
-_NOT_STARTED = (FileNotFoundError, NotADirectoryError, PermissionError)
+_NOT_STARTED: Mapping[type[BaseException], str] = {
+    FileNotFoundError: "was not found: install it or correct the config",
+    NotADirectoryError: "was not found: install it or correct the config",
+    PermissionError: "may not be run: make it executable or correct the config",
+}
 
 OVERSIZED = -32098
 """The JSON-RPC error code that our transports give a request whose answer was too long."""
@@ -55,77 +58,81 @@ def connect_error(
     cause = _first_cause(error)
     if isinstance(cause, UpstreamError):
         return cause
+    kind: UpstreamFault = "connect"
     if isinstance(target, StdioServer):
-        kind: UpstreamFault = "config" if isinstance(cause, _NOT_STARTED) else "connect"
-        return UpstreamError(server, _stdio_detail(target, cause), kind=kind, sent=False)
-    if isinstance(target, HttpServer):
-        denied = status in _UNAUTHORIZED or isinstance(cause, OAuthFlowError)
-        kind = "authorization" if denied else "connect"
-        return UpstreamError(
-            server, _http_detail(server, target, cause, status), kind=kind, sent=False
-        )
-    detail = f"the server object could not be opened ({_error_name(cause)})"
-    return UpstreamError(server, detail, kind="config", sent=False)
+        detail = _stdio_detail(target, cause)
+        if type(cause) in _NOT_STARTED:
+            kind = "config"
+    elif isinstance(target, HttpServer):
+        detail = _http_detail(server, target, cause, status)
+        if status in _UNAUTHORIZED or isinstance(cause, OAuthFlowError):
+            kind = "authorization"
+    else:
+        detail = f"the server object could not be opened ({_error_name(cause)})"
+        kind = "config"
+    return UpstreamError(server, detail, kind=kind, sent=False)
 
 
 def request_error(
-    server: str, what: str, error: BaseException, *, sent: bool, status: int, target: object = None
+    server: str, method: str, error: BaseException, *, status: int = 0, target: object = None
 ) -> UpstreamError:
-    """Return why the request *what* failed on an open connection.
+    """Return why the request *method* failed on an open connection.
 
     Args:
         server: Whose.
-        what: The request's method.
+        method: Of the request.
         error: What the SDK raised.
-        sent: False if it is certain that the request never left.
         status: The last HTTP answer's, or 0.
         target: What is connected.
     """
     cause = _first_cause(error)
-    if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+    if is_closed(cause):
+        sent = not isinstance(cause, BrokenPipeError)
         outcome = "which may or may not have been done" if sent else "which never left"
         return UpstreamError(
             server,
-            f"the connection ended during {what}, {outcome}; the next use connects anew",
+            f"the connection ended during {method}, {outcome}; the next use connects anew",
             kind="lost",
             sent=sent,
         )
     if isinstance(cause, MCPError) and cause.code in {OVERSIZED, PARSE_ERROR}:
         return UpstreamError(
             server,
-            f"its answer to {what} is longer than UpstreamOptions.max_message_bytes, "
+            f"its answer to {method} is longer than UpstreamOptions.max_message_bytes, "
             "nested without end, or no message",
         )
     if isinstance(cause, ValidationError):
-        return UpstreamError(server, f"answered {what} in a form that MCP does not know")
+        return UpstreamError(server, f"answered {method} in a form that MCP does not know")
     if status in _UNAUTHORIZED:
-        detail = f"refused {what} with HTTP {status}: {_remedy(server, target, status)}"
+        detail = f"refused {method} with HTTP {status}: {_remedy(server, target, status)}"
         return UpstreamError(server, detail, kind="authorization")
-    return UpstreamError(server, f"refused {what} ({_error_name(cause)}); its own log says more")
+    return UpstreamError(server, f"refused {method} ({_error_name(cause)}); its own log says more")
+
+
+def is_closed(error: BaseException) -> bool:
+    """Whether *error* says that the connection is over."""
+    if isinstance(error, MCPError):
+        return error.code == CONNECTION_CLOSED
+    return isinstance(error, BrokenPipeError)
 
 
 def _stdio_detail(target: StdioServer, cause: BaseException) -> str:
-    command = target.command
-    if isinstance(cause, FileNotFoundError | NotADirectoryError):
-        if target.cwd is not None and not target.cwd.is_dir():
-            return f"folder {str(target.cwd)!r} was not found: correct cwd in the config"
-        return f"command {command!r} was not found: install it or correct the config"
-    if isinstance(cause, PermissionError):
-        return f"command {command!r} may not be run: make it executable or correct the config"
-    if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
-        return (
-            f"command {command!r} ended before it answered: run it by hand to see why; "
+    if target.cwd is not None and not target.cwd.is_dir():
+        return f"folder {str(target.cwd)!r} was not found: correct cwd in the config"
+    detail = _NOT_STARTED.get(type(cause))
+    if detail is None and is_closed(cause):
+        detail = (
+            "ended before it answered: run it by hand to see why; "
             "its standard error is in the DEBUG log of 'gateway.upstream'"
         )
-    return f"command {command!r} is no MCP server that we understand ({_error_name(cause)})"
+    if detail is None:
+        detail = f"is no MCP server that we understand ({_error_name(cause)})"
+    return f"command {target.command!r} {detail}"
 
 
 def _http_detail(server: str, target: HttpServer, cause: BaseException, status: int) -> str:
     if isinstance(cause, OAuthFlowError):
-        outcome = next(
-            (text for kind, text in _SIGN_IN.items() if isinstance(cause, kind)), "failed"
-        )
-        return f"signing in {outcome}"
+        return f"signing in {_SIGN_IN.get(type(cause), 'failed')}"
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
         return f"nothing answers at {target.origin}: start the server or correct the url"
     if status in _HTTP_REMEDIES:

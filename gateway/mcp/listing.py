@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping
 
-from mcp import Client, MCPError, types
+from mcp import ClientSession, MCPError, types
 
 from gateway.mcp.error_mapping import SDK_ERRORS, request_error, timeout_error
 from gateway.mcp.injection_scanner import scan_definition
-from gateway.mcp.lenient_transport import RAW
 from gateway.mcp.listing_validation import (
     PROMPTS,
     RESOURCES,
@@ -29,18 +27,11 @@ from gateway.mcp.listing_validation import (
     parse_definition,
 )
 from gateway.mcp.naming import MAX_NAME_CHARS, pin_key
+from gateway.mcp.raw_results import RAW, send_request
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
 from gateway.types.listing import Listing
-
-_Page: TypeAlias = (
-    types.ListToolsResult
-    | types.ListResourcesResult
-    | types.ListResourceTemplatesResult
-    | types.ListPromptsResult
-)
-_Pins: TypeAlias = dict[str, str]
 
 
 class DefinitionCollector:
@@ -49,7 +40,7 @@ class DefinitionCollector:
     Args:
         server: Stands in each diagnostic.
         options: The limits of size.
-        max_items: How many definitions are taken.
+        max_items: How many definitions are taken, and how many faults are noted.
         nouns: What they are called in messages.
     """
 
@@ -61,9 +52,10 @@ class DefinitionCollector:
         self._max_items = max_items
         self._nouns = nouns
         self._items: dict[str, ToolDefinition] = {}
+        self._faults = 0
         self._bytes = 0
         self.diagnostics: list[Diagnostic] = []
-        self.digests: _Pins = {}
+        self.digests: dict[str, str] = {}
         self.suspicions: dict[str, tuple[str, ...]] = {}
         self.is_full = False
         """Whether the server offers more than is taken: no more pages are needed."""
@@ -74,7 +66,7 @@ class DefinitionCollector:
         return tuple(self._items.values())
 
     def add_page(
-        self, method: ListMethod, page: Sequence[object], *, accepted: frozenset[str] | None = None
+        self, method: ListMethod, page: object, accepted: frozenset[str] | None = None
     ) -> None:
         """Take the usable definitions of one page.
 
@@ -83,37 +75,28 @@ class DefinitionCollector:
             page: As the server sent it.
             accepted: The names that the SDK's own rules let through; None if it judged none.
         """
-        for item in page:
-            name = item_name(item, method)
-            reason = find_fault(item, method) or self._find_conflict(name, method, accepted)
+        for item in page if isinstance(page, list) else ():
             fields: JsonObject = item if isinstance(item, dict) else {}
-            size = 0 if reason else measure_size(fields, method)
-            if size > self._options.max_schema_bytes:
-                part = "its schemas are" if method is TOOLS else "it is"
-                reason = f"{part} larger than {self._options.max_schema_bytes} bytes"
-            if reason:
-                shown = clean(name, limit=MAX_NAME_CHARS)
-                self.add_note("tool_quarantined", f"{method.kind} {shown!r}: {reason}")
-                continue
-            definition = parse_definition(
-                fields, method, max_chars=self._options.max_description_chars
-            )
-            self._check_room(size + (len(definition.description) if method is TOOLS else 0))
+            reason = find_fault(item, method) or self._find_conflict(fields, method, accepted)
+            if not reason:
+                self._add(fields, method)
+            elif self._faults == self._max_items:
+                self._fill(f"more than {self._max_items} {self._nouns} that cannot be used")
+            else:
+                self._faults += 1
+                name = clean(item_name(item, method), limit=MAX_NAME_CHARS)
+                self.add_note("tool_quarantined", f"{method.kind} {name!r}: {reason}")
             if self.is_full:
                 return
-            key = pin_key(method.kind, name)
-            self._items[key] = definition
-            self._pin(key, digest_definition(fields, method), scan_definition(fields))
 
     def add_instructions(self, instructions: str) -> str:
         """Pin what the server says of itself, silence too, and return it cleaned."""
-        reasons = scan_definition({"description": instructions})
-        self._pin(pin_key("server", self._server), _digest(instructions), reasons)
+        key = pin_key("server", self._server)
+        self._pin(key, _digest(instructions), {"description": instructions})
         return clean(instructions, limit=self._options.max_description_chars)
 
     def truncate(self, why: str) -> None:
         """Note that the server offers more than what is taken."""
-        self.is_full = True
         self.add_note("listing_truncated", f"offers {why}; the rest was left out")
 
     def add_note(self, code: Code, detail: str) -> None:
@@ -121,34 +104,55 @@ class DefinitionCollector:
         note = Diagnostic(stage="catalog", code=code, detail=f"{self._server!r}: {detail}")
         self.diagnostics.append(note)
 
-    def _find_conflict(self, name: str, method: ListMethod, accepted: frozenset[str] | None) -> str:
+    def _find_conflict(
+        self, item: JsonObject, method: ListMethod, accepted: frozenset[str] | None
+    ) -> str:
+        name = item_name(item, method)
         if accepted is not None and name not in accepted:
             return "its x-mcp-header marks are invalid"
-        return "the server offers it twice" if pin_key(method.kind, name) in self._items else ""
+        if pin_key(method.kind, name) in self._items:
+            return "the server offers it twice"
+        if measure_size(item, method) > self._options.max_schema_bytes:
+            part = "its schemas are" if method is TOOLS else "it is"
+            return f"{part} larger than {self._options.max_schema_bytes} bytes"
+        return ""
 
-    def _check_room(self, size: int) -> None:
-        self._bytes += size
+    def _add(self, item: JsonObject, method: ListMethod) -> None:
+        definition = parse_definition(item, method, max_chars=self._options.max_description_chars)
+        self._bytes += measure_size(item, method)
+        if method is TOOLS:
+            self._bytes += len(definition.description)
         if len(self._items) == self._max_items:
-            self.truncate(f"more than {self._max_items} {self._nouns}")
+            self._fill(f"more than {self._max_items} {self._nouns}")
         elif self._bytes > self._options.max_listing_bytes:
-            self.truncate(f"{self._nouns} of more than {self._options.max_listing_bytes} bytes")
+            self._fill(f"{self._nouns} of more than {self._options.max_listing_bytes} bytes")
+        else:
+            key = pin_key(method.kind, definition.name)
+            self._items[key] = definition
+            self._pin(key, digest_definition(item, method), item)
 
-    def _pin(self, key: str, digest: str, reasons: tuple[str, ...]) -> None:
+    def _fill(self, why: str) -> None:
+        self.is_full = True
+        self.truncate(why)
+
+    def _pin(self, key: str, digest: str, item: JsonObject) -> None:
         self.digests[key] = digest
+        reasons = scan_definition(item)
         if reasons:
             self.suspicions[key] = reasons
 
 
-async def read_listing(client: Client, server: str, options: UpstreamOptions) -> Listing:
-    """Read all that *client*'s server offers, within the limits. Raises what the SDK raises."""
+async def read_listing(session: ClientSession, server: str, options: UpstreamOptions) -> Listing:
+    """Read all that *server* offers, within the limits. Raises what the SDK raises."""
     tools = DefinitionCollector(server, options, max_items=options.max_tools, nouns="tools")
     others = DefinitionCollector(
         server, options, max_items=options.max_resources, nouns="resources and prompts"
     )
     await asyncio.gather(
-        _read_tools(client, tools, options), _read_others(client, others, server, options)
+        _read_pages(session, TOOLS, tools, options),
+        _read_others(session, others, server, options),
     )
-    instructions = others.add_instructions(client.instructions or "")
+    instructions = others.add_instructions(session.instructions or "")
     return Listing(
         tools=tools.definitions,
         things=others.definitions,
@@ -159,80 +163,68 @@ async def read_listing(client: Client, server: str, options: UpstreamOptions) ->
     )
 
 
-def merge_pins(tools: Mapping[str, str], others: Mapping[str, str]) -> _Pins:
+def merge_pins(tools: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
     """Return the pins of both. A key that both have is pinned to both."""
     shared = {key: _digest(tools[key], others[key]) for key in tools.keys() & others.keys()}
     return {**tools, **others, **shared}
 
 
-async def _read_tools(
-    client: Client, collector: DefinitionCollector, options: UpstreamOptions
-) -> None:
-    async with asyncio.timeout(options.list_timeout_s):
-        await _read_pages(
-            lambda cursor: client.list_tools(cursor=cursor), TOOLS, collector, options
-        )
-
-
 async def _read_others(
-    client: Client, collector: DefinitionCollector, server: str, options: UpstreamOptions
+    session: ClientSession, collector: DefinitionCollector, server: str, options: UpstreamOptions
 ) -> None:
-    limit_s = options.list_timeout_s
-    for method, fetch in _other_lists(client):
+    capabilities = session.server_capabilities or types.ServerCapabilities()
+    methods = (RESOURCES, TEMPLATES) if capabilities.resources is not None else ()
+    for method in (*methods, *((PROMPTS,) if capabilities.prompts is not None else ())):
         if collector.is_full:
             return
         try:
-            async with asyncio.timeout(limit_s):
-                await _read_pages(fetch, method, collector, options)
+            await _read_pages(session, method, collector, options)
         except TimeoutError:
+            limit_s = options.list_timeout_s
             error = timeout_error(server, f"answer {method.method}", limit_s, "list_timeout_s")
             collector.add_note("listing_incomplete", error.detail)
             return
         except SDK_ERRORS as error:
             if not (isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND):
-                failure = request_error(server, method.method, error, sent=True, status=0)
+                failure = request_error(server, method.method, error)
                 collector.add_note("listing_incomplete", failure.detail)
 
 
-_Fetch: TypeAlias = Callable[[str | None], Awaitable[_Page]]
-
-
-def _other_lists(client: Client) -> Iterator[tuple[ListMethod, _Fetch]]:
-    capabilities = client.server_capabilities
-    if capabilities.resources is not None:
-        yield RESOURCES, lambda cursor: client.list_resources(cursor=cursor)
-        yield TEMPLATES, lambda cursor: client.list_resource_templates(cursor=cursor)
-    if capabilities.prompts is not None:
-        yield PROMPTS, lambda cursor: client.list_prompts(cursor=cursor)
-
-
 async def _read_pages(
-    fetch: _Fetch, method: ListMethod, collector: DefinitionCollector, options: UpstreamOptions
+    session: ClientSession,
+    method: ListMethod,
+    collector: DefinitionCollector,
+    options: UpstreamOptions,
 ) -> None:
-    cursor: str | None = None
-    cursors: set[str] = set()
-    for _ in range(options.max_pages):
-        page = await fetch(cursor)
-        _add_page(collector, method, page)
-        cursor = page.next_cursor
-        if cursor is None or collector.is_full:
-            return
-        if cursor in cursors:
-            collector.truncate(f"the same page of {method.method} again and again")
-            return
-        cursors.add(cursor)
+    cursors: list[str | None] = [None]
+    async with asyncio.timeout(options.list_timeout_s):
+        while len(cursors) <= options.max_pages:
+            items, cursor, accepted = await _fetch_page(session, method, cursors[-1])
+            # Scanning megabytes of text takes seconds, which other sessions need.
+            await asyncio.to_thread(collector.add_page, method, items, accepted)
+            if cursor is None or collector.is_full:
+                return
+            if cursor in cursors:
+                collector.truncate(f"the same page of {method.method} again and again")
+                return
+            cursors.append(cursor)
     collector.truncate(f"more than {options.max_pages} pages of {method.method}")
 
 
-def _add_page(collector: DefinitionCollector, method: ListMethod, page: _Page) -> None:
-    raw = (page.meta or {}).get(RAW)
-    accepted = None
-    if not isinstance(raw, Mapping):
-        raw = page.model_dump(by_alias=True, mode="json", exclude_none=True)
-    elif isinstance(page, types.ListToolsResult):
-        accepted = frozenset(tool.name for tool in page.tools)
-    items = raw.get(method.key)
-    collector.add_page(method, items if isinstance(items, list) else [], accepted=accepted)
+async def _fetch_page(
+    session: ClientSession, method: ListMethod, cursor: str | None
+) -> tuple[object, str | None, frozenset[str] | None]:
+    """Return the items of a page, the next cursor, and the names of tools that the SDK accepts."""
+    if method is not TOOLS:
+        page = await send_request(session, method.method, {"cursor": cursor} if cursor else {})
+        return page.get(method.key), page.get("nextCursor"), None
+    # The SDK must see the tools: it makes headers of calls from their x-mcp-header marks.
+    params = types.PaginatedRequestParams(cursor=cursor)
+    tools = await session.list_tools(params=params)
+    raw = (tools.meta or {}).get(RAW)
+    if raw is None:
+        raw = tools.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return raw[TOOLS.key], tools.next_cursor, frozenset(tool.name for tool in tools.tools)
 
 
 def _digest(*texts: str) -> str:

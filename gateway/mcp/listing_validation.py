@@ -14,8 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
 from gateway.runtime.json_schema import map_schemas
@@ -26,6 +26,11 @@ MAX_DEPTH = 64
 """How deep a definition's objects and lists may lie in each other; real ones lie below 20."""
 _TOO_DEEP: JsonObject = {"type": "nested too deeply"}
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
+_PINNED_OF_TOOL = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_PINNED = (
+    *("uri", "uriTemplate", "name", "title", "description", "mimeType", "arguments"),
+    "annotations",
+)
 _DETAILS: Mapping[str, type] = {
     "mimeType": str,
     "size": int,
@@ -35,8 +40,7 @@ _DETAILS: Mapping[str, type] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListMethod:
+class ListMethod(NamedTuple):
     """One kind of list that a server may offer."""
 
     method: str
@@ -45,62 +49,38 @@ class ListMethod:
     kind: Kind
     id_key: str
     """The key of what goes back to the server: a name or a URI."""
-    max_id_chars: int
-    pinned: tuple[str, ...] = (
-        *("uri", "uriTemplate", "name", "title", "description", "mimeType", "arguments"),
-        "annotations",
-    )
-    """The keys that the digest of a definition is made of."""
 
 
-TOOLS = ListMethod(
-    method="tools/list",
-    key="tools",
-    kind="tool",
-    id_key="name",
-    max_id_chars=MAX_NAME_CHARS,
-    pinned=("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
-)
-RESOURCES = ListMethod(
-    method="resources/list",
-    key="resources",
-    kind="resource",
-    id_key="uri",
-    max_id_chars=MAX_URI_CHARS,
-)
-TEMPLATES = ListMethod(
-    method="resources/templates/list",
-    key="resourceTemplates",
-    kind="resource",
-    id_key="uriTemplate",
-    max_id_chars=MAX_URI_CHARS,
-)
-PROMPTS = ListMethod(
-    method="prompts/list", key="prompts", kind="prompt", id_key="name", max_id_chars=MAX_NAME_CHARS
-)
+TOOLS = ListMethod("tools/list", "tools", "tool", "name")
+RESOURCES = ListMethod("resources/list", "resources", "resource", "uri")
+TEMPLATES = ListMethod("resources/templates/list", "resourceTemplates", "resource", "uriTemplate")
+PROMPTS = ListMethod("prompts/list", "prompts", "prompt", "name")
+LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS)}
+"""By method."""
 
 
 def find_fault(item: object, method: ListMethod) -> str:
     """Return why the definition *item* cannot be used; empty if it can."""
     if not isinstance(item, dict):
         return "it is not an object"
-    if method is TOOLS and (item.get("inputSchema") == _TOO_DEEP or _is_too_deep(item)):
+    if item.get("inputSchema") == _TOO_DEEP or _is_too_deep(item):
         return f"it is nested more than {MAX_DEPTH} levels deep"
-    name = item_name(item, method)
+    name, key = item_name(item, method), method.id_key
+    limit = MAX_NAME_CHARS if key == "name" else MAX_URI_CHARS
     if not name.strip():
-        return f"it has no {method.id_key}"
-    if len(name) > method.max_id_chars:
-        return f"its {method.id_key} is longer than {method.max_id_chars} characters"
+        return f"it has no {key}"
+    if len(name) > limit:
+        return f"its {key} is longer than {limit} characters"
     if not name.isprintable():
-        return f"its {method.id_key} holds invisible characters"
+        return f"its {key} holds invisible characters"
     return _find_schema_fault(item.get("inputSchema")) if method is TOOLS else ""
 
 
-def drop_deep_nesting(tool: object) -> object:
-    """Return *tool*; if it is nested too deeply for any walk, only a marker with its name."""
-    if not isinstance(tool, dict) or not _is_too_deep(tool):
-        return tool
-    return {"name": item_name(tool, TOOLS), "inputSchema": _TOO_DEEP}
+def drop_deep_nesting(item: object, method: ListMethod) -> object:
+    """Return *item*; if it is nested too deeply for any walk, only a marker with its name."""
+    if not isinstance(item, dict) or not _is_too_deep(item):
+        return item
+    return {method.id_key: item_name(item, method), "inputSchema": _TOO_DEEP}
 
 
 def item_name(item: object, method: ListMethod) -> str:
@@ -118,7 +98,8 @@ def measure_size(item: JsonObject, method: ListMethod) -> int:
 
 def digest_definition(item: JsonObject, method: ListMethod) -> str:
     """Return the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
-    pinned = {key: item.get(key) for key in method.pinned}
+    keys = _PINNED_OF_TOOL if method is TOOLS else _PINNED
+    pinned = {key: item.get(key) for key in keys}
     if method is not TOOLS:
         hints = _object(item.get("annotations"))
         pinned["annotations"] = {key: hints[key] for key in hints if key != "lastModified"}
@@ -133,55 +114,50 @@ def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) ->
         method: The list it stood in.
         max_chars: The longest description.
     """
-    description = clean(_text(item.get("description")), limit=max_chars)
-    if method is TOOLS:
-        return _parse_tool(item, description, max_chars)
-    title = _text(item.get("title")) or (_text(item.get("name")) if method != PROMPTS else "")
-    schema: JsonObject = {}
-    if method is TEMPLATES:
-        schema = _template_schema(item_name(item, method))
-    elif method is PROMPTS:
-        schema = _prompt_schema(item, max_chars)
+    is_tool = method is TOOLS
+    annotations = _object(item.get("annotations"))
+    title = _text(item.get("title"))
+    if method is not PROMPTS:
+        title = title or _text(annotations.get("title") if is_tool else item.get("name"))
+    output = item.get("outputSchema") if is_tool else None
     return ToolDefinition(
         kind=method.kind,
         name=item_name(item, method),
         title=clean(title, limit=MAX_TITLE_CHARS),
-        description=description,
-        input_schema=schema,
-        details=dict(_read_details(item, method)),
-    )
-
-
-def _parse_tool(tool: JsonObject, description: str, max_chars: int) -> ToolDefinition:
-    hints = _object(tool.get("annotations"))
-    title = _text(tool.get("title")) or _text(hints.get("title"))
-    output = tool.get("outputSchema")
-    return ToolDefinition(
-        name=item_name(tool, TOOLS),
-        title=clean(title, limit=MAX_TITLE_CHARS),
-        description=description,
-        input_schema=_clean_schema(_object(tool.get("inputSchema")), max_chars),
+        description=clean(_text(item.get("description")), limit=max_chars),
+        input_schema=_read_schema(item, method, max_chars),
         output_schema=_clean_schema(output, max_chars) if isinstance(output, dict) else None,
-        hints=Hints(
-            read_only=_flag(hints.get("readOnlyHint")),
-            destructive=_flag(hints.get("destructiveHint")),
-            idempotent=_flag(hints.get("idempotentHint")),
-        ),
+        hints=_read_hints(annotations) if is_tool else Hints(),
+        details={} if is_tool else _read_details(item, method),
     )
+
+
+def _read_schema(item: JsonObject, method: ListMethod, max_chars: int) -> JsonObject:
+    if method is TOOLS:
+        return _clean_schema(_object(item.get("inputSchema")), max_chars)
+    if method is TEMPLATES:
+        return _template_schema(item_name(item, method))
+    return _prompt_schema(item, max_chars) if method is PROMPTS else {}
+
+
+def _read_hints(annotations: JsonObject) -> Hints:
+    read_only, destructive, idempotent = (
+        hint if isinstance(hint, bool) else None
+        for hint in map(annotations.get, ("readOnlyHint", "destructiveHint", "idempotentHint"))
+    )
+    return Hints(read_only=read_only, destructive=destructive, idempotent=idempotent)
 
 
 def _clean_schema(schema: JsonObject, max_chars: int) -> JsonObject:
+    return map_schemas(schema, lambda node: _clean_texts(node, max_chars))
+
+
+def _clean_texts(node: JsonObject, max_chars: int) -> JsonObject:
     limits = {"title": MAX_TITLE_CHARS, "description": max_chars}
-
-    def clean_texts(node: JsonObject) -> JsonObject:
-        return {
-            key: clean(value, limit=limits[key])
-            if key in limits and isinstance(value, str)
-            else value
-            for key, value in node.items()
-        }
-
-    return map_schemas(schema, clean_texts)
+    return {
+        key: clean(value, limit=limits[key]) if key in limits and isinstance(value, str) else value
+        for key, value in node.items()
+    }
 
 
 def _is_too_deep(value: object) -> bool:
@@ -228,34 +204,27 @@ def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
     """Return the arguments of a prompt as a schema."""
     raw = prompt.get("arguments")
     arguments = {
-        _text(argument["name"]): argument
+        _text(argument.get("name")): argument
         for argument in (raw if isinstance(raw, list) else ())
-        if isinstance(argument, dict) and argument.get("name")
-        if _text(argument["name"]).isprintable()
+        if isinstance(argument, dict)
     }
-    limits = {"title": MAX_TITLE_CHARS, "description": max_chars}
-    properties = {
-        name: {
-            "type": "string",
-            **{
-                key: clean(_text(argument[key]), limit=limit)
-                for key, limit in limits.items()
-                if _text(argument.get(key))
-            },
-        }
-        for name, argument in arguments.items()
-    }
-    required = [name for name, argument in arguments.items() if argument.get("required") is True]
+    properties: dict[str, JsonObject] = {}
+    required: list[str] = []
+    for name, argument in arguments.items():
+        if not name or not name.isprintable():
+            continue
+        texts = {key: argument[key] for key in ("title", "description") if _text(argument.get(key))}
+        properties[name] = {"type": "string", **_clean_texts(texts, max_chars)}
+        if argument.get("required") is True:
+            required.append(name)
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _read_details(item: JsonObject, method: ListMethod) -> Iterator[tuple[str, object]]:
-    if method is TEMPLATES:
-        yield "template", True
-    for key, kind in _DETAILS.items():
-        value = item.get(key)
-        if isinstance(value, kind):
-            yield key, clean(value, limit=MAX_NAME_CHARS) if isinstance(value, str) else value
+def _read_details(item: JsonObject, method: ListMethod) -> JsonObject:
+    details = {key: item[key] for key in _DETAILS if isinstance(item.get(key), _DETAILS[key])}
+    if "mimeType" in details:
+        details["mimeType"] = clean(_text(item["mimeType"]), limit=MAX_NAME_CHARS)
+    return {"template": True, **details} if method is TEMPLATES else details
 
 
 def _text(value: object) -> str:
@@ -264,7 +233,3 @@ def _text(value: object) -> str:
 
 def _object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None

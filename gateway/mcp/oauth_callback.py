@@ -13,7 +13,7 @@ from gateway.errors import ConfigError, UpstreamError
 from gateway.mcp.oauth import AuthorizationResponse
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.session import Session
-from gateway.mcp.ssrf_guard import check_literal
+from gateway.mcp.ssrf_guard import check_url, is_local
 from gateway.options import UpstreamOptions
 from gateway.types.listing import Listing
 
@@ -159,7 +159,7 @@ async def sign_in(
 
     def show_checked(url: str) -> None:
         # A person's browser is sent there: that must be as safe as where we would go ourselves.
-        check_literal(url, target.url, options.private_hosts)
+        check_url(url, options.private_hosts, local=is_local(target.url))
         on_address(url)
 
     draft = _DraftTokens()

@@ -17,25 +17,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterat
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
 from mcp import MCPError, types
 from mcp.shared.dispatcher import ProgressFnT
-from mcp.types import CLIENT_CAPABILITIES_META_KEY, JSONRPCRequest
+from mcp.types import CLIENT_CAPABILITIES_META_KEY
 
 from gateway.errors import CallerError
 from gateway.options import UpstreamOptions
 from gateway.types import JsonObject
 
-T = TypeVar("T")
 _FORWARDED = ("elicitation", "roots", "sampling")
+_INPUT_REQUIRED = "input_required"
 _MAX_ROUNDS = 16
 _RETRY_PAUSE_S = 0.05
 """How long a server that asks for nothing but patience is left alone."""
 _PROGRESS_GRACE_S = 1.0
 """How long after an answer its caller may take to hear the progress before it."""
 
-Send = Callable[[types.InputResponses | None, str | None], Awaitable[T | types.InputRequiredResult]]
+Send = Callable[[JsonObject], Awaitable[dict[str, Any]]]
 
 
 class Caller(Protocol):
@@ -138,8 +138,9 @@ class ActiveCalls:
         self._calls: list[ActiveCall] = []
 
     @asynccontextmanager
-    async def start(self, limit_s: float) -> AsyncIterator[ActiveCall]:
-        """Hold a call of the current caller, for at most *limit_s* without the time of asking."""
+    async def start(self) -> AsyncIterator[ActiveCall]:
+        """Hold a call of the current caller, within its time limit without the time of asking."""
+        limit_s = self._options.call_timeout_s
         async with asyncio.timeout(limit_s) as limit:
             call = ActiveCall(caller=CALLER.get(), limit=limit, limit_s=limit_s)
             self._calls.append(call)
@@ -149,25 +150,32 @@ class ActiveCalls:
             finally:
                 self._calls.remove(call)
 
-    async def input_rounds(self, call: ActiveCall, send: Send[T]) -> T:
-        """Send a request until its answer is no longer that input is required.
+    async def input_rounds(self, call: ActiveCall, send: Send) -> dict[str, Any]:
+        """Send a request until its result is no longer that input is required.
+
+        Args:
+            call: The request.
+            send: Sends it, with more parameters.
 
         Raises:
             CallerError: What is asked for cannot be had.
         """
-        answer = await send(None, None)
+        result = await send({})
         for _ in range(_MAX_ROUNDS):
-            if not isinstance(answer, types.InputRequiredResult):
-                return answer
-            responses: types.InputResponses | None = None
-            if answer.input_requests:
-                responses = await self._ask(call, answer.input_requests)
+            if result.get("resultType") != _INPUT_REQUIRED:
+                return result
+            required = types.InputRequiredResult.model_validate(result, by_name=False)
+            more: dict[str, Any] = {}
+            if required.request_state is not None:
+                more["requestState"] = required.request_state
+            if required.input_requests:
+                more["inputResponses"] = await self._ask(call, required.input_requests)
             else:
                 await asyncio.sleep(_RETRY_PAUSE_S)
-            answer = await send(responses, answer.request_state)
-        if isinstance(answer, types.InputRequiredResult):
+            result = await send(more)
+        if result.get("resultType") == _INPUT_REQUIRED:
             raise CallerError(self.server, f"asks again after {_MAX_ROUNDS} answers", needed={})
-        return answer
+        return result
 
     async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Answer a request that the server sent of its own."""
@@ -189,9 +197,17 @@ class ActiveCalls:
     ) -> types.InputResponses:
         caller = call.caller if call is not None else None
         for request in requests.values():
-            check_capabilities(self.server, caller, request)
-        if call is None or caller is None:
-            raise CallerError(self.server, "asks for nothing that is known", needed={})
+            missing = missing_capabilities(caller, request)
+            if missing:
+                reason = (
+                    "the client cannot do it"
+                    if caller
+                    else "no client that can be asked waits here"
+                )
+                detail = f"asks for {', '.join(missing)}, and {reason}"
+                raise CallerError(self.server, detail, needed=missing)
+        assert call is not None  # noqa: S101  (else something is missing)
+        assert caller is not None  # noqa: S101
         limit_s = self._options.ask_timeout_s
         try:
             with call.paused():
@@ -207,62 +223,44 @@ def forwarded_capabilities(capabilities: JsonObject) -> dict[str, object]:
     return {key: capabilities[key] for key in _FORWARDED if capabilities.get(key) is not None}
 
 
-def declare_capabilities(message: JSONRPCRequest, *, can_be_asked: bool) -> JSONRPCRequest:
-    """Return *message* with the capabilities of the caller that waits for its answer, if any.
+def declare_capabilities(method: str, params: JsonObject, *, can_be_asked: bool) -> JsonObject:
+    """Return *params* with the capabilities of the caller that waits for the answer, if any.
 
     Args:
-        message: On its way to a server.
+        method: A request on its way to a server.
+        params: Its parameters.
         can_be_asked: Whether a session, which declares once for all its calls, declares any.
     """
-    params = message.params or {}
-    if message.method == "initialize" and not can_be_asked:
-        return message.model_copy(update={"params": {**params, "capabilities": {}}})
+    if method == "initialize" and not can_be_asked:
+        return {**params, "capabilities": {}}
     meta = params.get("_meta")
     if not isinstance(meta, dict) or CLIENT_CAPABILITIES_META_KEY not in meta:
-        return message
+        return params
     caller = CALLER.get()
     declared = forwarded_capabilities(caller.capabilities) if caller is not None else {}
-    changed = {**params, "_meta": {**meta, CLIENT_CAPABILITIES_META_KEY: declared}}
-    return message.model_copy(update={"params": changed})
+    return {**params, "_meta": {**meta, CLIENT_CAPABILITIES_META_KEY: declared}}
 
 
-def required_capabilities(request: types.InputRequest) -> JsonObject:
-    """Return the capabilities that a client needs for *request*."""
+def missing_capabilities(caller: Caller | None, request: types.InputRequest) -> JsonObject:
+    """Return the capabilities that *caller* lacks for *request*; empty if none."""
+    name, part = _required_capability(request)
+    declared = caller.capabilities.get(name) if caller is not None else None
+    if not isinstance(declared, Mapping):
+        return {name: {part: {}} if part and caller is None else {}}
+    # An elicitation capability without parts means forms, once the only kind.
+    parts = declared or ({"form": {}} if name == "elicitation" else {})
+    return {name: {part: {}}} if part and part not in parts else {}
+
+
+def _required_capability(request: types.InputRequest) -> tuple[str, str]:
+    """Return the capability that a client needs for *request*, and which part of it, if any."""
     if isinstance(request, types.ListRootsRequest):
-        return {"roots": {}}
+        return "roots", ""
     if isinstance(request, types.ElicitRequest):
-        form = not isinstance(request.params, types.ElicitRequestURLParams)
-        return {"elicitation": {"form": {}} if form else {"url": {}}}
+        is_address = isinstance(request.params, types.ElicitRequestURLParams)
+        return "elicitation", "url" if is_address else "form"
     wants_tools = request.params.tools is not None or request.params.tool_choice is not None
-    return {"sampling": {"tools": {}} if wants_tools else {}}
-
-
-def missing_capabilities(capabilities: JsonObject, request: types.InputRequest) -> JsonObject:
-    """Return what *capabilities* lack for *request*; empty if nothing."""
-    for name, parts in required_capabilities(request).items():
-        declared = capabilities.get(name)
-        if not isinstance(declared, Mapping):
-            return {name: {}}
-        # An elicitation capability without parts means forms, once the only kind.
-        own = declared or ({"form": {}} if name == "elicitation" else {})
-        if isinstance(parts, Mapping) and not set(parts) <= set(own):
-            return {name: parts}
-    return {}
-
-
-def check_capabilities(server: str, caller: Caller | None, request: types.InputRequest) -> None:
-    """Refuse to ask *caller* for what it cannot do.
-
-    Raises:
-        CallerError: There is no caller, or it declared no such capability.
-    """
-    if caller is None:
-        missing, reason = required_capabilities(request), "no client that can be asked waits here"
-    else:
-        missing = missing_capabilities(caller.capabilities, request)
-        reason = "the client cannot do it"
-    if missing:
-        raise CallerError(server, f"asks for {', '.join(missing)}, and {reason}", needed=missing)
+    return "sampling", "tools" if wants_tools else ""
 
 
 def capability_error(server: str, error: MCPError) -> CallerError:

@@ -10,63 +10,36 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Any
 
-from mcp import Client, MCPError, types
-from pydantic import TypeAdapter
+from mcp import ClientSession, MCPError, types
 
 from gateway.errors import ConfigError, GatewayError, InvalidRequestError, UpstreamError
-from gateway.mcp.error_mapping import SDK_ERRORS, connect_error, request_error, timeout_error
-from gateway.mcp.lenient_transport import CURRENT_SEND, RAW, SendState
+from gateway.mcp.error_mapping import (
+    SDK_ERRORS,
+    connect_error,
+    is_closed,
+    request_error,
+    timeout_error,
+)
 from gateway.mcp.listing import read_listing
-from gateway.mcp.sdk_logging import redirect_sdk_logs
+from gateway.mcp.raw_results import send_request
 from gateway.mcp.server_requests import ActiveCalls, capability_error
 from gateway.mcp.subscriptions import Subscriptions, subscribe, watch_lists
-from gateway.mcp.transports import ConnectionCallbacks, open_client
+from gateway.mcp.transports import ConnectionCallbacks, open_session, redirect_sdk_logs
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
 from gateway.types import Content, InvokeResult, JsonObject
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing, WatchCallbacks
 
-_Request: TypeAlias = (
-    types.CallToolRequest
-    | types.ReadResourceRequest
-    | types.GetPromptRequest
-    | types.CompleteRequest
-)
-_Result: TypeAlias = (
-    types.CallToolResult
-    | types.ReadResourceResult
-    | types.GetPromptResult
-    | types.CompleteResult
-    | types.InputRequiredResult
-)
-_METHODS: Mapping[str, tuple[TypeAdapter[_Request], TypeAdapter[_Result]]] = {
-    "tools/call": (
-        TypeAdapter(types.CallToolRequest),
-        TypeAdapter(types.CallToolResult | types.InputRequiredResult),
-    ),
-    "resources/read": (
-        TypeAdapter(types.ReadResourceRequest),
-        TypeAdapter(types.ReadResourceResult | types.InputRequiredResult),
-    ),
-    "prompts/get": (
-        TypeAdapter(types.GetPromptRequest),
-        TypeAdapter(types.GetPromptResult | types.InputRequiredResult),
-    ),
-    "completion/complete": (TypeAdapter(types.CompleteRequest), TypeAdapter(types.CompleteResult)),
-}
 _LIST_CHANGED = (
     types.ToolListChangedNotification,
     types.PromptListChangedNotification,
     types.ResourceListChangedNotification,
 )
-_FATAL = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
-"""Codes after which a connection is useless. The second is how the SDK says that an HTTP server has
-forgotten the session."""
 _RESOURCE_NOT_FOUND = -32002
 _NOT_FOUND = frozenset({types.INVALID_PARAMS, _RESOURCE_NOT_FOUND})
 """Codes by which a server says that it has no such resource; the second before 2026-07-28."""
@@ -82,7 +55,7 @@ class Session:
 
     Args:
         server: The host's name for the server.
-        target: What `open_client` takes.
+        target: What `open_session` takes.
         options: Limits of time and size.
         on_change: Called when the server says that its lists changed.
         can_be_asked: Whether to tell servers that callers may be asked for something.
@@ -109,7 +82,7 @@ class Session:
         self._close_timeout_s = close_timeout_s
         self._opened = asyncio.Event()
         self._ending = asyncio.Event()
-        self._client: Client | None = None
+        self._session: ClientSession | None = None
         self._failure: GatewayError | None = None
         self._status = 0
         self._owner = asyncio.create_task(self._hold(), name=f"session of {server}")
@@ -119,8 +92,8 @@ class Session:
         """Whether it may still be used, as far as is known."""
         return not self._ending.is_set()
 
-    async def ready(self) -> Client:
-        """Wait until it is open, and return the SDK's client.
+    async def ready(self) -> ClientSession:
+        """Wait until it is open, and return the SDK's session.
 
         Raises:
             UpstreamError: It could not be opened.
@@ -129,52 +102,52 @@ class Session:
         await self._opened.wait()
         if self._failure is not None:
             raise self._failure
-        if self._client is None:
+        if self._session is None:
             detail = "the connection was closed while it opened"
             raise UpstreamError(self._server, detail, kind="connect", sent=False)
-        return self._client
+        return self._session
 
     async def list_tools(self) -> Listing:
         """Read every page of tools, resources and prompts, within the limits of the options."""
-        client = await self.ready()
-        with (
-            redirect_sdk_logs(self._server),
-            self._map_errors("tools/list", "list its tools", "list_timeout_s"),
-        ):
-            return await read_listing(client, self._server, self._options)
+        session = await self.ready()
+        with self._map_errors("tools/list", "list its tools", "list_timeout_s"):
+            return await read_listing(session, self._server, self._options)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool, once; see `Source.call`."""
-        with redirect_sdk_logs(self._server), self._map_errors("tools/call", "answer a call"):
+        with self._map_errors("tools/call", "answer a call"):
             try:
-                # Not `Client.call_tool`: that lists the tools after the call to check the answer
-                # by their schemas, and loses it if the listing or the check fails.
+                # Not `ClientSession.call_tool`: that lists the tools after the call to check the
+                # answer by their schemas, and loses it if the listing or the check fails.
                 params = {"name": tool, "arguments": dict(arguments)}
                 result = await self._send("tools/call", params)
             except MCPError as error:
                 if error.code == types.INVALID_PARAMS:
                     return error_result(tool_id, error.message[:_MAX_MESSAGE_CHARS])
                 raise
-        assert isinstance(result, types.CallToolResult)  # noqa: S101  (for the type checker)
-        return _to_invoke_result(tool_id, result, max_bytes=self._options.max_result_bytes)
+            return _to_invoke_result(tool_id, result, max_bytes=self._options.max_result_bytes)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `ResourceSource.ask`."""
         with self._map_errors(method, f"answer {method}", not_found=_NOT_FOUND):
-            result = _to_json(await self._send(method, params))
-        if len(json.dumps(result, ensure_ascii=False)) > self._options.max_result_bytes:
-            detail = f"its answer to {method} is longer than UpstreamOptions.max_result_bytes"
-            raise UpstreamError(self._server, detail)
-        return result
+            result = await self._send(method, params)
+            meta = result.pop("_meta")
+            meta = {key: meta[key] for key in meta if not key.startswith(_RESERVED_META)}
+            if meta:
+                result["_meta"] = meta
+            if len(json.dumps(result, ensure_ascii=False)) > self._options.max_result_bytes:
+                detail = f"its answer to {method} is longer than UpstreamOptions.max_result_bytes"
+                raise UpstreamError(self._server, detail)
+            return result
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of *uri* until the watching ends; see `Watchable.watch`."""
-        client = await self.ready()
+        session = await self.ready()
         method = "resources/subscribe"
         not_found = _NOT_FOUND | {types.METHOD_NOT_FOUND}
         with self._map_errors(method, f"answer {method}", not_found=not_found):
             await subscribe(
-                client,
+                session,
                 uri,
                 callbacks,
                 subscriptions=self._subscriptions,
@@ -191,21 +164,14 @@ class Session:
         for owner in pending:
             owner.cancel()
 
-    async def _send(self, method: str, params: JsonObject) -> _Result:
+    async def _send(self, method: str, params: JsonObject) -> dict[str, Any]:
         """Send *method* with *params*, round by round if the server asks for input."""
-        client = await self.ready()
-        request_adapter, result_adapter = _METHODS[method]
-        async with self._calls.start(self._options.call_timeout_s) as call:
+        session = await self.ready()
+        async with self._calls.start() as call:
 
-            async def send(
-                responses: types.InputResponses | None, state: str | None
-            ) -> _Result | types.InputRequiredResult:
-                fields = {**params, **({"requestState": state} if state is not None else {})}
-                request = request_adapter.validate_python({"method": method, "params": fields})
-                if responses is not None and not isinstance(request, types.CompleteRequest):
-                    request.params.input_responses = responses
-                return await client.session.send_request(
-                    request, result_adapter, progress_callback=call.progress_listener
+            async def send(more: JsonObject) -> dict[str, Any]:
+                return await send_request(
+                    session, method, {**params, **more}, call.progress_listener
                 )
 
             return await self._calls.input_rounds(call, send)
@@ -223,11 +189,11 @@ class Session:
             with redirect_sdk_logs(self._server):
                 async with (
                     asyncio.timeout(limit_s) as limit,
-                    open_client(self._server, self._target, self._options, callbacks) as client,
-                    watch_lists(client, self._on_change),
+                    open_session(self._server, self._target, self._options, callbacks) as session,
+                    watch_lists(session, self._on_change),
                 ):
                     limit.reschedule(None)
-                    self._client = client
+                    self._session = session
                     self._opened.set()
                     await self._ending.wait()
         except TimeoutError:
@@ -268,44 +234,36 @@ class Session:
             limit: The option that limits the time.
             not_found: Codes by which the server says that the caller asked wrongly.
         """
-        send = SendState()
-        token = CURRENT_SEND.set(send)
         try:
-            yield
+            with redirect_sdk_logs(self._server):
+                yield
         except GatewayError:
             raise
         except TimeoutError as error:
             limit_s = getattr(self._options, limit)
             raise timeout_error(self._server, action, limit_s, limit) from error
         except SDK_ERRORS as error:
-            code = error.code if isinstance(error, MCPError) else 0
-            if isinstance(error, MCPError) and code in not_found:
-                detail = clean(error.message, limit=_MAX_MESSAGE_CHARS)
-                raise InvalidRequestError(f"{self._server!r} refused {method}: {detail}") from error
-            if code in _FATAL:
-                self._ending.set()
-            if isinstance(error, MCPError) and code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
-                raise capability_error(self._server, error) from error
-            raise request_error(
-                self._server,
-                method,
-                error,
-                sent=send.may_have_left,
-                status=self._status,
-                target=self._target,
-            ) from error
-        finally:
-            CURRENT_SEND.reset(token)
+            raise self._to_gateway_error(method, error, not_found) from error
+
+    def _to_gateway_error(
+        self, method: str, error: Exception, not_found: frozenset[int]
+    ) -> GatewayError:
+        code = error.code if isinstance(error, MCPError) else 0
+        # By the second the SDK says that an HTTP server has forgotten the session.
+        if is_closed(error) or code == types.INVALID_REQUEST:
+            self._ending.set()
+        if isinstance(error, MCPError) and code in not_found:
+            detail = clean(error.message, limit=_MAX_MESSAGE_CHARS)
+            return InvalidRequestError(f"{self._server!r} refused {method}: {detail}")
+        if isinstance(error, MCPError) and code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
+            return capability_error(self._server, error)
+        return request_error(self._server, method, error, status=self._status, target=self._target)
 
 
-def _to_invoke_result(
-    tool_id: str, result: types.CallToolResult, *, max_bytes: int
-) -> InvokeResult:
+def _to_invoke_result(tool_id: str, result: dict[str, Any], *, max_bytes: int) -> InvokeResult:
     """Return the result of a call; one above *max_bytes* as JSON becomes an error that says so."""
-    raw = (result.meta or {}).get(RAW) or result.model_dump(
-        by_alias=True, mode="json", exclude_unset=True
-    )
-    size = len(json.dumps(raw, ensure_ascii=False))
+    answer = {key: result[key] for key in ("content", "structuredContent") if key in result}
+    size = len(json.dumps(answer, ensure_ascii=False))
     if size > max_bytes:
         return error_result(
             tool_id,
@@ -314,9 +272,9 @@ def _to_invoke_result(
         )
     return InvokeResult(
         tool_id=tool_id,
-        content=tuple(_to_content(block) for block in raw["content"]),
-        structured=raw.get("structuredContent"),
-        is_error=result.is_error,
+        content=tuple(map(_to_content, result["content"])),
+        structured=result.get("structuredContent"),
+        is_error=bool(result.get("isError")),
     )
 
 
@@ -326,11 +284,3 @@ def _to_content(block: JsonObject) -> Content:
     return Content(
         type=str(block.get("type", "")), text=text if isinstance(text, str) else "", data=block
     )
-
-
-def _to_json(result: types.Result) -> JsonObject:
-    fields = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    meta = fields.pop("_meta", {})
-    raw = meta.pop(RAW, {})
-    meta = {key: value for key, value in meta.items() if not key.startswith(_RESERVED_META)}
-    return {**fields, **raw, **({"_meta": meta} if meta else {})}

@@ -19,7 +19,6 @@ import httpx2
 from gateway.errors import ConfigError
 from gateway.options.environment import proxied
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Returns the addresses of a host name."""
 
@@ -54,7 +53,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         inner: httpx2.AsyncBaseTransport | None = None,
         resolve: Resolve = resolve_host,
     ) -> None:
-        self._private = _fold(private_hosts)
+        self._private = frozenset(private_hosts)
         self._local = local
         self._inner = inner or httpx2.AsyncHTTPTransport(trust_env=False)
         self._resolve = resolve
@@ -65,15 +64,22 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         Raises:
             ConfigError: It may not go there.
         """
-        url = request.url
-        *others, last = await self.resolve_url(url)
-        request.extensions = {**request.extensions, "sni_hostname": url.host}
+        *others, last = await self.resolve_url(request.url)
         for address in others:
-            request.url = url.copy_with(host=address)
             with suppress(httpx2.ConnectError):
-                return await self._inner.handle_async_request(request)
-        request.url = url.copy_with(host=last)
-        return await self._inner.handle_async_request(request)
+                return await self._send(request, address)
+        return await self._send(request, last)
+
+    async def _send(self, request: httpx2.Request, address: str) -> httpx2.Response:
+        # A copy: redirects, and whoever sends it again, go by the name that stands in it.
+        addressed = httpx2.Request(
+            request.method,
+            request.url.copy_with(host=address),
+            headers=request.headers,
+            stream=request.stream,
+            extensions={**request.extensions, "sni_hostname": request.url.host},
+        )
+        return await self._inner.handle_async_request(addressed)
 
     async def resolve_url(self, url: httpx2.URL) -> list[str]:
         """Return the addresses of the host of *url*, at least one, all of them judged.
@@ -82,15 +88,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             ConfigError: A request may not go there.
             httpx2.ConnectError: There is no such host.
         """
-        host = url.host.casefold()
-        check_scheme(url.scheme, host, self._private)
-        _check_local(host, local=self._local)
+        check_url(url, self._private, local=self._local)
         try:
-            addresses = await self._resolve(host, url.port or _PORTS[url.scheme])
+            addresses = await self._resolve(url.host, url.port or _PORTS[url.scheme])
         except OSError as error:
-            raise httpx2.ConnectError(f"no address for {host!r}") from error
+            raise httpx2.ConnectError(f"no address for {url.host!r}") from error
         for address in addresses:
-            check_address(address, host, self._private)
+            _check_address(address, url.host, self._private)
         return [address.partition("%")[0] for address in addresses]
 
     async def aclose(self) -> None:
@@ -106,83 +110,77 @@ def guarded_transport(url: str, private_hosts: Iterable[str]) -> GuardedTranspor
     Raises:
         ConfigError: The address itself may not be used.
     """
+    check_url(url, private_hosts)
+    local = is_local(url)
     parts = httpx2.URL(url)
-    host = parts.host.casefold()
-    private = _fold(private_hosts)
-    check_scheme(parts.scheme, host, private)
-    try:
-        check_address(host, host, private)
-    except ValueError:
-        # A name, not an address.
-        if proxied(parts.scheme, host):
-            return None
-    return GuardedTransport(private, local=host in _LOOPBACK_NAMES)
+    if not local and proxied(parts.scheme, parts.host):
+        return None
+    return GuardedTransport(private_hosts, local=local)
 
 
-def check_literal(url: str, configured: str, private_hosts: Iterable[str]) -> None:
+def is_local(url: str) -> bool:
+    """Whether *url* names this machine."""
+    return httpx2.URL(url).host in _LOOPBACK_NAMES
+
+
+def check_url(url: str | httpx2.URL, private_hosts: Iterable[str], *, local: bool = True) -> None:
     """Judge *url* as it is written, which is all that can be judged if a proxy resolves names.
 
     Args:
         url: Where a request goes.
-        configured: The configured address, which says whether this machine is meant.
         private_hosts: As for `GuardedTransport`.
+        local: As for `GuardedTransport`.
 
     Raises:
         ConfigError: It is refused.
     """
-    parts = httpx2.URL(url)
-    host = parts.host.casefold()
-    private = _fold(private_hosts)
-    check_scheme(parts.scheme, host, private)
-    _check_local(host, local=httpx2.URL(configured).host.casefold() in _LOOPBACK_NAMES)
-    with suppress(ValueError):
-        check_address(host, host, private)
-
-
-def check_scheme(scheme: str, host: str, private: frozenset[str]) -> None:
-    """Refuse plain HTTP, but to this machine and to hosts that are allowed.
-
-    Raises:
-        ConfigError: It is refused.
-    """
-    if scheme != "https" and host not in _LOOPBACK_NAMES and host not in private:
+    try:
+        parts = httpx2.URL(url)
+    except httpx2.InvalidURL as error:
+        raise ConfigError("the address of a server cannot be used: correct its url") from error
+    is_loopback = parts.host in _LOOPBACK_NAMES
+    if parts.scheme != "https" and not is_loopback and not _is_private(parts.host, private_hosts):
         raise ConfigError(
-            f"{host!r} may not be asked without TLS: use https, or, in a network of your own, "
-            "name it in UpstreamOptions.private_hosts"
+            f"{parts.host!r} may not be asked without TLS: use https, or, in a network of your "
+            "own, name it in UpstreamOptions.private_hosts"
         )
+    if is_loopback and not local:
+        raise ConfigError(
+            f"a server elsewhere may not lead to {parts.host!r}, which is this machine"
+        )
+    with suppress(ValueError):
+        _check_address(parts.host, parts.host, private_hosts)
 
 
-def check_address(address: str, host: str, private: frozenset[str]) -> None:
+def _check_address(address: str, host: str, private_hosts: Iterable[str]) -> None:
     """Refuse *address*, to which *host* resolved, if it lies in a network of the host's own.
 
     Raises:
         ConfigError: It is refused.
         ValueError: It is no address.
     """
-    ip = _unwrap(ipaddress.ip_address(address.partition("%")[0]))
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        ip = _carried_address(ip)
     if ip.is_loopback and host in _LOOPBACK_NAMES:
         return
-    is_allowed = host in private and not ip.is_link_local and str(ip) not in _METADATA
-    if (not ip.is_global or ip.is_multicast) and not is_allowed:
+    is_allowed = _is_private(host, private_hosts) and not ip.is_link_local
+    is_public = ip.is_global and not ip.is_multicast and not ip.is_reserved
+    if not is_public and not (is_allowed and str(ip) not in _METADATA):
         raise ConfigError(
             f"{host!r} leads into a private network: if that is meant, name it in "
             "UpstreamOptions.private_hosts"
         )
 
 
-def _check_local(host: str, *, local: bool) -> None:
-    if host in _LOOPBACK_NAMES and not local:
-        raise ConfigError(f"a server elsewhere may not lead to {host!r}, which is this machine")
+def _is_private(host: str, private_hosts: Iterable[str]) -> bool:
+    return host in {name.casefold() for name in private_hosts}
 
 
-def _fold(hosts: Iterable[str]) -> frozenset[str]:
-    return frozenset(host.casefold() for host in hosts)
-
-
-def _unwrap(address: Address) -> Address:
+def _carried_address(
+    address: ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     """Return the IPv4 address that *address* carries, if it carries one."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return address
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or address

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
+import re
 import signal
 import sys
+import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
 import anyio
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import (
@@ -27,14 +30,13 @@ from mcp.types import (
     JSONRPCError,
     JSONRPCMessage,
     JSONRPCRequest,
-    JSONRPCResponse,
+    jsonrpc_message_adapter,
 )
-from mcp_types import jsonrpc_message_adapter
 
 from gateway.mcp.error_mapping import OVERSIZED
-from gateway.mcp.lenient_transport import cancelled_request
-from gateway.mcp.sdk_logging import log
 from gateway.mcp.servers import StdioServer
+
+log = logging.getLogger("gateway.upstream")
 
 _GRACE_S = 2.0
 """How long a server may take to end once its standard input is closed, as the protocol asks, and
@@ -43,31 +45,64 @@ _KILL_S = 2.0
 """How long the loop may take to see that it is gone."""
 _POLL_S = 0.01
 _CHUNK = 1 << 16
+_END_BYTES = 200
+"""What is held of the beginning and of the end of a line that is too long."""
+_ANSWER = re.compile(
+    rb"""
+    \s*\{\s* (?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?
+    (?:"id"\s*:\s*(?P<first>\d{1,18})\s*,\s*)? "(?:result|error)"
+    (?:.* ,\s*"id"\s*:\s*(?P<last>\d{1,18})\s* (?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)? \}\s*\Z)?
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""An answer; its id stands where it cannot be a part of the result, before it or after it."""
+_MAX_LOG_CHARS = 4096
+_MIN_SECRET_CHARS = 6
 
 
 @asynccontextmanager
 async def open_stdio(
-    server: str, target: StdioServer, stderr: TextIO, *, max_bytes: int
+    server: str, target: StdioServer, *, max_bytes: int
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """Start *target*, yield its two streams, and end it with all that it started.
 
     Args:
         server: For the log.
         target: What to run.
-        stderr: Where its standard error goes.
         max_bytes: A longer line is not held.
     """
-    process = await start_process(target, stderr)
-    try:
-        assert process.stdin is not None  # noqa: S101  (both are pipes: for the type checker)
-        assert process.stdout is not None  # noqa: S101
-        pending: set[object] = set()
-        yield (
-            Incoming(server, process.stdout, pending, max_bytes),
-            Outgoing(process.stdin, pending),
-        )
-    finally:
-        await stop_process(process)
+    with open_stderr_log(server, target.env.values()) as stderr:
+        process = await start_process(target, stderr)
+        try:
+            assert process.stdin is not None  # noqa: S101  (both are pipes: for the type checker)
+            assert process.stdout is not None  # noqa: S101
+            yield Incoming(server, process.stdout, max_bytes), Outgoing(process.stdin)
+        finally:
+            await stop_process(process)
+
+
+def open_stderr_log(server: str, secrets: Iterable[str] = ()) -> TextIO:
+    """Return a file for a child's standard error; its lines go to our log. The caller closes it.
+
+    Args:
+        server: Stands before each line.
+        secrets: What is never written; short ones would hide half of every line and are ignored.
+    """
+    read, write = os.pipe()
+    lines = {line for text in secrets for line in text.splitlines()}
+    hidden = sorted((line for line in lines if len(line) >= _MIN_SECRET_CHARS), key=len)
+    threading.Thread(
+        target=_copy_lines, args=(server, read, hidden[::-1]), name=f"{server} stderr", daemon=True
+    ).start()
+    return os.fdopen(write, "w", encoding="utf-8")
+
+
+def _copy_lines(server: str, descriptor: int, hidden: Sequence[str]) -> None:
+    with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
+        while line := lines.readline(_MAX_LOG_CHARS):
+            for secret in hidden:
+                line = line.replace(secret, "***")
+            log.debug("%s: %s", server, line.rstrip())
 
 
 async def start_process(target: StdioServer, stderr: TextIO) -> Process:
@@ -138,133 +173,102 @@ def _send_signal(process: Process, *, force: bool) -> None:
             os.killpg(process.pid, signal.SIGKILL if force else signal.SIGTERM)
 
 
-class _Stream:
-    async def aclose(self) -> None:
-        """Leave the pipe to `open_stdio`, which ends the child in the right order."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> bool | None:
-        return None
-
-
-class Outgoing(_Stream):
+class Outgoing(ObjectSendStream[SessionMessage]):
     """Writes messages."""
 
-    def __init__(self, pipe: asyncio.StreamWriter, pending: set[object]) -> None:
+    def __init__(self, pipe: asyncio.StreamWriter) -> None:
         self._pipe = pipe
-        self._pending = pending
 
-    async def send(self, item: SessionMessage, /) -> None:
+    async def send(self, item: SessionMessage) -> None:
         """Write *item*.
 
         Raises:
-            anyio.BrokenResourceError: The child is gone, and not one byte left.
+            BrokenPipeError: The child is gone, and not one byte of a request left.
+            anyio.BrokenResourceError: The same of another message.
         """
-        if self._pipe.is_closing():
-            raise anyio.BrokenResourceError
         message = item.message
-        self._pending.discard(cancelled_request(message))
         text = message.model_dump_json(by_alias=True, exclude_unset=True)
-        self._pipe.write(text.encode("utf-8", "replace") + b"\n")
+        if not self._pipe.is_closing():
+            self._pipe.write(text.encode("utf-8", "replace") + b"\n")
+        # A pipe whose reader is gone refuses the first byte, at once.
         if self._pipe.is_closing():
-            # A pipe whose reader is gone refuses the first byte, at once.
-            raise anyio.BrokenResourceError
-        if isinstance(message, JSONRPCRequest):
-            self._pending.add(message.id)
+            raise (
+                BrokenPipeError
+                if isinstance(message, JSONRPCRequest)
+                else anyio.BrokenResourceError
+            )
         try:
             await self._pipe.drain()
         except ConnectionError:
             # Some of it left; the reader will notice that the connection is over.
             log.debug("a child ended while it was written to")
 
+    async def aclose(self) -> None:
+        """Leave the pipe to `open_stdio`, which ends the child in the right order."""
 
-class Incoming(_Stream):
+
+class Incoming(ObjectReceiveStream[SessionMessage]):
     """Reads messages until the child closes its output."""
 
-    def __init__(
-        self, server: str, pipe: asyncio.StreamReader, pending: set[object], max_bytes: int
-    ) -> None:
+    def __init__(self, server: str, pipe: asyncio.StreamReader, max_bytes: int) -> None:
         self._server = server
         self._pipe = pipe
-        self._pending = pending
         self._max_bytes = max_bytes
         self._rest = b""
 
-    async def receive(self) -> SessionMessage | Exception:
+    async def receive(self) -> SessionMessage:
         """Return the next message.
 
         Raises:
             anyio.EndOfStream: There is none.
         """
-        try:
-            return await self.__anext__()
-        except StopAsyncIteration:
-            raise anyio.EndOfStream from None
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
         while True:
-            line = await self._read_line()
-            if line is None:
-                return self._fail_request(f"has more than {self._max_bytes} bytes")
-            message = self._parse(line)
-            if message is not None:
-                return message
+            line, is_whole = await self._read_line()
+            if not is_whole:
+                return self._fail_request(line, f"has more than {self._max_bytes} bytes")
+            try:
+                return SessionMessage(_parse_message(line))
+            except RecursionError:
+                return self._fail_request(line, "is nested too deeply")
+            except ValueError:
+                log.debug("%s: a line on standard output is no message", self._server)
 
-    def _parse(self, line: bytes) -> SessionMessage | None:
-        try:
-            message = _parse_message(line)
-        except RecursionError:
-            return self._fail_request("is nested too deeply")
-        except ValueError:
-            log.debug("%s: a line on standard output is no message", self._server)
-            return None
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-            self._pending.discard(message.id)
-        return SessionMessage(message)
+    async def aclose(self) -> None:
+        """See `Outgoing.aclose`."""
 
-    def _fail_request(self, why: str) -> SessionMessage:
-        """Answer the only request that the line can have answered; else end the connection."""
+    def _fail_request(self, line: bytes, why: str) -> SessionMessage:
+        """Fail the request that *line* answers; if it does not say which, end the connection."""
         log.debug("%s: a message %s", self._server, why)
-        request = self._pending.pop() if len(self._pending) == 1 else None
-        if not isinstance(request, str | int):
-            raise StopAsyncIteration
+        answer = _ANSWER.match(line)
+        request = answer and (answer["first"] or answer["last"])
+        if not request:
+            raise anyio.EndOfStream
         error = ErrorData(code=OVERSIZED, message="the answer is too long")
-        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(request), error=error))
 
-    async def _read_line(self) -> bytes | None:
-        """Return the next line; None for one that is too long.
+    async def _read_line(self) -> tuple[bytes, bool]:
+        """Return the next line, and whether it is whole: of a long one, only the ends are held.
 
         Raises:
-            StopAsyncIteration: The child has closed its output.
+            anyio.EndOfStream: The child has closed its output.
         """
-        parts: list[bytes] = []
+        line = bytearray()
         size = 0
         chunk = self._rest
         while True:
             part, newline, self._rest = chunk.partition(b"\n")
+            line += part
             size += len(part)
-            if size <= self._max_bytes:
-                parts.append(part)
-            else:
-                parts.clear()
+            if size > self._max_bytes:
+                del line[_END_BYTES:-_END_BYTES]
             if newline:
-                return b"".join(parts) if size <= self._max_bytes else None
+                return bytes(line), size <= self._max_bytes
             try:
                 chunk = await self._pipe.read(_CHUNK)
             except ConnectionError:
                 chunk = b""
             if not chunk:
-                raise StopAsyncIteration
+                raise anyio.EndOfStream
 
 
 def _parse_message(line: bytes) -> JSONRPCMessage:

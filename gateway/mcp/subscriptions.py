@@ -11,11 +11,12 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
-from mcp import Client, types
-from mcp.client.subscriptions import SubscriptionLost
+from mcp import ClientSession, types
+from mcp.client.subscriptions import SubscriptionLost, listen
 
 from gateway.errors import InvalidRequestError
 from gateway.mcp.error_mapping import SDK_ERRORS
+from gateway.mcp.raw_results import send_request
 from gateway.types.listing import WatchCallbacks
 
 _STREAMED_SINCE = "2026-07-28"
@@ -51,7 +52,7 @@ class Subscriptions:
 
 
 async def subscribe(
-    client: Client,
+    session: ClientSession,
     uri: str,
     callbacks: WatchCallbacks,
     *,
@@ -62,7 +63,7 @@ async def subscribe(
     """Report changes of *uri* until the watching ends. Raises what the SDK raises.
 
     Args:
-        client: The connection.
+        session: The connection.
         uri: As its server calls the resource.
         callbacks: Called when the watching begins, and at each change.
         subscriptions: Hears what the server reports unasked.
@@ -73,33 +74,32 @@ async def subscribe(
         InvalidRequestError: The server does not report changes of this one.
         TimeoutError: It did not begin in time.
     """
-    if client.protocol_version >= _STREAMED_SINCE:
-        await _stream_changes(client, uri, callbacks, limit_s)
+    if _is_streamed(session):
+        await _stream_changes(session, uri, callbacks, limit_s)
         return
-    capability = client.server_capabilities.resources
-    if capability is None or not capability.subscribe:
+    capabilities = session.server_capabilities
+    if not (capabilities and capabilities.resources and capabilities.resources.subscribe):
         raise _not_reported(uri)
     try:
         with subscriptions.add(uri, callbacks):
             async with asyncio.timeout(limit_s):
-                await client.session.send_request(
-                    types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri)),
-                    types.EmptyResult,
-                )
+                await send_request(session, "resources/subscribe", {"uri": uri})
             callbacks.on_start()
             await wait_ended()
     except asyncio.CancelledError:
         if not subscriptions.is_watched(uri):
-            await _unsubscribe(client, uri)
+            with suppress(*SDK_ERRORS):
+                async with asyncio.timeout(_UNSUBSCRIBE_TIMEOUT_S):
+                    await send_request(session, "resources/unsubscribe", {"uri": uri})
         raise
 
 
 async def _stream_changes(
-    client: Client, uri: str, callbacks: WatchCallbacks, limit_s: float
+    session: ClientSession, uri: str, callbacks: WatchCallbacks, limit_s: float
 ) -> None:
     async with (
         asyncio.timeout(limit_s) as limit,
-        client.listen(resource_subscriptions=[uri]) as events,
+        listen(session, resource_subscriptions=[uri]) as events,
     ):
         if uri not in (events.honored.resource_subscriptions or ()):
             raise _not_reported(uri)
@@ -111,13 +111,8 @@ async def _stream_changes(
                 callbacks.on_change()
 
 
-async def _unsubscribe(client: Client, uri: str) -> None:
-    params = types.UnsubscribeRequestParams(uri=uri)
-    with suppress(*SDK_ERRORS):
-        async with asyncio.timeout(_UNSUBSCRIBE_TIMEOUT_S):
-            await client.session.send_request(
-                types.UnsubscribeRequest(params=params), types.EmptyResult
-            )
+def _is_streamed(session: ClientSession) -> bool:
+    return (session.protocol_version or "") >= _STREAMED_SINCE
 
 
 def _not_reported(uri: str) -> InvalidRequestError:
@@ -125,21 +120,22 @@ def _not_reported(uri: str) -> InvalidRequestError:
 
 
 @asynccontextmanager
-async def watch_lists(client: Client, on_change: Callable[[], None]) -> AsyncIterator[None]:
+async def watch_lists(session: ClientSession, on_change: Callable[[], None]) -> AsyncIterator[None]:
     """Call *on_change* whenever the server reports in a stream that a list changed."""
-    capabilities = client.server_capabilities
+    capabilities = session.server_capabilities or types.ServerCapabilities()
     tools, prompts, resources = (
         capability is not None and bool(capability.list_changed)
         for capability in (capabilities.tools, capabilities.prompts, capabilities.resources)
     )
-    if client.protocol_version < _STREAMED_SINCE or not (tools or prompts or resources):
+    if not _is_streamed(session) or not (tools or prompts or resources):
         yield
         return
 
-    async def listen() -> None:
+    async def follow() -> None:
         # If the stream ends, so does the watching: the listing still has its lifetime.
         with suppress(*SDK_ERRORS):
-            async with client.listen(
+            async with listen(
+                session,
                 tools_list_changed=tools,
                 prompts_list_changed=prompts,
                 resources_list_changed=resources,
@@ -147,7 +143,7 @@ async def watch_lists(client: Client, on_change: Callable[[], None]) -> AsyncIte
                 async for _ in events:
                     on_change()
 
-    task = asyncio.create_task(listen(), name="tools/list_changed")
+    task = asyncio.create_task(follow(), name="tools/list_changed")
     try:
         yield
     finally:

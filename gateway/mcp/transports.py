@@ -1,39 +1,61 @@
-"""From a target to an open client of the SDK, with every answer within its limit of size.
+"""From a target to an open session of the SDK, with every answer within its limit of size.
 
 The SDK caps the events of a stream, but reads a JSON answer whole, whatever its length.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx2
-from mcp import Client, types
-from mcp.client.session import ClientRequestContext, MessageHandlerFnT
+from mcp import Client, ClientSession, MCPError, types
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+from pydantic import ValidationError
 
 from gateway.errors import ConfigError
-from gateway.mcp.lenient_transport import LenientTransport
 from gateway.mcp.oauth_client import create_auth
-from gateway.mcp.sdk_logging import open_stderr_log
+from gateway.mcp.raw_results import hide_raw
+from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.mcp.ssrf_guard import check_literal, guarded_transport
-from gateway.mcp.stdio import open_stdio
+from gateway.mcp.ssrf_guard import check_url, guarded_transport, is_local
+from gateway.mcp.stdio import log, open_stdio
 from gateway.options import UpstreamOptions
 
-T = TypeVar("T")
+_SERVER: ContextVar[str] = ContextVar("gateway_upstream_server", default="")
+_SILENCED = "httpx2"
+"""Logs whole addresses, in which secrets may stand: dropped."""
+_LOGGERS = (
+    _SILENCED,
+    "client",
+    "mcp.client.auth.oauth2",
+    "mcp.client.auth.utils",
+    "mcp.client.stdio",
+    "mcp.client.streamable_http",
+    "mcp.shared.jsonrpc_dispatcher",
+)
+_ADDRESS = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#]*)\S*")
+"""Of an address only scheme, host and port may be shown."""
 _IDLE_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 600.0
 _UNPACKED = frozenset({"", "identity"})
 _NO_ENCODING = {"Accept-Encoding": "identity"}
 """A few packed bytes may unpack to any length."""
 _EVENT_STREAM = "text/event-stream"
-
-AnswerRequest = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +68,62 @@ class ConnectionCallbacks:
     """The status of each HTTP answer."""
     on_message: MessageHandlerFnT
     """What the server says unasked."""
-    answer: AnswerRequest
+    answer: Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
     """Answers what the server asks of a caller."""
     can_be_asked: bool = False
     """Whether a session may say that callers can be asked."""
 
 
+class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
+    """Keeps from the SDK what it would refuse, and says when the connection is over."""
+
+    def __init__(self, read: Any, write: Any, callbacks: ConnectionCallbacks) -> None:
+        super().__init__(read, write)
+        self._callbacks = callbacks
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: Any = None, **routing: Any
+    ) -> dict[str, Any]:
+        """Send a request with what its caller can do; return its result, see `hide_raw`."""
+        declared = declare_capabilities(
+            method, params or {}, can_be_asked=self._callbacks.can_be_asked
+        )
+        return hide_raw(method, await super().send_raw_request(method, declared, opts, **routing))
+
+    async def run(self, *handlers: Any, **options: Any) -> None:
+        """Read messages until there are no more."""
+        await super().run(*handlers, **options)
+        self._callbacks.on_end()
+
+
+@contextmanager
+def redirect_sdk_logs(server: str) -> Iterator[None]:
+    """Send what the SDK logs about *server* within this context to our own log at DEBUG.
+
+    What it logs at DEBUG itself holds whole messages and is dropped. The host's logging stays as it
+    is: the filter looks only at records that come from such a context.
+    """
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_redirect)  # adding it again changes nothing
+    token = _SERVER.set(server)
+    try:
+        yield
+    finally:
+        _SERVER.reset(token)
+
+
+def _redirect(record: logging.LogRecord) -> bool:
+    server = _SERVER.get()
+    if server and record.name != _SILENCED and record.levelno >= logging.INFO:
+        log.debug("%s: %s", server, _ADDRESS.sub(r"\1\2", record.getMessage()))
+    return not server
+
+
 @asynccontextmanager
-async def open_client(
+async def open_session(
     server: str, target: object, options: UpstreamOptions, callbacks: ConnectionCallbacks
-) -> AsyncIterator[Client]:
-    """Open a client for *target*, hold it, close it: all in one task (anyio's rule).
+) -> AsyncIterator[ClientSession]:
+    """Open a session with *target*, hold it, close it: all in one task (anyio's rule).
 
     Args:
         server: For the log.
@@ -67,68 +134,64 @@ async def open_client(
     Raises:
         ConfigError: *target* is none of these.
     """
+    answer = callbacks.answer
+    session_options: dict[str, Any] = {
+        "message_handler": callbacks.on_message,
+        "sampling_callback": lambda _, params: answer(types.CreateMessageRequest(params=params)),
+        "sampling_capabilities": types.SamplingCapability(tools=types.SamplingToolsCapability()),
+        "elicitation_callback": lambda _, params: answer(types.ElicitRequest(params=params)),
+        "list_roots_callback": lambda _: answer(types.ListRootsRequest()),
+    }
+    if isinstance(target, Server | MCPServer):
+        async with Client(target, cache=None, **session_options) as client:
+            yield client.session
+        return
+    async with (
+        _open_transport(server, target, options, callbacks) as (read, write),
+        ClientSession(
+            dispatcher=LenientDispatcher(read, write, callbacks), **session_options
+        ) as session,
+    ):
+        await _negotiate(session)
+        yield session
+
+
+async def _negotiate(session: ClientSession) -> None:
+    """Take the protocol of 2026-07-28 if the server speaks it, else shake hands as before it."""
+    try:
+        await session.discover()
+    except (MCPError, ValidationError, RuntimeError):
+        try:
+            await session.initialize()
+        except MCPError as error:
+            if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+                raise
+            # A server that was slow to start understood the first request after all.
+            await session.discover()
+
+
+@asynccontextmanager
+async def _open_transport(
+    server: str, target: object, options: UpstreamOptions, callbacks: ConnectionCallbacks
+) -> AsyncIterator[tuple[Any, Any]]:
+    max_bytes = options.max_message_bytes
     async with AsyncExitStack() as stack:
-        transport: Any = target
+        transport: object = target
         if isinstance(target, HttpServer):
             client = await stack.enter_async_context(
                 await _http_client(target, options, callbacks.on_status)
             )
             transport = streamable_http_client(
-                target.url, http_client=client, max_sse_event_size=options.max_message_bytes
+                target.url, http_client=client, max_sse_event_size=max_bytes
             )
         elif isinstance(target, StdioServer):
-            stderr = stack.enter_context(open_stderr_log(server, target.env.values()))
-            transport = open_stdio(server, target, stderr, max_bytes=options.max_message_bytes)
-        if isinstance(transport, AbstractAsyncContextManager):
-            transport = LenientTransport(
-                transport, on_end=callbacks.on_end, can_be_asked=callbacks.can_be_asked
-            )
-        elif not isinstance(transport, Server | MCPServer):
+            transport = open_stdio(server, target, max_bytes=max_bytes)
+        if not isinstance(transport, AbstractAsyncContextManager):
             raise ConfigError(
                 f"{server!r}: {type(target).__name__!r} is no kind of server: "
                 "pass a StdioServer, an HttpServer, or a server object of the mcp package"
             )
-        yield await stack.enter_async_context(_client(transport, callbacks))
-
-
-def _client(
-    transport: LenientTransport | Server[Any] | MCPServer, callbacks: ConnectionCallbacks
-) -> Client:
-    async def answer(request: types.InputRequest, *kinds: type[T]) -> T | types.ErrorData:
-        response: object = await callbacks.answer(request)
-        for kind in kinds:
-            if isinstance(response, kind):
-                return response
-        text = "the client answered something else"
-        failure = types.ErrorData(code=types.INVALID_PARAMS, message=text)
-        return response if isinstance(response, types.ErrorData) else failure
-
-    async def sample(
-        context: ClientRequestContext, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        del context
-        kinds = (types.CreateMessageResult, types.CreateMessageResultWithTools)
-        return await answer(types.CreateMessageRequest(params=params), *kinds)
-
-    async def elicit(
-        context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult | types.ErrorData:
-        del context
-        return await answer(types.ElicitRequest(params=params), types.ElicitResult)
-
-    async def list_roots(context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
-        del context
-        return await answer(types.ListRootsRequest(), types.ListRootsResult)
-
-    return Client(
-        transport,
-        cache=None,
-        message_handler=callbacks.on_message,
-        sampling_callback=sample,
-        sampling_capabilities=types.SamplingCapability(tools=types.SamplingToolsCapability()),
-        elicitation_callback=elicit,
-        list_roots_callback=list_roots,
-    )
+        yield await stack.enter_async_context(transport)
 
 
 async def _http_client(
@@ -136,10 +199,10 @@ async def _http_client(
 ) -> httpx2.AsyncClient:
     async def on_response(response: httpx2.Response) -> None:
         on_status(response.status_code)
-        limit_response(response, max_bytes=options.max_message_bytes)
+        _limit_response(response, max_bytes=options.max_message_bytes)
 
     async def on_request(request: httpx2.Request) -> None:
-        check_literal(str(request.url), target.url, options.private_hosts)
+        check_url(request.url, options.private_hosts, local=is_local(target.url))
 
     transport = guarded_transport(target.url, options.private_hosts)
     if transport is not None:
@@ -155,7 +218,7 @@ async def _http_client(
     )
 
 
-def limit_response(response: httpx2.Response, *, max_bytes: int) -> None:
+def _limit_response(response: httpx2.Response, *, max_bytes: int) -> None:
     """Make reading *response* fail beyond *max_bytes*, unless it is a stream of events.
 
     Raises:
@@ -163,8 +226,12 @@ def limit_response(response: httpx2.Response, *, max_bytes: int) -> None:
     """
     if response.headers.get("content-encoding", "").strip().lower() not in _UNPACKED:
         raise httpx2.DecodingError("the answer is packed, which was not asked for")
+    # A refusal, or the answer of an authorization server, is read whole whatever it calls itself.
+    is_expected = response.is_success and _EVENT_STREAM in response.request.headers.get(
+        "accept", ""
+    )
     is_stream = response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM)
-    if not is_stream and isinstance(response.stream, httpx2.AsyncByteStream):
+    if not (is_stream and is_expected) and isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _LimitedStream(response.stream, max_bytes)
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
-from gateway.mcp.ssrf_guard import check_address, check_scheme
+from gateway.mcp.ssrf_guard import check_url
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, Programs
 from gateway.provision.registry_schema import BUNDLED, Package, RegistryEntry, Remote
@@ -155,21 +154,19 @@ def _check_remote(
         reason = f"speaks {remote.transport!r}: streamable HTTP is what is spoken"
         return (PolicyCheck("transport", "refuse", reason),)
     return (
-        _check_url(plan.url, frozenset(host.casefold() for host in private_hosts)),
+        _check_url(plan.url, private_hosts),
         PolicyCheck("version", "ask", "a remote server has no version: it may change at any time"),
     )
 
 
-def _check_url(url: str, private_hosts: frozenset[str]) -> PolicyCheck:
+def _check_url(url: str, private_hosts: tuple[str, ...]) -> PolicyCheck:
     try:
         parts = urlsplit(url)
         host, _ = (parts.hostname or "").casefold(), parts.port
         is_plain = host and "@" not in parts.netloc and "{" not in url
         if is_plain and parts.scheme in {"http", "https"}:
-            check_scheme(parts.scheme, host, private_hosts)
-            with suppress(ValueError):
-                # The addresses of a name are checked when it is connected to.
-                check_address(host, host, private_hosts)
+            # The addresses of a name are checked when it is connected to.
+            check_url(url, private_hosts)
             return PolicyCheck("address", "pass", f"{parts.scheme}://{host}")
     except ConfigError as error:
         return PolicyCheck("address", "refuse", str(error))

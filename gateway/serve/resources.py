@@ -15,9 +15,9 @@ from mcp import types
 from pydantic import BaseModel, ValidationError
 
 from gateway.catalog.identity import from_gateway_uri, to_gateway_uri
-from gateway.mcp.content_blocks import is_malformed, is_well_formed
 from gateway.mcp.error_mapping import request_error
 from gateway.mcp.naming import rewrite_block_uri, rewrite_uri
+from gateway.mcp.raw_results import is_malformed, is_well_formed
 from gateway.search.resources import ResourceLibrary
 from gateway.serve.client import Context, Params, PendingCalls, raise_as_mcp_error
 from gateway.serve.subscriptions import ListChanges, listable
@@ -225,7 +225,7 @@ def _validate(model: type[M], answer: JsonObject, server: str, method: str) -> M
     try:
         return model.model_validate(answer)
     except ValidationError as error:
-        raise request_error(server, method, error, sent=True, status=0) from error
+        raise request_error(server, method, error) from error
 
 
 def _objects(value: object) -> list[JsonObject]:

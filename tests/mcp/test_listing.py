@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-import anyio
 import pytest
 from mcp import MCPError, types
 from mcp.server import Server
-from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCRequest, JSONRPCResponse
 
 from gateway.errors import InvalidRequestError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.lenient_transport import RAW, LenientTransport
+from gateway.mcp.raw_results import RAW, hide_raw
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
@@ -87,6 +83,27 @@ async def test_a_bad_list_of_prompts_costs_no_tool(
     assert "secret" not in repr(listing)
 
 
+async def test_a_list_that_goes_in_circles_costs_no_other_list(bridge: Bridge) -> None:
+    """Resources are read before prompts."""
+
+    async def resources(_context: object, _params: object) -> types.ListResourcesResult:
+        return types.ListResourcesResult(
+            resources=[types.Resource(uri="a:b", name="b")], next_cursor="1"
+        )
+
+    async def prompts(_context: object, _params: object) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[types.Prompt(name="p")])
+
+    server: Server[Any] = Server(
+        "s", on_list_tools=one_tool, on_list_resources=resources, on_list_prompts=prompts
+    )
+    source = McpSource("srv", server, bridge=bridge, options=UpstreamOptions())
+    listing = await source.list_tools()
+    await source.close()
+
+    assert ["resource", "prompt"] == [thing.kind for thing in listing.things]
+
+
 async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
     """An answer to each name."""
     if params.name == "late":
@@ -107,25 +124,6 @@ def prompting(bridge: Bridge) -> McpSource:
     return McpSource("srv", piped(server, legacy=False), bridge=bridge, options=options)
 
 
-@asynccontextmanager
-async def echo(answer: dict[str, Any]) -> AsyncIterator[Any]:
-    """A transport that gives *answer* to every request."""
-    into, read = anyio.create_memory_object_stream[SessionMessage](8)
-    write, out = anyio.create_memory_object_stream[SessionMessage](8)
-
-    async def serve() -> None:
-        async for item in out:
-            assert isinstance(item.message, JSONRPCRequest)
-            response = JSONRPCResponse(jsonrpc="2.0", id=item.message.id, result=answer)
-            await into.send(SessionMessage(response))
-
-    serving = asyncio.create_task(serve())
-    async with into, read, write, out:
-        yield read, write
-        serving.cancel()
-        await asyncio.wait({serving})
-
-
 @pytest.mark.parametrize(
     ("method", "key"),
     [
@@ -136,23 +134,14 @@ async def echo(answer: dict[str, Any]) -> AsyncIterator[Any]:
         ("resources/read", "contents"),
     ],
 )
-@pytest.mark.parametrize("value", [[{"name": "good"}, {"name": 5}], "no list"])
-async def test_what_the_sdk_would_refuse_whole_is_set_aside(
-    method: str, key: str, value: object
-) -> None:
+def test_what_the_sdk_would_refuse_whole_is_hidden_from_it(method: str, key: str) -> None:
     """It is given nothing that it could refuse, and we everything."""
-    transport = LenientTransport(echo({key: value, "_meta": {"a": 1}}), on_end=lambda: None)
-    async with transport as (read, write):
-        request = JSONRPCRequest(jsonrpc="2.0", id=1, method=method)
-        await write.send(SessionMessage(request))
-        got = await read.receive()
+    items = [{"name": "good"}, {"name": 5}]
+    hidden = hide_raw(method, {key: items, "_meta": {"a": 1}})
+    strange = {key: "no list"}
 
-    assert isinstance(got, SessionMessage)
-    assert isinstance(got.message, JSONRPCResponse)
-    aside = {key: [], "_meta": {"a": 1, RAW: {key: value}}}
-    assert got.message.result == (
-        aside if isinstance(value, list) else {key: value, "_meta": {"a": 1}}
-    )
+    assert {key: [], "_meta": {"a": 1, RAW: {key: items}}} == hidden
+    assert strange == hide_raw(method, strange)
 
 
 @pytest.mark.parametrize(

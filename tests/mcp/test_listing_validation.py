@@ -151,16 +151,18 @@ def test_whatever_is_flipped_in_a_definition_is_seen(
     assert (digest(changed) == digest(tool)) == (same or left_out)
 
 
+NEST: dict[str, Any] = {"type": "string"}
+for _ in range(MAX_DEPTH):
+    NEST = {"anyOf": [NEST]}
+
+
 def test_a_definition_without_end_costs_one_tool() -> None:
     """Whoever walks it later would not come back."""
-    nest: dict[str, Any] = {"type": "string"}
-    for _ in range(MAX_DEPTH):
-        nest = {"anyOf": [nest]}
-    schema = {"type": "object", "properties": {"a": nest}}
+    schema = {"type": "object", "properties": {"a": NEST}}
     tools = collector()
 
     tools.add_page(
-        TOOLS, [{"name": "deep", "inputSchema": schema}, TOOL, {**TOOL, "name": "b", "_meta": nest}]
+        TOOLS, [{"name": "deep", "inputSchema": schema}, TOOL, {**TOOL, "name": "b", "_meta": NEST}]
     )
 
     assert ["pay"] == [tool.name for tool in tools.definitions]
@@ -175,7 +177,7 @@ def collect(
 ) -> DefinitionCollector:
     """A collector that took one page."""
     collector = DefinitionCollector("srv", options, max_items=options.max_resources, nouns="items")
-    collector.add_page(method, page)
+    collector.add_page(method, list(page))
     return collector
 
 
@@ -244,6 +246,7 @@ def test_a_prompt_wants_its_arguments() -> None:
         ({"uri": 5}, "has no uri"),
         ({"uri": "a://\x00"}, "invisible"),
         ({"uri": "a" * 2001}, "longer than 2000"),
+        ({"uri": "a://b", "_meta": NEST}, "levels deep"),
         ({"uri": "a://b", "_meta": {"x": "y" * 300_000}}, "larger than"),
     ],
 )
@@ -284,6 +287,13 @@ def test_more_than_the_limits_is_left_out() -> None:
 
     assert (3, True, ["listing_truncated"]) == (len(few.definitions), few.is_full, codes(few))
     assert (2, True, ["listing_truncated"]) == (len(small.definitions), small.is_full, codes(small))
+
+
+def test_faults_have_a_limit_too() -> None:
+    """One message holds millions of nulls, each of which would be noted."""
+    found = collect(PROMPTS, *[None] * 5, options=UpstreamOptions(max_things=3))
+
+    assert ["tool_quarantined"] * 3 + ["listing_truncated"] == codes(found)
 
 
 def test_what_looks_like_an_attack_is_marked() -> None:

@@ -218,6 +218,27 @@ async def test_a_call_that_never_left_connects_first(hostile: Hostile, record: P
     assert 1 == lines(record).count("call good")
 
 
+async def test_a_call_that_a_child_refuses_to_read_is_sent_to_the_next_one(
+    hostile: Hostile, record: Path
+) -> None:
+    """Not one byte of it left."""
+    source = hostile("deaf")
+    await source.list_tools()
+    answer = await source.call("good", {}, tool_id="x")
+
+    assert "pong" == answer.text
+    assert ["initialized", "initialized", "call good"] == lines(record)
+
+
+async def test_a_server_that_was_slow_to_start_is_asked_again_how_it_speaks(
+    hostile: Hostile,
+) -> None:
+    """It took the first question for the beginning, long after it was given up."""
+    listing = await hostile("modern_late").list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+
+
 async def test_a_cancelled_call_is_cancelled_at_the_server_by_name(
     hostile: Hostile, record: Path
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
@@ -14,10 +15,12 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from gateway.errors import UpstreamError
+from gateway.mcp.oauth import OAuth
 from gateway.mcp.servers import HttpServer
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
+from gateway.storage.oauth_tokens import FileTokens
 from tests.mcp.conftest import served
 
 GOOD = {"name": "good", "description": "Works.", "inputSchema": {"type": "object"}}
@@ -107,5 +110,25 @@ async def test_an_answer_that_is_packed_is_refused(bridge: Bridge) -> None:
     async with served(bridge, app(50_000, packed=True)) as port:
         srv = source(bridge, port)
         with pytest.raises(UpstreamError, match="DecodingError"):
+            await srv.list_tools()
+        await srv.close()
+
+
+async def test_a_refusal_is_no_stream_whatever_it_says(bridge: Bridge, tmp_path: Path) -> None:
+    """It is read whole before the token is refreshed."""
+
+    async def refuse(_request: Request) -> Response:
+        return StreamingResponse(_endless(), status_code=401, media_type="text/event-stream")
+
+    tokens = FileTokens(tmp_path / "tokens")
+    client = {"client_id": "me", "redirect_uris": ["http://127.0.0.1/"]}
+    token = {"access_token": "a", "token_type": "Bearer", "refresh_token": "r"}
+    tokens.write(json.dumps({"tokens": token, "client": client}))
+    routes = [Route(path, refuse, methods=["POST", "GET"]) for path in ("/mcp", "/token")]
+    async with served(bridge, Starlette(routes=routes)) as port:
+        target = HttpServer(f"http://127.0.0.1:{port}/mcp", auth=OAuth(tokens=tokens))
+        options = UpstreamOptions(max_message_bytes=100_000)
+        srv = McpSource("srv", target, bridge=bridge, options=options)
+        with pytest.raises(UpstreamError, match="gateway login srv"):
             await srv.list_tools()
         await srv.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.mcp.sdk_logging import redirect_sdk_logs
 from gateway.mcp.servers import HttpServer
+from gateway.mcp.transports import redirect_sdk_logs
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
 from tests.mcp.conftest import PATIENT, served

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from mcp import MCPError, types
-from mcp.types import JSONRPCRequest
 
 from gateway.errors import CallerError
 from gateway.mcp.server_requests import (
     ActiveCall,
     ActiveCalls,
     capability_error,
-    check_capabilities,
     declare_capabilities,
-    forwarded_capabilities,
     missing_capabilities,
     on_behalf_of,
 )
@@ -25,7 +23,6 @@ from tests.mcp.callers import Person
 from tests.serve.asking import NAME, sample
 
 CAN: JsonObject = {"elicitation": {}}
-LONG_S = 60.0
 
 
 def active_calls(**options: float) -> ActiveCalls:
@@ -37,7 +34,7 @@ async def test_a_question_goes_to_the_only_caller() -> None:
     """A server of before 2026-07-28 names no call."""
     channel, person = active_calls(), Person(CAN)
     with on_behalf_of(person):
-        async with channel.start(LONG_S), channel.start(LONG_S):
+        async with channel.start(), channel.start():
             said = await channel.answer(NAME)
 
     assert isinstance(said, types.ElicitResult)
@@ -49,10 +46,10 @@ async def test_a_question_that_could_be_anybodys_goes_to_nobody(second: str | No
     """With two clients waiting nobody can tell; a call without a client does not count."""
     channel, me, you = active_calls(), Person(CAN), Person(CAN, who="you")
     with on_behalf_of(me):
-        async with channel.start(LONG_S):
+        async with channel.start():
             if second is not None:
                 with on_behalf_of(you):
-                    async with channel.start(LONG_S):
+                    async with channel.start():
                         said = await channel.answer(NAME)
             else:
                 said = await channel.answer(NAME)
@@ -65,7 +62,7 @@ async def test_without_a_call_there_is_nobody_to_ask() -> None:
     """Nor without a client."""
     channel = active_calls()
     said = await channel.answer(NAME)
-    async with channel.start(LONG_S):
+    async with channel.start():
         again = await channel.answer(NAME)
 
     assert isinstance(said, types.ErrorData)
@@ -79,7 +76,7 @@ async def test_what_a_client_cannot_do_is_refused() -> None:
     """It is not even asked."""
     channel, person = active_calls(), Person(CAN)
     with on_behalf_of(person):
-        async with channel.start(LONG_S):
+        async with channel.start():
             said = await channel.answer(sample("hello"))
 
     assert isinstance(said, types.ErrorData)
@@ -91,7 +88,7 @@ async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
     """A person is slower than a tool, and may be asked twice at once."""
     channel, person = active_calls(), Person(CAN)
     with on_behalf_of(person):
-        async with channel.start(LONG_S) as call:
+        async with channel.start() as call:
             person.door.clear()
             asking = [asyncio.create_task(channel.answer(NAME)) for _ in range(2)]
             await person.called.wait()
@@ -110,7 +107,7 @@ async def test_a_client_that_never_answers_is_given_up() -> None:
     channel, person = active_calls(ask_timeout_s=0.01), Person(CAN)
     person.door.clear()
     with on_behalf_of(person):
-        async with channel.start(LONG_S):
+        async with channel.start():
             said = await channel.answer(NAME)
 
     assert isinstance(said, types.ErrorData)
@@ -119,10 +116,10 @@ async def test_a_client_that_never_answers_is_given_up() -> None:
 
 async def test_a_call_that_is_late_is_late() -> None:
     """What went on before changes nothing of that."""
-    channel, person = active_calls(), Person(CAN)
+    channel, person = active_calls(call_timeout_s=0.01), Person(CAN)
 
     async def call() -> None:
-        async with channel.start(0.01):
+        async with channel.start():
             await channel.answer(NAME)
             await asyncio.Event().wait()
 
@@ -130,37 +127,42 @@ async def test_a_call_that_is_late_is_late() -> None:
         await call()
 
 
-def required(state: str | None = "s", **requests: types.InputRequest) -> types.InputRequiredResult:
+def required(state: str | None = "s", **requests: types.InputRequest) -> dict[str, Any]:
     """The answer of a server that wants more."""
-    return types.InputRequiredResult(input_requests=requests or None, request_state=state)
+    result = types.InputRequiredResult(input_requests=requests or None, request_state=state)
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 class Server:
-    """Gives *answers* in turn, the last one for ever; knows what was said to it."""
+    """Gives *answers* in turn, the last one for ever; knows what was sent to it."""
 
-    def __init__(self, *answers: str | types.InputRequiredResult) -> None:
+    def __init__(self, *answers: dict[str, Any]) -> None:
         self.answers = list(answers)
-        self.said: list[tuple[types.InputResponses | None, str | None]] = []
+        self.received: list[JsonObject] = []
 
-    async def __call__(
-        self, said: types.InputResponses | None, state: str | None
-    ) -> str | types.InputRequiredResult:
-        self.said.append((said, state))
+    async def __call__(self, more: JsonObject) -> dict[str, Any]:
+        self.received.append(more)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
 async def test_rounds_are_played_until_the_server_is_content() -> None:
     """With the state as it came, and patience where that is all it wants."""
     channel, person = active_calls(), Person(CAN)
-    server = Server(required("1", who=NAME), required("2"), required(None, again=NAME), "done")
+    done: dict[str, Any] = {"content": []}
+    server = Server(required("1", who=NAME), required("2"), required(None, again=NAME), done)
     with on_behalf_of(person):
-        async with channel.start(LONG_S) as call:
-            done = await channel.input_rounds(call, server)
+        async with channel.start() as call:
+            result = await channel.input_rounds(call, server)
 
-    assert "done" == done
+    assert done == result
     assert ["who", "again"] == person.asked
-    assert [None, "1", "2", None] == [state for _, state in server.said]
-    assert [[], ["who"], [], ["again"]] == [list(said or ()) for said, _ in server.said]
+    answer = types.ElicitResult(action="accept", content={"name": "Ada"})
+    assert [
+        {},
+        {"requestState": "1", "inputResponses": {"who": answer}},
+        {"requestState": "2"},
+        {"inputResponses": {"again": answer}},
+    ] == server.received
 
 
 async def test_rounds_have_an_end() -> None:
@@ -168,21 +170,21 @@ async def test_rounds_have_an_end() -> None:
     channel, person = active_calls(), Person(CAN)
     server = Server(required("s", who=NAME))
     with on_behalf_of(person):
-        async with channel.start(LONG_S) as call:
+        async with channel.start() as call:
             with pytest.raises(CallerError, match="asks again"):
                 await channel.input_rounds(call, server)
 
-    assert 17 == len(server.said)
+    assert 17 == len(server.received)
 
 
 async def test_progress_goes_to_who_wants_it() -> None:
     """And to nobody else."""
     channel, person = active_calls(), Person(CAN)
-    async with channel.start(LONG_S) as silent:
+    async with channel.start() as silent:
         nobody = silent.progress_listener
     with on_behalf_of(person):
         call: ActiveCall
-        async with channel.start(LONG_S) as call:
+        async with channel.start() as call:
             listener = call.progress_listener
     assert listener is not None
     await listener(1, 2, "half")
@@ -197,7 +199,7 @@ async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
     person.door.clear()
 
     async def called() -> None:
-        async with channel.start(LONG_S) as call:
+        async with channel.start() as call:
             listener = call.progress_listener
             assert listener is not None
             told.extend(asyncio.ensure_future(listener(part, 3, None)) for part in (1, 2, 3))
@@ -222,7 +224,7 @@ async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> Non
     channel, person = active_calls(), Person(CAN)
     person.door.clear()
     with on_behalf_of(person):
-        async with channel.start(LONG_S) as call:
+        async with channel.start() as call:
             listener = call.progress_listener
             assert listener is not None
             stuck = asyncio.ensure_future(listener(1, 3, None))
@@ -269,59 +271,39 @@ def test_what_a_client_lacks(
     can: JsonObject, request_: types.InputRequest, missing: JsonObject
 ) -> None:
     """An empty elicitation is one for forms: there was nothing else once."""
-    assert missing == missing_capabilities(can, request_)
+    assert missing == missing_capabilities(Person(can), request_)
 
 
-def test_nobody_is_asked_for_what_it_cannot_do() -> None:
-    """Nor is anybody where no client that can be asked waits."""
-    check_capabilities("srv", Person({"elicitation": {}}), NAME)
-    with pytest.raises(CallerError, match="client cannot do it") as raised:
-        check_capabilities("srv", Person({}), NAME)
-    with pytest.raises(CallerError, match="no client that can be asked waits here"):
-        check_capabilities("srv", None, NAME)
-    assert {"elicitation": {}} == raised.value.needed
-
-
-def modern(capabilities: object) -> JSONRPCRequest:
-    """A request as a client of 2026-07-28 writes it."""
-    meta = {CAPABILITIES: capabilities, "other": 1}
-    return JSONRPCRequest(
-        jsonrpc="2.0", id=1, method="tools/call", params={"name": "a", "_meta": meta}
-    )
-
-
-def declared(message: JSONRPCRequest) -> object:
-    """What *message* says that its client can do."""
-    assert message.params is not None
-    return message.params["_meta"][CAPABILITIES]
+def modern(capabilities: object) -> JsonObject:
+    """The parameters of a request as a client of 2026-07-28 writes them."""
+    return {"name": "a", "_meta": {CAPABILITIES: capabilities, "other": 1}}
 
 
 def test_a_server_is_told_what_this_caller_can_do() -> None:
     """And no more: nothing that we would not pass on, nothing of anybody else."""
     can: JsonObject = {"sampling": {"tools": {}}, "experimental": {"x": {}}, "roots": None}
+    params = modern({"elicitation": {}})
     with on_behalf_of(Person(can)):
-        told = declare_capabilities(modern({"elicitation": {}}), can_be_asked=True)
+        declared = declare_capabilities("tools/call", params, can_be_asked=True)
 
-    assert {"sampling": {"tools": {}}} == declared(told) == forwarded_capabilities(can)
-    assert {} == declared(declare_capabilities(modern({"elicitation": {}}), can_be_asked=True))
+    assert modern({"sampling": {"tools": {}}}) == declared
+    assert modern({}) == declare_capabilities("tools/call", params, can_be_asked=True)
 
 
 def test_a_session_declares_only_where_callers_can_be_asked() -> None:
     """For the older servers, once for all calls."""
-    params = {"capabilities": {"elicitation": {}}, "protocolVersion": "2025-11-25"}
-    first = JSONRPCRequest(jsonrpc="2.0", id=1, method="initialize", params=params)
-    silent = declare_capabilities(first, can_be_asked=False)
+    params: JsonObject = {"capabilities": {"elicitation": {}}, "protocolVersion": "2025-11-25"}
 
-    assert first == declare_capabilities(first, can_be_asked=True)
-    assert {"capabilities": {}, "protocolVersion": "2025-11-25"} == silent.params
+    assert params == declare_capabilities("initialize", params, can_be_asked=True)
+    assert {**params, "capabilities": {}} == declare_capabilities(
+        "initialize", params, can_be_asked=False
+    )
 
 
-@pytest.mark.parametrize("params", [None, {"name": "a"}, {"_meta": {"progressToken": 1}}])
-def test_what_declares_nothing_stays_as_it_is(params: dict[str, object] | None) -> None:
+@pytest.mark.parametrize("params", [{}, {"name": "a"}, {"_meta": {"progressToken": 1}}])
+def test_what_declares_nothing_stays_as_it_is(params: JsonObject) -> None:
     """Requests of the older versions."""
-    message = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=params)
-
-    assert message is declare_capabilities(message, can_be_asked=True)
+    assert params == declare_capabilities("tools/call", params, can_be_asked=True)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import httpx2
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.mcp.ssrf_guard import GuardedTransport, check_literal, guarded_transport, resolve_host
+from gateway.mcp.ssrf_guard import GuardedTransport, check_url, guarded_transport, resolve_host
 
 
 class Wire(httpx2.AsyncBaseTransport):
@@ -56,7 +58,7 @@ async def test_a_request_goes_to_the_address_that_was_judged_under_its_own_name(
         "10.0.0.1", "172.16.0.1", "192.168.1.1", "127.0.0.1", "0.0.0.1", "169.254.169.254",
         "100.64.0.1", "100.100.100.200", "224.0.0.1", "::1", "fe80::1", "fe80::1%eth0", "fc00::1",
         "fd00:ec2::254", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::", "198.18.0.1",
-        "64:ff9b::a00:1", "2002:a00:1::",
+        "64:ff9b::a00:1", "64:ff9b:1::a00:1", "2002:a00:1::", "::10.0.0.1",
     ],
 )  # fmt: skip
 async def test_a_name_that_leads_into_a_private_network_is_refused(address: str) -> None:
@@ -116,6 +118,36 @@ async def test_a_redirect_is_judged_like_any_request(location: str) -> None:
     assert 1 == len(wire.went)
 
 
+@pytest.mark.parametrize("location", ["/mcp/", "https://mcp.example.org/mcp/"])
+async def test_a_redirect_within_a_host_is_followed_by_its_name(location: str) -> None:
+    """Many servers lead from ``/mcp`` to ``/mcp/``."""
+    wire = Wire(redirect=location)
+    async with client(wire, "93.184.215.14") as http:
+        response = await http.get("https://mcp.example.org/mcp")
+
+    assert ("https://93.184.215.14/mcp/", "mcp.example.org", "mcp.example.org") == wire.went[1]
+    assert "https://mcp.example.org/mcp/" == str(response.request.url)
+
+
+class Twice(httpx2.Auth):
+    """Sends the same request again, as after a sign-in."""
+
+    def auth_flow(
+        self, request: httpx2.Request
+    ) -> Generator[httpx2.Request, httpx2.Response, None]:
+        yield request
+        yield request
+
+
+async def test_a_request_that_is_sent_again_goes_by_its_name_too() -> None:
+    """A certificate is for a name."""
+    wire = Wire()
+    async with client(wire, "93.184.215.14") as http:
+        await http.get("https://mcp.example.org/mcp", auth=Twice())
+
+    assert 2 * [("https://93.184.215.14/mcp", "mcp.example.org", "mcp.example.org")] == wire.went
+
+
 async def test_hosts_of_the_own_network_are_allowed_by_name() -> None:
     """With plain HTTP too, but never the metadata service."""
     wire = Wire()
@@ -137,7 +169,7 @@ def test_this_machine_needs_no_permission(url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     ["http://example.org/x", "https://10.0.0.1/x", "https://[fe80::1]/x", "https://169.254.169.254/",
-     "https://127.0.0.2/", "https://[::ffff:127.0.0.1]/"],
+     "https://127.0.0.2/", "https://[::ffff:127.0.0.1]/", "https://a\x00b/"],
 )  # fmt: skip
 def test_an_address_that_may_not_be_used_is_refused_before_anything_is_opened(url: str) -> None:
     """Whatever stands before it."""
@@ -147,10 +179,12 @@ def test_an_address_that_may_not_be_used_is_refused_before_anything_is_opened(ur
 
 def test_a_proxy_of_the_environment_resolves_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """In many companies nothing else leads out."""
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
 
     assert guarded_transport("https://mcp.example.org/x", ()) is None
+    assert guarded_transport("http://localhost/x", ()) is not None
 
 
 async def test_names_of_other_forms_are_resolved_before_they_are_judged() -> None:
@@ -187,6 +221,6 @@ async def test_a_server_elsewhere_may_not_lead_to_this_machine(host: str) -> Non
 def test_where_a_proxy_resolves_names_what_stands_there_is_judged(url: str, told: str) -> None:
     """More cannot be known."""
     with pytest.raises(ConfigError, match=told):
-        check_literal(url, "https://mcp.example.org/mcp", ())
-    check_literal("https://giver.example.org/token", "https://mcp.example.org/mcp", ())
-    check_literal("http://10.0.0.1/token", "https://mcp.example.org/mcp", ("10.0.0.1",))
+        check_url(url, (), local=False)
+    check_url("https://giver.example.org/token", (), local=False)
+    check_url("http://10.0.0.1/token", ("10.0.0.1",), local=False)

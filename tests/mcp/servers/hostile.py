@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -81,9 +82,11 @@ BLOCKS = [
 ]
 
 
-DEEP: Json = {"type": "string"}
-for _level in range(150):
-    DEEP = {"type": "object", "properties": {"a": DEEP}}
+def nested(levels: int) -> Json:
+    value: Json = {"type": "string"}
+    for _ in range(levels):
+        value = {"type": "object", "properties": {"a": value}}
+    return value
 
 
 def main() -> None:
@@ -114,6 +117,9 @@ def handle(message: Json) -> None:
     if found is not None:
         kind = "error" if "code" in found else "result"
         send({"id": request, kind: found})
+    if MODE == "deaf" and method == "tools/list" and RECORD.read_text("utf-8") == "initialized\n":
+        os.close(0)
+        signal.pause()
 
 
 def send(message: Json) -> None:
@@ -127,7 +133,7 @@ def note(word: str) -> None:
 
 
 def discover(_params: Json) -> Json:
-    if not MODERN:
+    if not MODERN or (MODE == "modern_late" and not RECORD.exists()):
         return {"code": -32601, "message": "no such method"}
     return {**FRESH, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
 
@@ -135,6 +141,10 @@ def discover(_params: Json) -> Json:
 def initialize(_params: Json) -> Json:
     if MODE == "no_session":
         return {"code": -32603, "message": "secret-token is wrong"}
+    if MODE == "modern_late":
+        note("too late")
+        versions = {"supported": ["2026-07-28"], "requested": "2025-11-25"}
+        return {"code": -32022, "message": "too late", "data": versions}
     note(str(os.getpid()) if MODE == "pid" else "initialized")
     return {
         "protocolVersion": "2025-11-25",
@@ -170,7 +180,7 @@ def listed(params: Json) -> Json | None:
         "many": {"tools": [{"name": f"t{i}", "inputSchema": OBJECT} for i in range(20)]},
         "no_list": {"tools": "none"},
         "silent_list": None,
-        "deep": {"tools": [GOOD, {"name": "deep", "inputSchema": DEEP}]},
+        "deep": {"tools": [GOOD, {"name": "deep", "inputSchema": nested(150)}]},
     }
     if MODE.endswith("growing") and "call good" in RECORD.read_text("utf-8"):
         return {**FRESH, "tools": [GOOD, {**GOOD, "name": "grown"}]}
