@@ -129,7 +129,6 @@ HOMES = {
     "marisa_trie": ("gateway/embed/local/tokenizers.py",),
     "markdown_it": ("graphs/markdown/body.py",),
     "mcp": ("gateway/mcp/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
-    "mcp_types": ("gateway/mcp/",),
     "mdit_py_plugins": ("graphs/markdown/body.py",),
     "msgpack": ("gateway/spelling/word_lists.py",),
     "networkx": ("graphs/",),

@@ -82,16 +82,19 @@ def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
 
 def is_well_formed(block: object) -> bool:
     """Whether MCP knows the kind of the content *block* and can read it."""
-    if not isinstance(block, dict) or block.get("type") not in _CONTENT_KINDS:
-        return False
     try:
         _BLOCK.validate_python(block)
     except ValidationError:
         return False
-    return True
+    return _kind(block) in _CONTENT_KINDS
 
 
 def is_malformed(block: object) -> bool:
     """Whether *block* has no kind, or one that MCP knows and cannot read so."""
+    kind = _kind(block)
+    return not kind or (kind in _CONTENT_KINDS and not is_well_formed(block))
+
+
+def _kind(block: object) -> str:
     kind = block.get("type") if isinstance(block, dict) else None
-    return not isinstance(kind, str) or (kind in _CONTENT_KINDS and not is_well_formed(block))
+    return kind if isinstance(kind, str) else ""

@@ -291,7 +291,7 @@ def test_more_than_the_limits_is_left_out() -> None:
 
 def test_faults_have_a_limit_too() -> None:
     """One message holds millions of nulls, each of which would be noted."""
-    found = collect(PROMPTS, *[None] * 5, options=UpstreamOptions(max_things=3))
+    found = collect(PROMPTS, *[None] * 5, options=UpstreamOptions(max_resources=3))
 
     assert ["tool_quarantined"] * 3 + ["listing_truncated"] == codes(found)
 
