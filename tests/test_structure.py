@@ -142,7 +142,7 @@ HOMES = {
     "platformdirs": ("gateway/options/environment.py", "gateway/provision/provisioner.py"),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pyshacl": ("graphs/rdf/shapes.py",),
-    "rapidfuzz": ("gateway/runtime/text.py", "graphs/"),
+    "rapidfuzz": ("gateway/runtime/text.py", "gateway/spelling/error_model.py", "graphs/"),
     "rdflib": ("graphs/",),
     "referencing": ("gateway/catalog/arguments.py",),
     "rich": ("gateway/cli/",),

@@ -35,8 +35,7 @@ from gateway.search.state import SHARED_TIMEOUT_FACTOR
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.spelling.word_lists import find_word_lists
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
-from gateway.usage.history import UsageTracker
-from gateway.usage.signals import UsageSignals
+from gateway.usage.history import UsageSignals, UsageTracker
 
 _FALLBACK_REASONS = (
     "index_building",

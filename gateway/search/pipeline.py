@@ -34,9 +34,9 @@ from gateway.search.retrieve.names import find_named
 from gateway.search.retrieve.vectors import Candidates, find_candidates
 from gateway.search.state import SearchState
 from gateway.search.visibility import visible_build_notes
-from gateway.spelling.corrector import Correct
+from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
-from gateway.usage.signals import NO_SIGNALS, UsageSignals
+from gateway.usage.history import NO_SIGNALS, UsageSignals
 
 Rewrite = Callable[[str], Awaitable[str]]
 
@@ -49,7 +49,7 @@ class Search:
     strategy: Strategy
     embed: Embed | None = None
     normalize: Rewrite | None = None
-    correct: Correct | None = None
+    correct: SpellingCorrector | None = None
     """The offline spelling correction."""
     model: str = ""
     """The embedder's model id; empty without one."""

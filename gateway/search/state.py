@@ -22,7 +22,7 @@ from gateway.types import (
     SearchResult,
     Stage,
 )
-from gateway.usage.signals import NO_SIGNALS, UsageSignals
+from gateway.usage.history import NO_SIGNALS, UsageSignals
 
 T = TypeVar("T")
 SHARED_TIMEOUT_FACTOR = 3

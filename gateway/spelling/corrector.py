@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from gateway.spelling.error_model import find_guesses, split_words, unknown_cost
 from gateway.spelling.query_words import (
@@ -55,8 +54,6 @@ _LIKELY = 0.75
 _RATHER = 0.6
 """How near that of a script's first language must be for it to come first."""
 _MAX_LIKELY = 3
-_REMEMBERED = 4096
-"""So many unknown words of a language are remembered: fingers slip on the same words again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,20 +73,6 @@ class Correction:
         return ", ".join(f"{before} → {after}" for before, after in self.changed)
 
 
-class Correct(Protocol):
-    """Mends a query to the catalog behind an index."""
-
-    def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
-        """Correct *query*. Never raises.
-
-        Args:
-            index: The catalog's words.
-            query: As it was typed.
-            mask: Eligible entities: no word comes out that only other entities hold. None is all.
-        """
-        ...
-
-
 class SpellingCorrector:
     """Mends queries to whichever index is current.
 
@@ -102,7 +85,13 @@ class SpellingCorrector:
         self._corrector: CatalogCorrector | None = None
 
     def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
-        """Correct *query* to *index*, whose words are indexed when the first unknown one asks."""
+        """Correct *query* to *index*. Never raises.
+
+        Args:
+            index: The catalog's words.
+            query: As it was typed.
+            mask: Eligible entities: no word comes out that only other entities hold. None is all.
+        """
         corrector = self._corrector
         if corrector is None or corrector.catalog.postings is not index:
             corrector = self._corrector = CatalogCorrector(
@@ -118,11 +107,9 @@ class CatalogCorrector:
     catalog: CatalogWords
     folder: Path | None = None
     """Where the word lists are; None mends from the catalog alone."""
-    guessed: dict[str, dict[str, str]] = field(default_factory=dict, compare=False)
-    """What unknown words became so far, by language; nothing for those that stayed."""
 
     def correct(self, query: str, mask: Mask | None = None) -> Correction:
-        """Correct *query*; a text without words comes back as it is. See `Correct`."""
+        """Correct *query*; a text without words comes back as it is."""
         if self._is_plain_english(query):
             return Correction(text=query, language="en")
         every_word = words(query)
@@ -195,26 +182,20 @@ class CatalogCorrector:
     ) -> dict[int, str]:
         """Return what the words of *group* that none of *lists* knows become, by their starts."""
         strange = [word for word in group if not self._is_known(word.folded, lists)]
-        least = MIN_LETTERS if language_lists else MIN_FOREIGN_LETTERS
-        unknown_words = [word for word in correctable(query, strange) if len(word.folded) >= least]
-        unknown_words = unknown_words[:MAX_GUESSES]
-        if not unknown_words:
-            return {}
-        language = language_lists[0].language if language_lists else ""
-        remembered = self.guessed.setdefault(language, {})
-        new = [word for word in unknown_words if word.written not in remembered]
-        if len(remembered) + len(new) > _REMEMBERED:
-            remembered.clear()
-            new = unknown_words
-        if new:
-            everything = [self.catalog.words, *language_lists]
-            every_word = find_guesses([word.folded for word in new], everything)
-            if language_lists:
-                _add_splits(every_word, new, everything)
-            pairs = zip(new, every_word, strict=True)
-            remembered.update((word.written, _best_guess(word, choices)) for word, choices in pairs)
-        best = ((word, remembered[word.written]) for word in unknown_words)
-        return {word.start: match_case(word.written, guess) for word, guess in best if guess}
+        min_letters = MIN_LETTERS if language_lists else MIN_FOREIGN_LETTERS
+        misspelt = [
+            word for word in correctable(query, strange) if len(word.folded) >= min_letters
+        ][:MAX_GUESSES]
+        every_list = [self.catalog.words, *language_lists] if misspelt else []
+        guesses = find_guesses([word.folded for word in misspelt], every_list)
+        corrections: dict[int, str] = {}
+        for word, choices in zip(misspelt, guesses, strict=True):
+            if language_lists and (split := split_words(word.folded, every_list)):
+                choices[split[0]] = split[1]
+            best = min(choices, key=lambda guess: (choices[guess], guess), default="")
+            if best and choices[best] < unknown_cost(word.written):
+                corrections[word.start] = match_case(word.written, best)
+        return corrections
 
     def _is_visible(self, guess: str, language_lists: Sequence[WordList], mask: Mask) -> bool:
         """Return whether each word of *guess* is of a language, or of an eligible entity."""
@@ -233,23 +214,6 @@ def _is_plainly(language: WordList, text_words: Collection[str]) -> bool:
     return bool(text_words) and common >= _PLAINLY * len(text_words)
 
 
-def _add_splits(
-    every_word: Sequence[dict[str, int]],
-    unknown_words: Sequence[QueryWord],
-    lists: Sequence[WordList],
-) -> None:
-    costs = [each.costs for each in lists]
-    for word, choices in zip(unknown_words, every_word, strict=True):
-        if pieces := split_words(word.folded, costs):
-            choices[pieces[0]] = pieces[1]
-
-
-def _best_guess(word: QueryWord, choices: Mapping[str, int]) -> str:
-    """Return the likeliest guess for *word*; nothing if it is rather a new word."""
-    best = min(choices, key=lambda each: (choices[each], each), default="")
-    return best if best and choices[best] < unknown_cost(word.written) else ""
-
-
 def likely_languages(
     signs: LanguageSigns, text_words: Mapping[str, int], *, rather: str = ""
 ) -> list[str]:
@@ -260,16 +224,18 @@ def likely_languages(
         text_words: The words of the text, and how often they stand in it.
         rather: Comes first if it is nearly as likely as the likeliest.
     """
-    scores: dict[int, int] = {}
+    scores = Counter[str]()
     for word, count in text_words.items():
-        for place, points in signs.points.get(word, ()):
-            scores[place] = scores.get(place, 0) + count * points
-    order = sorted(scores, key=lambda place: (-scores[place], place))
-    least = _LIKELY * max(scores.values(), default=0)
-    named = [(signs.languages[place], scores[place]) for place in order]
-    every_word = [name for name, score in named if score >= least and name != rather]
-    first = [rather] if dict(named).get(rather, 0) * _LIKELY >= least * _RATHER > 0 else []
-    return [*first, *every_word][:_MAX_LIKELY]
+        for language, points in signs.get(word, {}).items():
+            scores[language] += count * points
+    best = max(scores.values(), default=0)
+    likely = [
+        language
+        for language, score in scores.most_common()
+        if score >= _LIKELY * best and language != rather
+    ]
+    first = [rather] if scores[rather] >= _RATHER * best > 0 else []
+    return [*first, *likely][:_MAX_LIKELY]
 
 
 def _replace_words(query: str, before: Mapping[int, str], after: Mapping[int, str]) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from gateway.spelling.word_lists import Costs, WordList
+import numpy as np
+
+from gateway.spelling.word_lists import WordList
 from graphs.lexical.analysis import bare
-from graphs.lexical.deletions import HashedWords
 
 UNKNOWN = 450
 UNKNOWN_LETTER = 80
@@ -55,30 +56,43 @@ def unknown_cost(written: str) -> int:
 
 
 def find_guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[str, int]]:
-    """Give, for each word of *typed*, what it may have been and what that costs.
+    """Return, for each word of *typed*, what it may have been and what that costs.
 
     Guesses are words of *lists* one slip away; two slips away if there are none and it is long.
     """
-    guesses: list[dict[str, int]] = [{} for _ in typed]
-    hashed = HashedWords.of(typed)
-    for words in lists:
-        for word, choices, ids in zip(
-            typed, guesses, words.near.within_one_edit(hashed), strict=True
-        ):
-            for at in ids:
-                _offer(choices, words, words.near.words[at], edit_cost(word, words.near.words[at]))
-            if accented := words.accented.get(bare(word)):
-                _offer(choices, words, accented, SLIPS["accent"])
-    for word, choices in zip(typed, guesses, strict=True):
-        if not choices and len(word) >= LONG:
-            _two_slips(choices, word, lists)
-    return guesses
+    tables = [(words, _distances(typed, words.guessable)) for words in lists]
+    return [
+        _guesses_of(word, [(words, distances[number]) for words, distances in tables])
+        for number, word in enumerate(typed)
+    ]
 
 
-def _two_slips(choices: dict[str, int], typed: str, lists: Sequence[WordList]) -> None:
-    for words in lists:
-        for at in words.near.within_two_edits(typed):
-            _offer(choices, words, words.near.words[at], TWO_EDITS)
+def _distances(typed: Sequence[str], words: Sequence[str]) -> np.ndarray:
+    """Return how many edits lie between each of *typed* and each of *words*; 3 for more than 2."""
+    from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
+    from rapidfuzz.process import cdist  # noqa: PLC0415  (only a misspelt word needs it)
+
+    return cdist(typed, words, scorer=OSA.distance, score_cutoff=2, dtype=np.uint8)
+
+
+def _guesses_of(typed: str, tables: Sequence[tuple[WordList, np.ndarray]]) -> dict[str, int]:
+    choices: dict[str, int] = {}
+    for words, distances in tables:
+        for choice in _at_distance(words, distances <= 1):
+            _offer(choices, words, choice, edit_cost(typed, choice))
+        if accented := words.accented.get(bare(typed)):
+            _offer(choices, words, accented, SLIPS["accent"])
+    if choices or len(typed) < LONG:
+        return choices
+    for words, distances in tables:
+        for choice in _at_distance(words, distances == 2):
+            if choice[0] == typed[0]:
+                _offer(choices, words, choice, TWO_EDITS)
+    return choices
+
+
+def _at_distance(words: WordList, mask: np.ndarray) -> list[str]:
+    return [words.guessable[position] for position in mask.nonzero()[0].tolist()]
 
 
 def _offer(choices: dict[str, int], words: WordList, choice: str, cost: int) -> None:
@@ -106,7 +120,7 @@ def _kind(typed: str, meant: str, at: int) -> str:
     return "near" if (typed[at], meant[at]) in _BESIDE else "other"
 
 
-def split_words(typed: str, lists: Sequence[Costs]) -> tuple[str, int] | None:
+def split_words(typed: str, lists: Sequence[WordList]) -> tuple[str, int] | None:
     """Find the words that *typed* is without the spaces between them, and what that costs.
 
     Returns:
@@ -118,7 +132,7 @@ def split_words(typed: str, lists: Sequence[Costs]) -> tuple[str, int] | None:
         for start in range(max(0, end - _LONGEST_PIECE), end):
             before, piece = best[start], typed[start:end]
             if before and (len(piece) > 1 or piece in _ALONE):
-                prices = [costs[piece] for costs in lists if piece in costs]
+                prices = [words.costs[piece] for words in lists if piece in words.costs]
                 ways += [(before[0] + price + SPACE, (*before[1], piece)) for price in prices]
         best.append(min(ways) if ways else None)
     guesses = best[-1]

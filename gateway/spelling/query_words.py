@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from gateway.runtime.text import literals
+from gateway.spelling.word_lists import LANGUAGES
 
 MIN_LETTERS = 4
 """Shorter words say too little of what was meant."""
@@ -18,15 +20,6 @@ _PLAIN_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
 """The same in a casefolded ASCII text, found in a third of the time."""
 _OWNERS = frozenset({"'s", "\u2019s"})
 _CLINGING = frozenset("@#$/\\_=&~%+")
-_SCRIPTS: tuple[tuple[int, int, str], ...] = (
-    (0x0041, 0x024F, "latin"),
-    (0x0370, 0x03FF, "greek"),
-    (0x0400, 0x052F, "cyrillic"),
-    (0x0590, 0x05FF, "hebrew"),
-    (0x0600, 0x06FF, "arabic"),
-    (0x0900, 0x097F, "devanagari"),
-    (0x1E00, 0x1EFF, "latin"),
-)
 
 
 class QueryWord(NamedTuple):
@@ -60,7 +53,7 @@ def words(query: str) -> list[QueryWord]:
 
 
 def correctable(query: str, candidates: Sequence[QueryWord]) -> list[QueryWord]:
-    """Return those of *asked*, words of *query*, that may be corrected.
+    """Return those of *candidates*, words of *query*, that may be corrected.
 
     Words too short or too long stay, parts of literals and of identifiers, and words in mixed case.
     """
@@ -93,7 +86,6 @@ def _clings(query: str, start: int, end: int) -> bool:
 
 
 def _script(word: str) -> str:
-    letter = ord(word[0])
-    if letter < 128:
-        return "latin"
-    return next((name for first, last, name in _SCRIPTS if first <= letter <= last), "")
+    # Letters are named after their script: "CYRILLIC SMALL LETTER A".
+    script = unicodedata.name(word[0], "").partition(" ")[0].lower()
+    return script if script in LANGUAGES else ""

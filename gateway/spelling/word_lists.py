@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
@@ -25,7 +26,6 @@ import numpy as np
 from gateway.runtime.vectors import NDArray
 from graphs.lexical.analysis import bare, stem
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.deletions import DeletionIndex
 
 LIST_WORDS = 60_000
 """How many words of a language are known."""
@@ -57,6 +57,8 @@ _FORMAT = {"format": "cB", "version": 1}
 Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""
 Costs: TypeAlias = Mapping[str, int]
+LanguageSigns: TypeAlias = Mapping[str, Mapping[str, int]]
+"""By word: the languages that it is a sign of, and how much of one, > 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +70,9 @@ class WordList:
     costs: Costs
 
     @cached_property
-    def near(self) -> DeletionIndex:
-        """The commonest words by their spellings; made when the first unknown word asks."""
-        return DeletionIndex.build(list(islice(self.costs, GUESSED_WORDS)))
+    def guessable(self) -> Sequence[str]:
+        """The commonest words, which a misspelt one may have been."""
+        return list(islice(self.costs, GUESSED_WORDS))
 
     @cached_property
     def accented(self) -> Mapping[str, str]:
@@ -130,29 +132,15 @@ def common_words(folder: Path, language: str) -> frozenset[str]:
     return frozenset(chain.from_iterable(islice(_priced(folder, language), COMMON)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class LanguageSigns:
-    """The commonest words of several languages, in one table: one look a word, not one a list."""
-
-    languages: tuple[str, ...]
-    points: Mapping[str, tuple[tuple[int, int], ...]]
-    """By word: the place of each language that it is a sign of, and how much of one, > 0."""
-
-    @classmethod
-    def of(cls, lists: Mapping[str, Costs]) -> LanguageSigns:
-        """Take what is common of each list; see `COMMON`."""
-        points: dict[str, tuple[tuple[int, int], ...]] = {}
-        for place, costs in enumerate(lists.values()):
-            for word, cost in costs.items():
-                if cost < COMMON:
-                    points[word] = (*points.get(word, ()), (place, COMMON - cost))
-        return cls(languages=tuple(lists), points=points)
-
-
 @lru_cache(maxsize=len(LANGUAGES))
 def language_signs(folder: Path, script: str) -> LanguageSigns:
-    """Read the `HEAD_WORDS` commonest words of each language of *script*."""
-    return LanguageSigns.of({each: _read(folder, each, HEAD_WORDS) for each in LANGUAGES[script]})
+    """Read of which languages of *script* a word is a sign; see `HEAD_WORDS` and `COMMON`."""
+    signs: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for language in LANGUAGES[script]:
+        for word, cost in _read(folder, language, HEAD_WORDS).items():
+            if cost < COMMON:
+                signs[word][language] = COMMON - cost
+    return dict(signs)
 
 
 def _read(folder: Path, language: str, limit: int) -> Costs:

@@ -12,8 +12,8 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from gateway.errors import Failed, attempt
@@ -23,11 +23,9 @@ from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
 from gateway.runtime.telemetry import Telemetry
 from gateway.types import SearchResult
-from gateway.usage.associative import AccessStats, CoAccess
 from gateway.usage.call_log import Call, CallLog, Tally, Task
 from gateway.usage.evaluation import UsageEvaluation
-from gateway.usage.outcome_rerank import Outcomes, decay, multiplier
-from gateway.usage.signals import NO_SIGNALS, Associations, Multipliers, UsageSignals
+from gateway.usage.rerank import Associations, Outcomes, decay, multiplier
 from gateway.usage.transitions import LearnedSteps, TransitionCounts, is_predictive
 
 P = ParamSpec("P")
@@ -39,6 +37,24 @@ MAX_PENDING = 1_000
 _MAX_TENANTS = 64
 _GROWTH = 1.1
 """A history is evaluated again when its tasks have grown by this factor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSignals:
+    """What the call log said for one tenant when it was read last."""
+
+    multipliers: Mapping[str, float] = field(default_factory=dict)
+    """Of tools by canonical id, 0.85 to 1.15; see `gateway.usage.rerank`."""
+    learned: LearnedSteps = field(default_factory=LearnedSteps)
+    """Next steps that calls have shown."""
+    associations: Associations | None = None
+    """Where rankings are those of an associative memory."""
+    fingerprint: int = 0
+    """Equal for equal signals, in this process."""
+    read_at: float = -math.inf
+
+
+NO_SIGNALS = UsageSignals()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +128,7 @@ class UsageTracker:
         self._signals = Cache[UsageSignals](
             "usage", max_items=_MAX_TENANTS, ttl_s=math.inf, clock=clock
         )
-        self._exposures = _PendingExposures(self._note_exposures, submit)
+        self._exposures = deque[Sequence[str]](maxlen=MAX_PENDING)
         self._flights = SingleFlight[object](submit)
         self._lock = threading.Lock()
         self._history: CallHistory | None = None
@@ -125,8 +141,9 @@ class UsageTracker:
 
     def note_result(self, result: SearchResult) -> None:
         """Note later what a search returned, if rankings are those of an associative memory."""
-        if self.options.rerank == "compat":
-            self._exposures.add([match.id for match in result.matches])
+        if self.options.rerank == "compat" and result.matches:
+            self._exposures.append([match.id for match in result.matches])
+            self._flights.start("note", self._note_exposures)
 
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
         """Return what the call log says, as it was read within the last minute.
@@ -151,15 +168,19 @@ class UsageTracker:
 
     async def finish(self) -> None:
         """Wait until what searches returned is noted."""
-        await self._exposures.settle()
+        await self._flights.run("note", self._note_exposures)
+        while self._exposures:
+            await self._flights.run("note", self._note_exposures)
 
     async def measured_gains(self) -> MeasuredGains:
         """Wait until nothing is measured any more, and return what was."""
         await self._flights.run("measure", _nothing)
         return self._gains
 
-    async def _note_exposures(self, *lists: Sequence[str]) -> None:
-        await self._attempt(self.call_log.show, *lists)
+    async def _note_exposures(self) -> None:
+        while self._exposures:
+            batch = [self._exposures.popleft() for _ in range(len(self._exposures))]
+            await self._attempt(self.call_log.show, *batch)
 
     async def _attempt(
         self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
@@ -172,15 +193,21 @@ class UsageTracker:
         return result
 
     def _read(self, tenant: str, now: float) -> UsageSignals:
-        associations = None
+        associations, multipliers, learned = None, dict[str, float](), LearnedSteps()
         if self.options.rerank == "compat":
-            associations = _read_associations(self.call_log)
+            associations = Associations(
+                exposures=self.call_log.shown(), pairs=self.call_log.pairs(), now_s=time.time()
+            )
         history = self._read_history(now)
-        multipliers = self._multipliers(history, tenant) if self._reranks else {}
-        learned = LearnedSteps()
-        if self._learns and history.is_predictive:
-            own = _count_transitions(self.call_log.tasks(tenant))
-            learned = history.transitions.learned_steps(own)
+        if _is_on(self.options.rerank, has_gain=self._gains.rerank):
+            own = sum_outcomes(self.call_log.tallies(tenant)) if tenant else {}
+            multipliers = {
+                tool: multiplier(own.get(tool, Outcomes()), outcomes)
+                for tool, outcomes in history.outcomes.items()
+            }
+        if _is_on(self.options.learn, has_gain=self._gains.learn) and history.is_predictive:
+            own_transitions = _count_transitions(self.call_log.tasks(tenant))
+            learned = history.transitions.learned_steps(own_transitions)
         return UsageSignals(
             multipliers=multipliers,
             learned=learned,
@@ -196,23 +223,6 @@ class UsageTracker:
                 self._history = history
             return history
 
-    @property
-    def _reranks(self) -> bool:
-        chosen = self.options.rerank
-        return chosen == "bounded" or (chosen == "auto" and self._gains.rerank)
-
-    @property
-    def _learns(self) -> bool:
-        chosen = self.options.learn
-        return chosen == "on" or (chosen == "auto" and self._gains.learn)
-
-    def _multipliers(self, history: CallHistory, tenant: str) -> Multipliers:
-        own = sum_outcomes(self.call_log.tallies(tenant)) if tenant else {}
-        return {
-            tool: multiplier(own.get(tool, Outcomes()), outcomes)
-            for tool, outcomes in history.outcomes.items()
-        }
-
     async def _measure(self, snapshot: Snapshot, history: CallHistory) -> None:
         work = self._evaluate
         evaluation = await self._attempt(work, snapshot, history.tasks, history.outcomes)
@@ -223,38 +233,6 @@ class UsageTracker:
                 version=snapshot.version,
                 tasks=len(history.tasks),
             )
-
-
-class _PendingExposures:
-    """What searches returned, noted in batches in the background.
-
-    What cannot be written is lost, and so are the oldest if searches are faster than the call log.
-
-    Args:
-        write: Notes lists of ids; never raises.
-        submit: Starts work in the background.
-    """
-
-    def __init__(self, write: Callable[..., Awaitable[object]], submit: Submit[object]) -> None:
-        self._write = write
-        self._flights = SingleFlight[object](submit)
-        self._pending = deque[Sequence[str]](maxlen=MAX_PENDING)
-
-    def add(self, ids: Sequence[str]) -> None:
-        """Note later that a search returned *ids*."""
-        if ids:
-            self._pending.append(ids)
-            self._flights.start("write", self._drain)
-
-    async def settle(self) -> None:
-        """Wait until everything so far is written."""
-        await self._flights.run("write", self._drain)
-        while self._pending:
-            await self._flights.run("write", self._drain)
-
-    async def _drain(self) -> None:
-        while self._pending:
-            await self._write(*[self._pending.popleft() for _ in range(len(self._pending))])
 
 
 def sum_outcomes(tallies: Sequence[Tally]) -> dict[str, Outcomes]:
@@ -273,28 +251,18 @@ def _count_transitions(tasks: Sequence[Task]) -> TransitionCounts:
     return TransitionCounts.of((task.tools for task in tasks), weights)
 
 
-def _read_associations(call_log: CallLog) -> Associations:
-    return Associations(
-        accesses={
-            entity: AccessStats(count=seen.count, days=seen.days, last_s=seen.last_s)
-            for entity, seen in call_log.shown().items()
-        },
-        pairs={
-            pair: CoAccess(count=seen.count, last_s=seen.last_s)
-            for pair, seen in call_log.pairs().items()
-        },
-        now_s=time.time(),
-    )
+def _is_on(chosen: str, *, has_gain: bool) -> bool:
+    return chosen in {"on", "bounded"} or (chosen == "auto" and has_gain)
 
 
 def _fingerprint(
-    multipliers: Multipliers, learned: LearnedSteps, associations: Associations | None
+    multipliers: Mapping[str, float], learned: LearnedSteps, associations: Associations | None
 ) -> int:
     parts = (
         frozenset(multipliers.items()),
         frozenset(edge for edges in learned.edges.values() for edge in edges),
         frozenset(learned.often.items()),
-        None if associations is None else frozenset(associations.accesses.items()),
+        None if associations is None else frozenset(associations.exposures.items()),
     )
     return hash(parts)
 

@@ -13,7 +13,7 @@ from gateway.options import GraphOptions, Options, UsageOptions
 from gateway.search.expand.usage_evaluation import MAX_CALLS, evaluate_usage
 from gateway.testing import ManualClock
 from gateway.usage.call_log import Call, Task
-from gateway.usage.outcome_rerank import Outcomes
+from gateway.usage.rerank import Outcomes
 from tests.conftest import OpenGateway
 from tests.fakes import tool
 

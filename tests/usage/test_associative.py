@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gateway.usage.associative import (
-    AccessStats,
+from gateway.usage.call_log import Exposure
+from gateway.usage.rerank import (
+    Associations,
     AssociativeCandidate,
-    CoAccess,
-    base,
-    decay,
-    importance,
-    rank,
+    decay_by_hours,
+    importance_of,
+    rank_by_association,
+    relevance,
 )
 
 NOW = 1_000_000_000.0
@@ -35,93 +33,59 @@ HOUR = 3600.0
 )
 def test_time_wears_down_to_a_tenth(hours: float, left: float) -> None:
     """0.0001 an hour: half after 289 days."""
-    assert pytest.approx(left, abs=1e-4) == decay(NOW - hours * HOUR, NOW)
-    assert 1.0 == decay(None, NOW)
+    assert pytest.approx(left, abs=1e-4) == decay_by_hours(NOW - hours * HOUR, NOW)
 
 
-def test_importance_is_frequency_edges_and_days() -> None:
-    """log2(1 + 3) / log2(1 + 15) = 0.5; five edges of 15; two days of eight."""
-    found = importance(AccessStats(count=3, days=2, degree=5), most=15, most_days=8)
+@pytest.mark.parametrize(
+    ("count", "days", "degree", "max_days", "expected"),
+    [
+        (3, 2, 5, 8, 0.5 * 1.05 * (1 + 0.2 * math.log2(3) / math.log2(9))),
+        (15, 1, 99, 1, 1.15),
+        (15, 9, 15, 9, 1.38),
+    ],
+)
+def test_importance_is_frequency_edges_and_days(
+    count: int, days: int, degree: int, max_days: int, expected: float
+) -> None:
+    """Of at most 15 exposures. The degree stops at 15, and one day says nothing."""
+    exposure = Exposure(count=count, days=days, last_s=NOW)
 
-    assert pytest.approx(0.5 * 1.05 * (1 + 0.2 * math.log2(3) / math.log2(9))) == found
-
-
-def test_importance_has_its_edges() -> None:
-    """Nobody accessed: none. Degree stops at 15. One day says nothing; unknown days are one."""
-    assert 0.0 == importance(AccessStats(count=0), most=0, most_days=0)
-    assert pytest.approx(1.15) == importance(AccessStats(count=7, degree=99), most=7, most_days=1)
-    one = importance(AccessStats(count=7, days=1), most=7, most_days=9)
-    assert one == importance(AccessStats(count=7), most=7, most_days=9)
-    most = importance(AccessStats(count=7, days=9, degree=15), most=7, most_days=9)
-    assert pytest.approx(1.38) == most
+    assert pytest.approx(expected) == importance_of(exposure, degree, 15, max_days)
 
 
 def test_relevance_is_nearness_or_where_the_ranks_place_it() -> None:
     """Words alone give 0.2 to 0.8, over all that were found."""
-    scores = [0.01, 0.02, 0.03]
+    words = [AssociativeCandidate(id="a", rank_score=score) for score in (0.01, 0.02, 0.03)]
+    near = [AssociativeCandidate(id="a", rank_score=0.01, distance=d) for d in (0.25, 1.7)]
 
-    assert 0.75 == base(AssociativeCandidate(id="a", rank_score=0.01, distance=0.25), scores)
-    assert 0.0 == base(AssociativeCandidate(id="a", rank_score=0.01, distance=1.7), scores)
-    assert pytest.approx(0.2) == base(AssociativeCandidate(id="a", rank_score=0.01), scores)
-    assert pytest.approx(0.5) == base(AssociativeCandidate(id="a", rank_score=0.02), scores)
-    assert pytest.approx(0.8) == base(AssociativeCandidate(id="a", rank_score=0.03), scores)
-    assert 0.2 == base(AssociativeCandidate(id="a", rank_score=0.02), [0.02, 0.02])
+    assert pytest.approx([0.2, 0.5, 0.8]) == relevance(words)
+    assert [0.75, 0.0] == relevance(near)
+    assert [0.2, 0.2] == relevance([words[1], words[1]])
 
 
 def test_all_of_it_by_hand() -> None:
-    """base x (1 + 0.5 importance) x temporal x (1 + 0.01 company)."""
+    """base x (1 + 0.5 importance) x temporal x (1 + 0.01 co-occurrence)."""
     candidates = [
-        AssociativeCandidate(
-            id="used",
-            rank_score=1 / 61,
-            distance=0.5,
-            access=AccessStats(count=31, days=4, degree=15, last_s=NOW - 720 * HOUR),
-        ),
-        AssociativeCandidate(
-            id="near", rank_score=1 / 62, distance=0.4, access=AccessStats(count=1, last_s=NOW)
-        ),
-        AssociativeCandidate(id="word", rank_score=1 / 63, access=AccessStats()),
+        AssociativeCandidate(id="used", rank_score=1 / 61, distance=0.5, degree=15),
+        AssociativeCandidate(id="near", rank_score=1 / 62, distance=0.4),
+        AssociativeCandidate(id="word", rank_score=1 / 63),
     ]
-    pairs = {frozenset({"used", "near"}): CoAccess(count=7, last_s=NOW - 24 * HOUR)}
+    exposures = {
+        "used": Exposure(count=31, days=4, last_s=NOW - 720 * HOUR),
+        "near": Exposure(count=1, days=1, last_s=NOW),
+    }
+    together = Exposure(count=7, days=1, last_s=NOW - 24 * HOUR)
+    seen = Associations(
+        exposures=exposures, pairs={frozenset({"used", "near"}): together}, now_s=NOW
+    )
 
-    found = {each.id: each for each in rank(candidates, pairs, now_s=NOW, limit=10)}
+    ranked = rank_by_association(candidates, seen)
 
-    company = 3 * math.exp(-0.0024)
-    used = 0.5 * (1 + 0.5 * 1.15 * 1.2) * math.exp(-0.072) * (1 + 0.01 * company)
+    boost = 1 + 0.01 * 3 * math.exp(-0.0024)
+    used = 0.5 * (1 + 0.5 * 1.15 * 1.2) * math.exp(-0.072) * boost
     light = 0.2 * (1 + 0.2 * math.log2(2) / math.log2(5))
-    near = 0.6 * (1 + 0.5 * light) * (1 + 0.01 * company)
-    assert pytest.approx(used) == found["used"].score
-    assert pytest.approx(near) == found["near"].score
-    assert pytest.approx(0.2) == found["word"].score
-    assert ["used", "near", "word"] == list(found)
-    assert [0.0, pytest.approx(company)] == [found["word"].together, found["near"].together]
-
-
-def test_nothing_comes_of_nothing() -> None:
-    """No candidates, or none wanted."""
-    assert [] == rank([], {}, now_s=NOW, limit=5)
-    assert [] == rank([AssociativeCandidate(id="a", rank_score=1.0)], {}, now_s=NOW, limit=-1)
-
-
-@given(
-    st.lists(
-        st.builds(
-            AssociativeCandidate,
-            id=st.sampled_from("abcdefgh"),
-            rank_score=st.floats(0.001, 0.033),
-            distance=st.none() | st.floats(0, 2),
-            access=st.builds(AccessStats, count=st.integers(0, 99), last_s=st.floats(0, NOW)),
-        ),
-        unique_by=lambda each: each.id,
-    ),
-    st.integers(0, 9),
-)
-def test_the_order_is_that_of_the_scores(
-    candidates: list[AssociativeCandidate], limit: int
-) -> None:
-    """The same input gives the same order, whatever order it came in."""
-    found = rank(candidates, {}, now_s=NOW, limit=limit)
-
-    assert found == rank(candidates[::-1], {}, now_s=NOW, limit=limit)
-    assert min(limit, len(candidates)) == len(found)
-    assert found == sorted(found, key=lambda each: (-each.score, each.id))
+    near = 0.6 * (1 + 0.5 * light) * boost
+    assert ["used", "near", "word"] == [entity for _, entity in ranked]
+    assert pytest.approx([used, near, 0.2]) == [score for score, _ in ranked]
+    assert ranked == rank_by_association(candidates[::-1], seen)
+    assert [] == rank_by_association([], seen)

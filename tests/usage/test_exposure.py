@@ -16,8 +16,9 @@ from gateway.search.pipeline import Search
 from gateway.storage.call_log import SqliteCallLog
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import SearchRequest
-from gateway.usage import associative
-from gateway.usage.signals import Associations, UsageSignals
+from gateway.usage.call_log import Exposure
+from gateway.usage.history import UsageSignals
+from gateway.usage.rerank import Associations
 from tests.conftest import OpenGateway
 from tests.fakes import names, plain_embed
 
@@ -141,7 +142,6 @@ async def test_who_was_shown_is_shown_again(open_gateway: OpenGateway, tmp_path:
     assert "letter_y" == names(after)[0]
     assert "letter_y" == names(lexical)[0]
     assert "letter_x" == names(named)[0]
-    assert associative.SALIENCE == 0.5
 
 
 def written(folder: Path) -> bytes:
@@ -156,8 +156,8 @@ async def test_a_memory_of_associations_needs_no_graph(
     gateway = letters(open_gateway, tmp_path)
     snapshot = await gateway.snapshot(vectors=True)
     bare = replace(snapshot, graph=None)
-    seen = {"local/letter_y": associative.AccessStats(count=7, days=1)}
-    exposure = Associations(accesses=seen, pairs={}, now_s=0.0)
+    seen = {"local/letter_y": Exposure(count=7, days=1, last_s=0.0)}
+    exposure = Associations(exposures=seen, pairs={}, now_s=0.0)
     search = Search(options=SearchOptions(), strategy="auto", embed=plain_embed(HashingEmbedder()))
     request = SearchRequest(queries=("send a letter",), limit=3)
 

@@ -20,11 +20,10 @@ from gateway.options import Options
 from gateway.options.environment import ledger_path
 from gateway.search.expand.usage_evaluation import evaluate_usage
 from gateway.storage.call_log import SqliteCallLog
-from gateway.usage import outcome_rerank
 from gateway.usage.call_log import Tally
 from gateway.usage.evaluation import UsageEvaluation
 from gateway.usage.history import CallHistory, sum_outcomes
-from gateway.usage.outcome_rerank import Outcomes
+from gateway.usage.rerank import Outcomes, multiplier
 from gateway.usage.transitions import Transition, count_transitions, is_predictive
 
 _DOCUMENT = "urn:tool-gateway:shown-by-use"
@@ -149,7 +148,7 @@ def _tool_rows(tallies: Sequence[Tally]) -> list[dict[str, object]]:
             "tool": tool,
             "calls": int(counts[tool].calls),
             "succeeded": int(counts[tool].succeeded),
-            "multiplier": round(outcome_rerank.multiplier(Outcomes(), outcomes), 3),
+            "multiplier": round(multiplier(Outcomes(), outcomes), 3),
         }
         for tool, outcomes in sorted(sum_outcomes(tallies).items())
     ]

@@ -39,7 +39,7 @@ from gateway.search.retrieve.lexical import score_lexical
 from gateway.search.retrieve.vectors import find_candidates
 from gateway.search.state import with_timeout
 from gateway.types import Evidence, Filters, Match, PathStep
-from gateway.usage.signals import NO_SIGNALS, UsageSignals
+from gateway.usage.history import NO_SIGNALS, UsageSignals
 from gateway.usage.transitions import LearnedSteps, Transition
 from graphs.expansion import Neighbour, expand
 

@@ -15,7 +15,7 @@ from gateway.search.expand.next_steps import NextStep, NextStepScores, score_nex
 from gateway.types import Filters
 from gateway.usage.call_log import Task
 from gateway.usage.evaluation import UsageEvaluation, measure_gain
-from gateway.usage.outcome_rerank import Outcomes, decay, multiplier, rerank
+from gateway.usage.rerank import Outcomes, decay, multiplier, rerank
 from gateway.usage.transitions import LearnedSteps, TransitionCounts
 
 MAX_CALLS = 400

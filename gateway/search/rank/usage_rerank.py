@@ -7,18 +7,19 @@ calls by name stay in front.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import takewhile
 
 from gateway.index.snapshot import Snapshot
 from gateway.search.rank.fusion import RankedList
 from gateway.search.ranking import Ranking
-from gateway.usage import associative
-from gateway.usage.associative import AccessStats, AssociativeCandidate
-from gateway.usage.outcome_rerank import rerank
-from gateway.usage.signals import Associations, UsageSignals
-
-_NO_ACCESS = AccessStats()
+from gateway.usage.history import UsageSignals
+from gateway.usage.rerank import (
+    POOL_FACTOR,
+    Associations,
+    AssociativeCandidate,
+    rank_by_association,
+    rerank,
+)
 
 
 def rerank_by_usage(
@@ -32,7 +33,7 @@ def rerank_by_usage(
         usage: What the call log says.
         limit: How many matches are wanted.
     """
-    ranked, head = ranking.ranked, associative.EXPANSION * limit
+    ranked, head = ranking.ranked, POOL_FACTOR * limit
     positions = ranked.positions[:head].tolist()
     first = sum(1 for _ in takewhile(ranking.named.__contains__, positions))
     order = list(range(len(positions) - first))
@@ -69,20 +70,12 @@ def _rank_by_association(
             id=entity,
             rank_score=score,
             distance=None if cosine is None else 1 - cosine,
-            access=_access(snapshot, entity, position, seen),
+            degree=_degree(snapshot, position),
         )
         for entity, position, score, cosine in zip(ids, positions, scores, cosines, strict=True)
     ]
     indices = dict(zip(ids, range(len(ids)), strict=True))
-    order = associative.rank(candidates, seen.pairs, now_s=seen.now_s, limit=len(ids))
-    return [indices[scored.id] for scored in order]
-
-
-def _access(snapshot: Snapshot, entity: str, position: int, seen: Associations) -> AccessStats:
-    """Return how often an entity was returned, and how many edges of the graph it has."""
-    stats = seen.accesses.get(entity, _NO_ACCESS)
-    degree = _degree(snapshot, position)
-    return replace(stats, degree=degree)
+    return [indices[entity] for _, entity in rank_by_association(candidates, seen)]
 
 
 def _degree(snapshot: Snapshot, position: int) -> int:
