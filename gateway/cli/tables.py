@@ -125,7 +125,7 @@ def _member(item: Any, path: list[str]) -> Any:
 
 def _cell(value: object, name: str) -> Text:
     text = _cell_text(value)
-    if name == "description":
+    if name in {"description", "text"}:
         text = one_line(text, limit=_SUMMARY_CHARS)
     if name == "confidence" and isinstance(value, float):
         return Text(f"{value:.0%}", style=_GOOD if value >= 0.6 else _DOUBTFUL)

@@ -79,4 +79,4 @@ def test_a_tool_of_a_dead_server_is_unavailable_and_not_unknown(place: Place) ->
     ran = place.run("call", "gone/anything", "{}", "-c", config)
 
     assert ran.code == UNAVAILABLE
-    assert "mend them first" in ran.err
+    assert "Mend the servers first" in ran.err

@@ -52,8 +52,8 @@ def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
     assert ["dataset:catalog/iris"] == [item["id"] for item in found["result"]["matches"]]
     assert {"id": "dataset:catalog/iris", "removed": True} == removed
     assert (1, True) == (again.code, "no entry has this id" in again.err)
-    assert (1, "the catalog has nothing of this kind" in other.out) == (other.code, True)
-    assert (1, "nothing is in the catalog yet: gateway" in empty.out) == (empty.code, True)
+    assert (1, 1) == (other.code, empty.code)
+    assert "gateway catalog import" in empty.out
 
 
 def test_an_entry_or_a_field_that_cannot_be_is_reported(place: Place) -> None:

@@ -34,7 +34,7 @@ def test_a_named_file_that_is_missing_is_named(place: Place) -> None:
 
     assert (USAGE, "") == (ran.code, ran.out)
     assert "'nowhere.json'" in ran.err
-    assert "or name another file with --config" in ran.err
+    assert "or name another file" in ran.err
 
 
 def test_broken_json_is_reported_with_its_place(place: Place) -> None:

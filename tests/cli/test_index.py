@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
 from tests.cli.running import Place
 
@@ -42,18 +40,15 @@ def test_an_empty_store_is_no_file_and_says_how_to_fill_it(place: Place) -> None
     assert not place.cache.exists()
 
 
-@pytest.mark.parametrize("arguments", [("show",), ("build", "--rebuild")])
-def test_a_corrupt_store_is_set_aside_with_a_warning(
-    place: Place, arguments: tuple[str, ...]
-) -> None:
-    place.cache.mkdir()
-    (place.cache / "vectors.sqlite3").write_bytes(b"no database at all, " * 100)
+def test_a_corrupt_store_is_set_aside_and_named(place: Place) -> None:
+    """And the next command has a new one."""
+    place.put("cache/vectors.sqlite3", "no database at all, " * 100)
 
-    ran = place.run("index", *arguments, "-c", place.config())
+    first, second = place.run("index", "show"), place.run("index", "show")
 
-    assert "store_rebuilt" in ran.err
+    assert (UNAVAILABLE, NOTHING) == (first.code, second.code)
+    assert "vectors.sqlite3.corrupt-1" in first.err
     assert (place.cache / "vectors.sqlite3.corrupt-1").is_file()
-    assert ran.code == (OK if "build" in arguments else NOTHING)
 
 
 def test_a_store_that_cannot_be_read_is_unavailable(place: Place) -> None:

@@ -36,7 +36,7 @@ def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
     ran = place.run("search", "convert time between zones", "-c", config, "--explain", "-n", "1")
 
     assert ran.code == OK
-    for data in ("vector cosine  0.", "words ", "met ", "time, embed ", "config_warning"):
+    for data in ("vector       0.", "words ", "seconds ", "embed 0.", "config_warning"):
         assert data in ran.out
     assert 1 == ran.out.count(" tool ")
 

@@ -16,7 +16,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, warn
 from gateway.cli.commands.search import parse_object
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.session import ONE_COMMAND, open_session, parse_statuses, vector_store
+from gateway.cli.session import ONE_COMMAND, open_session, vector_store
 from gateway.cli.tables import table, to_json
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
@@ -24,11 +24,11 @@ from gateway.manifests.bundles import bundle, write_bundle
 from gateway.manifests.config_file import read_text, write_text
 from gateway.manifests.exporter import files_of
 from gateway.manifests.importer import read_manifests
+from gateway.runtime.json_models import read_value
 from gateway.sync import SyncCatalog, SyncGateway
 from gateway.types import Entity, Filters, Hints, JsonObject, Status
 
-_EMPTY = "nothing is in the catalog yet: gateway catalog import, catalog add or servers add"
-_NO_MATCH = "the catalog has nothing of this kind, tag and status, or nothing more"
+_NOTHING = "the catalog holds no such thing: gateway catalog import, catalog add or servers add"
 
 app = command_group(
     "catalog", help_text="Keep agents, skills, servers and things of your own beside the tools."
@@ -82,18 +82,17 @@ def list_(
     status: options.Status = None,
     after: Annotated[str, Option(help="The id that the page before ended with.")] = "",
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Entities a page.")] = 100,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """List what there is, by id: entries, and what the configured servers have."""
     with open_session(config, optional=True) as session:
         entries = session.gateway.catalog
         page = entries.list(_filters(entries, kind, tag, status), after=after, limit=limit)
-    empty = _NO_MATCH if after or kind or tag or status else _EMPTY
     return Output(
         {"entities": [_fields(entity) for entity in page.entities], "next": page.next},
         table(map(_fields, page.entities), "id", "status", "enabled", "tags", "description")
         if page.entities
-        else empty,
+        else _NOTHING,
         OK if page.entities else NOTHING,
         notes=(f"there are more: --after {page.next}",) if page.next else (),
     )
@@ -112,7 +111,7 @@ def _filters(
     return Filters(
         kinds=frozenset(kinds or {*KINDS, *own_kinds}),
         tags=frozenset(tags or ()),
-        statuses=parse_statuses(statuses or get_args(Status)),
+        statuses=read_value(frozenset[Status], statuses or get_args(Status), where="--status"),
         scopes=frozenset(scope for entry in entries for scope in entry.scopes),
         include_disabled=True,
     )
@@ -141,7 +140,7 @@ def show(
         list[str] | None,
         Option("--field", "-f", help="Only this of its metadata, as a.b; repeat it."),
     ] = None,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Show one entry whole, or parts of its metadata."""
     with open_session(config, optional=True) as session:

@@ -30,7 +30,7 @@ from gateway.cli.client_files import (
 )
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.session import DEFAULT_CONFIG, read_config
+from gateway.cli.session import read_config
 from gateway.cli.tables import table
 from gateway.errors import ConfigError
 from gateway.manifests.config_file import read_text, server_table, set_server, write_text
@@ -114,20 +114,19 @@ def import_(
         bool, Option("--replace", help="Overwrite servers of the same name.")
     ] = False,
     dry_run: options.DryRun = False,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Take over the servers of another client. Secrets become references, never copies."""
-    path = config or DEFAULT_CONFIG
-    before = read_text(path)
-    run = ServerImport(text=before, where=path.name, replace=replace)
+    before = read_text(config)
+    run = ServerImport(text=before, where=config.name, replace=replace)
     folder = Path.cwd()
     for client_config in _client_files(client, source, folder):
         run.read(client_config, folder)
     if run.text != before and not dry_run:
-        write_text(path, run.text, expected=before)
+        write_text(config, run.text, expected=before)
     variables, notes = run.conversion.required, run.conversion.notes
     data = {
-        "config": str(path),
+        "config": str(config),
         "dry_run": dry_run,
         "servers": run.servers,
         "variables": variables,
@@ -167,7 +166,7 @@ def install(  # noqa: PLR0913  (one for each option)
     name: Annotated[str, Option(help="The gateway's name in that file.")] = "gateway",
     remove: Annotated[bool, Option("--remove", help="Remove the gateway again.")] = False,
     dry_run: options.DryRun = False,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Write this gateway into another client's file, with a dated copy of what was there."""
     path = to or client_configs(client, Path.cwd())[-1 if project else 0].path
@@ -190,7 +189,7 @@ def install(  # noqa: PLR0913  (one for each option)
     backup = None
     if text != before and not dry_run:
         backup = write_text(path, text, expected=before, backup_at=datetime.now(UTC))
-    variables = [] if remove else _VARIABLE.findall(read_text(config or DEFAULT_CONFIG))
+    variables = [] if remove else _VARIABLE.findall(read_text(config))
     data = {
         "path": path,
         "name": name,
@@ -199,24 +198,17 @@ def install(  # noqa: PLR0913  (one for each option)
         "dry_run": dry_run,
         "variables": tuple(dict.fromkeys(variables)),
     }
-    return Output(data, notes=tuple(_advice(outcome, variables, is_dry_run=dry_run)))
+    advice = "nothing was written" if dry_run else "restart the client"
+    return Output(data, notes=(advice,) if text != before else ())
 
 
-def _own_entry(client: Client, config: Path | None) -> dict[str, object]:
+def _own_entry(client: Client, config: Path) -> dict[str, object]:
     read_config(config)
     program = Path(sys.executable).parent / (
         "gateway.exe" if sys.platform == "win32" else "gateway"
     )
-    serve = ["serve", "--config", str((config or DEFAULT_CONFIG).absolute())]
+    serve = ["serve", "--config", str((config).absolute())]
     entry: dict[str, object] = {"command": str(program), "args": serve}
     if not program.is_file():
         entry = {"command": sys.executable, "args": ["-m", "gateway", *serve]}
     return {"type": "stdio", **entry} if client == "vscode" else entry
-
-
-def _advice(outcome: str, variables: list[str], *, is_dry_run: bool) -> Iterator[str]:
-    if outcome in {"there", "absent"}:
-        return
-    if variables:
-        yield "the client must start the gateway with the variables"
-    yield "nothing was written" if is_dry_run else "restart the client"

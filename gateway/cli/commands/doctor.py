@@ -22,7 +22,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.servers import ServerStatus, is_about, server_statuses, start_server
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
-from gateway.cli.session import DEFAULT_CONFIG, read_config, vector_store
+from gateway.cli.session import read_config, vector_store
 from gateway.cli.tables import table
 from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.errors import GatewayError
@@ -61,7 +61,7 @@ def doctor(
     connect: Annotated[
         bool, Option("--connect", help="Start each server too, and use the network.")
     ] = False,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Check everything that this gateway needs here, and say what to do."""
     manifest, config_checks = check_config(config)
@@ -148,10 +148,10 @@ def _megabytes(folder: Path) -> int:
     return round(size / 1_000_000)
 
 
-def check_config(config: Path | None) -> tuple[Manifest | None, tuple[Check, ...]]:
+def check_config(config: Path) -> tuple[Manifest | None, tuple[Check, ...]]:
     """Check the configuration file, and return what it holds."""
-    path, name = config or DEFAULT_CONFIG, "configuration"
-    if config is None and not path.is_file():
+    name = "configuration"
+    if config == options.DEFAULT_CONFIG and not config.is_file():
         remedy = "gateway servers add, or gateway import claude|cursor|vscode"
         return None, (Check(name, "warn", "there is none in this folder", remedy),)
     try:
@@ -159,7 +159,7 @@ def check_config(config: Path | None) -> tuple[Manifest | None, tuple[Check, ...
     except GatewayError as error:
         return None, (Check(name, "fail", str(error), "mend the file"),)
     count = len(manifest.servers) + len(manifest.virtual)
-    detail = f"{path}: servers that can be used: {count}, that cannot: {len(manifest.unusable)}"
+    detail = f"{config}: servers that can be used: {count}, that cannot: {len(manifest.unusable)}"
     warnings = (
         Check(name, "warn", warning.detail, "mend the file")
         for warning in manifest.warnings
@@ -168,7 +168,7 @@ def check_config(config: Path | None) -> tuple[Manifest | None, tuple[Check, ...
     return manifest, (Check(name, "ok", detail), *warnings)
 
 
-def check_servers(config: Path | None, manifest: Manifest) -> Iterator[Check]:
+def check_servers(config: Path, manifest: Manifest) -> Iterator[Check]:
     """Check each server: its requirements, its address, its approvals."""
     try:
         statuses = server_statuses(config)

@@ -47,7 +47,7 @@ def _graph_errors() -> Iterator[None]:
 def show(
     tool: Annotated[str, Argument(help="Its id or its name; without one: counts.")] = "",
     *,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
 ) -> Output:
     """Count what the graph holds, or list the edges around one tool and where they come from."""
@@ -104,7 +104,7 @@ def export(
     centre: Annotated[str, Option(help="For a picture: the tool in its middle.")] = "",
     hops: Annotated[int, Option(min=1, help="Edges from the centre, at most.")] = 1,
     out: Annotated[Path | None, Option("--out", "-o", help="A file to write.")] = None,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
 ) -> Output:
     """Write the graph as RDF, or draw it, as a whole or around one tool."""
@@ -121,7 +121,7 @@ def derive(
     *,
     out: options.Folder = None,
     force: options.Force = False,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
 ) -> Output:
     """Write what the rules derive as Markdown-LD, for you to read, edit and commit.
@@ -179,7 +179,7 @@ def propose(  # noqa: PLR0913  (one for each option)
     server: Annotated[list[str] | None, Option(help="Only this one; repeatable.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would be asked.")] = False,
     force: options.Force = False,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Ask a chat model which tools belong together, for you to read, edit and commit.
 
@@ -220,7 +220,7 @@ def query(
     timeout_s: Annotated[
         float, Option("--timeout", min=0.1, help="Seconds that the query may take.")
     ] = 10.0,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
 ) -> Output:
     """Ask the graph in SPARQL; nothing is changed and nothing is fetched."""

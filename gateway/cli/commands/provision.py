@@ -17,7 +17,6 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, stderr, warn
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
 from gateway.cli.session import (
-    DEFAULT_CONFIG,
     ONE_COMMAND,
     choose_strategy,
     open_gateway,
@@ -60,7 +59,7 @@ def discover(
         str, Argument(help="What is wanted, in any language; none shows everything.")
     ] = "",
     *,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Tools, up to 50.")] = 20,
@@ -106,25 +105,24 @@ def provision(  # noqa: PLR0913  (one for each option)
     bundled: Annotated[
         bool, Option("--known/--no-known", help="Look at the bundled list as well.")
     ] = True,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
     strategy: options.Strategy = None,
 ) -> Output:
     """Find a server for what the configured ones cannot do, and bring it in.
 
     The configured tools come first, then well-known servers, then a registry if you name one.
     """
-    path = config or DEFAULT_CONFIG
     inputs = parse_pairs(values or (), "=", "--set takes NAME=VALUE, such as KEY=env:KEY")
     options = ProvisionOptions(
         registry=registry, known=bundled, namespaces=tuple(trust or ()), folder=into
     )
-    manifest = read_manifest(path) if path.is_file() else Manifest(servers={})
+    manifest = read_manifest(config) if config.is_file() else Manifest(servers={})
     warn(manifest.warnings)
     with open_gateway(manifest, strategy=choose_strategy(strategy), options=ONE_COMMAND) as gateway:
         provisioner = Provisioner(
             gateway,
             options=options,
-            config=path,
+            config=config,
             consent=by_policy if yes else ask_person,
             progress=lambda step, outcome, about: note(
                 f"{step} {outcome}" + (f": {about}" if about else "")
@@ -139,7 +137,6 @@ def provision(  # noqa: PLR0913  (one for each option)
         {"intent": intent, **to_jsonable(result)},
         Group(*_result_parts(result)),
         _CODES[result.outcome],
-        tuple(_advice(result, is_applied=apply, is_agreed=yes)),
     )
 
 
@@ -157,16 +154,6 @@ async def ask_person(question: Question) -> bool:
         return typer.confirm(_QUESTIONS[question.stage], err=True)
     except typer.Abort:
         return False
-
-
-def _advice(result: ProvisionResult, *, is_applied: bool, is_agreed: bool) -> Iterator[str]:
-    if result.outcome == "planned" and not is_applied:
-        yield "this was a dry run; --apply does it"
-    if result.plan is not None and result.plan.needs.missing:
-        values = " ".join(f"--set {name}=VALUE" for name in result.plan.needs.missing)
-        yield f"give what it needs, secrets by reference such as env:NAME: {values}"
-    if result.outcome == "declined" and is_agreed:
-        yield "--yes agrees only where every gate passes: without it you are asked"
 
 
 def _result_parts(result: ProvisionResult) -> Iterator[RenderableType]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from typing import Annotated, Literal
 
@@ -18,15 +18,14 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, warn
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import (
-    CatalogSession,
     choose_strategy,
     open_session,
-    parse_statuses,
     vector_store,
 )
 from gateway.cli.tables import pairs, printable, table, to_json, to_jsonable
-from gateway.errors import InvalidRequestError, StoreError, UnknownToolError, UpstreamError
-from gateway.types import Diagnostic, Filters, InvokeResult, JsonObject, Match, SearchResult
+from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
+from gateway.runtime.json_models import read_value
+from gateway.types import Diagnostic, Filters, InvokeResult, JsonObject, Match, SearchResult, Status
 
 _LISTS = {
     "matches": "tool",
@@ -43,7 +42,7 @@ app = command_group()
 def search(  # noqa: PLR0913  (one for each option)
     query: Annotated[str, Argument(help="What is wanted, in any language; '' browses.")],
     *,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Matches, up to 50.")] = 5,
@@ -57,7 +56,7 @@ def search(  # noqa: PLR0913  (one for each option)
     filters = Filters(
         kinds=frozenset(kind or defaults.kinds),
         tags=frozenset(tag or ()),
-        statuses=parse_statuses(status) if status else defaults.statuses,
+        statuses=read_value(frozenset[Status], status or defaults.statuses, where="--status"),
     )
     # Entities that are no tools may exist without any server.
     is_catalog = filters.kinds != defaults.kinds
@@ -107,49 +106,22 @@ def _no_matches(result: SearchResult) -> RenderableType:
 def explanation(result: SearchResult, diagnostics: Sequence[Diagnostic]) -> RenderableType:
     """Return each match with its evidence, then counts, times and *diagnostics*."""
     parts = [_evidence(name, match) for name, found in _lists(result) for match in found]
-    work = {"ranked by": result.mode, "from the cache": result.cached, **asdict(result.counts)}
+    work = {"mode": result.mode, "cached": result.cached, **asdict(result.counts)}
     return Group(
         *(parts or [_no_matches(result)]),
-        pairs(work | stage_times(result)),
+        pairs({**work, "seconds": result.stages}),
         *([table(diagnostics, "code", "meaning", "detail")] if diagnostics else ()),
     )
 
 
 def _evidence(name: str, match: Match) -> RenderableType:
-    evidence = match.evidence
-    values = {
-        name: match.name,
-        "id": match.id,
-        "description": match.description,
-        "confidence": match.confidence,
-        "score": match.score,
-        "vector cosine": evidence.vector,
-        "words": evidence.lexical,
-        "graph": evidence.graph,
-        "met": evidence.words,
-        "named exactly": evidence.exact_name or None,
-        "graph path": path_text(match),
-        "only named": None if match.direct else "outside the window: no proxy of its own",
-    }
-    return Group(pairs(values), Text())
-
-
-def path_text(match: Match) -> str:
-    """Return the edges that led to a match, and where each comes from."""
-    return "; ".join(
-        f"{step.subject} {step.predicate} {step.object} "
-        f"({step.source or ('declared' if step.declared else 'derived')})"
-        for step in match.evidence.path
-    )
-
-
-def stage_times(result: SearchResult) -> dict[str, str]:
-    """Return the time of each stage of a search."""
-    return {f"time, {name}": f"{time_s * 1000:.1f} ms" for name, time_s in result.stages.items()}
+    values = {**to_jsonable(match), **to_jsonable(match.evidence)}
+    del values["evidence"]
+    return pairs({name: values.pop("name"), **values, "": "\n"})
 
 
 @command(app)
-def tools(*, config: options.Config = None) -> Output:
+def tools(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
     """List the tools of the configured servers."""
     with open_session(config, relist=True) as session:
         entities = session.gateway.list_tools()
@@ -168,26 +140,19 @@ def call(
         str, Argument(help="A JSON object; '-' reads it from standard input.")
     ] = "{}",
     *,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Call one tool. With an id, only its server is started."""
     parsed = parse_object(arguments, "the arguments")
     with open_session(config, only=tool) as session:
-        result = _invoke(session, tool, parsed)
+        try:
+            result = session.gateway.invoke(tool, parsed)
+        except UnknownToolError as error:
+            if not session.unusable:
+                raise
+            # It may belong to a server that could not be used.
+            raise UpstreamError(tool, f"{error} Mend the servers first.") from error
     return Output(result, result_text(result), NOTHING if result.is_error else session.code)
-
-
-def _invoke(session: CatalogSession, tool: str, arguments: JsonObject) -> InvokeResult:
-    try:
-        return session.gateway.invoke(tool, arguments)
-    except UnknownToolError as error:
-        if not session.unusable:
-            raise
-        raise UpstreamError(
-            tool,
-            f"no such tool was listed, but {session.unusable} of the configured servers could "
-            "not be used: mend them first",
-        ) from error
 
 
 def result_text(result: InvokeResult) -> str:
@@ -221,7 +186,7 @@ def index(
     ] = "build",
     *,
     rebuild: Annotated[bool, Option("--rebuild", help="Delete all stored vectors first.")] = False,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Build the index of the configured servers' tools, or show what is stored."""
     if action == "show":
@@ -229,7 +194,8 @@ def index(
             raise typer.BadParameter("--rebuild goes with build, not with show")
         return _show_store()
     if rebuild:
-        _clear_store()
+        with closing(vector_store()) as store:
+            store.clear()
     with open_session(config, strategy=choose_strategy(None), relist=True) as session:
         report = session.report
     path = str(vector_store().path)
@@ -239,31 +205,15 @@ def index(
     )
 
 
-def _clear_store() -> None:
-    with closing(vector_store()) as store, _warn_if_rebuilt():
-        store.clear()
-
-
 def _show_store() -> Output:
     store = vector_store()
     count, size = 0, 0
     # A store that is opened makes its file.
     if store.path.is_file():
-        with closing(store), _warn_if_rebuilt():
+        with closing(store):
             count, size = store.count(), store.path.stat().st_size
     return Output(
         {"store": str(store.path), "bytes": size, "vectors": count},
         code=OK if count else NOTHING,
         notes=() if count else ("nothing is stored yet: gateway index build",),
     )
-
-
-@contextmanager
-def _warn_if_rebuilt() -> Iterator[None]:
-    """Warn of a corrupt file that was set aside; raise any other error."""
-    try:
-        yield
-    except StoreError as error:
-        if not error.rebuilt:
-            raise
-        warn([Diagnostic(stage="store", code="store_rebuilt", detail=str(error))])

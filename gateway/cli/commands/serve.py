@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -22,13 +22,14 @@ from gateway.options.environment import variables
 from gateway.provision.consent import by_policy
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.provisioner import Provisioner
+from gateway.runtime.json_models import read_value
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http import HttpOptions, Transport, serve_http
 from gateway.serve.mcp_server import Expose, ExtraTool, mcp_server
 from gateway.serve.stdio import serve_stdio
 
-_ADVICE = {"route": "route_tools", "next": "next_tools"}
-"""Meta-tools by their ``--with`` value: servers before tools, and the graph's next steps."""
+Extra = Literal[ExtraName, "route", "next"]
+"""Tools on demand; *route* shows servers before tools, *next* the graph's next steps."""
 
 app = command_group()
 
@@ -68,7 +69,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     ] = None,
     registry: options.Registry = "",
     trust: options.Trust = None,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
 ) -> Output:
@@ -91,24 +92,24 @@ def serve(  # noqa: PLR0913  (one for each option)
                 "--tokens": tokens,
             }
         )
-    extras = _parse_extras(extra or (), expose)
+    extras: frozenset[Extra] = read_value(frozenset[Extra], extra or (), where="--with")
+    if extras and expose == "all":
+        # A tool of the catalog may have the name of an extra tool.
+        raise ConfigError("--with goes with --expose meta, not with all")
     manifest = read_config(config)
     warn(manifest.warnings)
-    opened = open_gateway(
-        manifest,
-        strategy=choose_strategy(strategy),
-        documents=documents,
-        options=_options(extra or ()),
-    )
+    strategy, own_options = choose_strategy(strategy), _gateway_options(extras)
+    opened = open_gateway(manifest, strategy=strategy, documents=documents, options=own_options)
+    provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
     with graceful_shutdown() as shutdown, opened as gateway:
         shutdown.close = gateway.close
-        file = Path(manifest.origin)
         run_server = (
             _http_server(gateway, address, tokens, with_api=api) if address else serve_stdio
         )
-        provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
-        with _open_extras(gateway, extras, provision, file) as tools:
-            asyncio.run(_run(gateway, run_server, expose, file, tools))
+        with closing(_provisioner(gateway, provision, config)) as provisioner:
+            names = frozenset(name for name in get_args(ExtraName) if name in extras)
+            tools = tuple(extra_tools(gateway, names, provisioner))
+            asyncio.run(_run(gateway, run_server, expose, config, tools))
         shutdown.has_begun = True
     return Output(None, "")
 
@@ -130,6 +131,13 @@ def _http_options(
     )
 
 
+def _refuse_over_pipes(options: dict[str, object]) -> None:
+    # A server whose user names a token must not run without one.
+    names = [option for option, value in options.items() if value not in (None, "", [])]
+    if names:
+        raise ConfigError(f"{', '.join(names)} needs --http: over pipes there is no address")
+
+
 def _read_token(variable: str) -> str:
     if not variable:
         return ""
@@ -139,34 +147,13 @@ def _read_token(variable: str) -> str:
     return token
 
 
-def _refuse_over_pipes(options: dict[str, object]) -> None:
-    """Raise a `ConfigError` for options that only an address needs.
-
-    A server whose user names a token must not run without one.
-    """
-    names = [option for option, value in options.items() if value not in (None, "", [])]
-    if names:
-        raise ConfigError(f"{', '.join(names)} needs --http: over pipes there is no address")
-
-
-def _parse_extras(names: Collection[str], expose: Expose) -> frozenset[ExtraName]:
-    choices = get_args(ExtraName)
-    for name in names:
-        if name not in choices and name not in _ADVICE:
-            raise ConfigError(f"--with takes {', '.join((*choices, *_ADVICE))}, not {name!r}")
-    if names and expose == "all":
-        # A tool of the catalog may have the name of an extra tool.
-        raise ConfigError("--with goes with --expose meta, not with all")
-    return frozenset(choice for choice in choices if choice in names)
-
-
-def _options(names: Collection[str]) -> Options:
-    route, following = (_ADVICE[name] if name in names else "" for name in ("route", "next"))
-    return Options(
-        # No client waits for vectors.
-        search=SearchOptions(first_search="words"),
-        discovery=DiscoveryOptions(route_name=route, next_name=following),
+def _gateway_options(extras: frozenset[Extra]) -> Options:
+    discovery = DiscoveryOptions(
+        route_name="route_tools" if "route" in extras else "",
+        next_name="next_tools" if "next" in extras else "",
     )
+    # No client waits for vectors.
+    return Options(search=SearchOptions(first_search="words"), discovery=discovery)
 
 
 def _http_server(
@@ -187,14 +174,8 @@ def _http_server(
     return partial(run_server, beside=beside(api_app(gateway, address, tokens=clients)))
 
 
-@contextmanager
-def _open_extras(
-    gateway: Gateway, extras: frozenset[ExtraName], options: ProvisionOptions, config: Path
-) -> Iterator[Sequence[ExtraTool]]:
-    if not extras - {"discover"}:
-        yield tuple(extra_tools(gateway, extras))
-        return
-    provisioner = Provisioner(
+def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> Provisioner:
+    return Provisioner(
         gateway,
         options=options,
         config=config,
@@ -202,8 +183,6 @@ def _open_extras(
         consent=by_policy,
         progress=lambda step, outcome, about: note(f"provision: {step} {outcome} {about}".strip()),
     )
-    with closing(provisioner):
-        yield tuple(extra_tools(gateway, extras, provisioner))
 
 
 async def _run(

@@ -19,7 +19,6 @@ from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.trust import changed_name
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
 from gateway.cli.session import (
-    DEFAULT_CONFIG,
     ONE_COMMAND,
     check_configured,
     parse_pairs,
@@ -109,20 +108,20 @@ def add(  # noqa: PLR0913  (one for each option)
         list[str] | None, Option(help="KEY=VALUE of it, such as scope=read.")
     ] = None,
     replace: Annotated[bool, Option("--replace", help="Overwrite one of that name.")] = False,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Write a server into your configuration. Secrets become references, never copies."""
-    path, conversion = config or DEFAULT_CONFIG, Conversion()
+    conversion = Conversion()
     typed = _entry(command or [], url=url, env=env or [], headers=header or [], cwd=cwd)
     auth = _auth_entry(url, bearer_env, is_oauth=oauth, settings=oauth_set or [])
     entry = {**conversion.entry(name, typed), **auth}
     _check_entry(name, entry)
-    text = read_text(path)
-    _, servers = server_table(text, where=str(path))
+    text = read_text(config)
+    _, servers = server_table(text, where=str(config))
     if name in servers and not replace and servers[name] != entry:
-        raise ConfigError(f"{str(path)!r} has a server {name!r}: take another name, or --replace")
+        raise ConfigError(f"{str(config)!r} has a server {name!r}: take another name, or --replace")
     if servers.get(name) != entry:
-        write_text(path, set_server(text, name, entry, where=str(path)), expected=text)
+        write_text(config, set_server(text, name, entry, where=str(config)), expected=text)
     notes = [
         f"{item.where} is a secret: it is written as a reference; set {item.variable}"
         for item in conversion.required
@@ -131,7 +130,7 @@ def add(  # noqa: PLR0913  (one for each option)
     if auth and not bearer_env:
         notes.append(f"sign in once: gateway login {name}")
     return Output(
-        {"config": str(path), "name": name, "entry": entry, "variables": conversion.required},
+        {"config": str(config), "name": name, "entry": entry, "variables": conversion.required},
         notes=notes,
     )
 
@@ -187,31 +186,32 @@ def _check_entry(name: str, entry: Mapping[str, object]) -> None:
 
 @command(app)
 def remove(
-    names: Annotated[list[str], Argument(help="Which.")], *, config: options.Config = None
+    names: Annotated[list[str], Argument(help="Which.")],
+    *,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Take servers out of your configuration."""
-    path = config or DEFAULT_CONFIG
     read_config(config)
-    before = text = read_text(path)
+    before = text = read_text(config)
     for name in names:
-        key, servers = server_table(text, where=str(path))
-        after = without_member(text, (key, name), where=str(path))
+        key, servers = server_table(text, where=str(config))
+        after = without_member(text, (key, name), where=str(config))
         if after == text:
-            after = without_member(text, ("virtualServers", name), where=str(path))
+            after = without_member(text, ("virtualServers", name), where=str(config))
         if after == text:
             check_configured(name, servers)
         text = after
-    write_text(path, text, expected=before)
-    return Output({"config": str(path), "removed": names})
+    write_text(config, text, expected=before)
+    return Output({"config": str(config), "removed": names})
 
 
 @command(app, "list")
-def list_(*, config: options.Config = None) -> Output:
+def list_(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
     """Show what is known of each server: state, tools, pins. None is started."""
     statuses = server_statuses(config)
     columns = ("kind", "target", "state", "tools", "age_s", "pins", "changed", "detail")
     return Output(
-        {"config": str(config or DEFAULT_CONFIG), "servers": statuses},
+        {"config": str(config), "servers": statuses},
         table(statuses, "server=name", *columns)
         if statuses
         else "No servers are configured: gateway servers add",
@@ -219,7 +219,7 @@ def list_(*, config: options.Config = None) -> Output:
     )
 
 
-def server_statuses(config: Path | None) -> tuple[ServerStatus, ...]:
+def server_statuses(config: Path) -> tuple[ServerStatus, ...]:
     """Return the status of each configured server.
 
     Raises:
@@ -227,8 +227,7 @@ def server_statuses(config: Path | None) -> tuple[ServerStatus, ...]:
         StoreError: The catalog store cannot be used.
     """
     manifest = read_config(config)
-    path = config or DEFAULT_CONFIG
-    _, servers = server_table(read_text(path), where=str(path))
+    _, servers = server_table(read_text(config), where=str(config))
     names = dict.fromkeys((*servers, *manifest.virtual, *manifest.unusable))
     with closing(SqliteListingStore(catalog_store_path(Options()))) as records:
         return tuple(_status(name, manifest, records) for name in names)
@@ -285,7 +284,7 @@ def is_about(warning: Diagnostic, server: str) -> bool:
 def run_tests(
     names: Annotated[list[str] | None, Argument(help="Which; none is all.")] = None,
     *,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Start servers, list their tools, time it, and show what is wrong."""
     manifest = read_config(config)
@@ -294,7 +293,7 @@ def run_tests(
         check_configured(name, every)
     tests = [start_server(name, manifest) for name in names or every]
     return Output(
-        {"config": str(config or DEFAULT_CONFIG), "servers": tests},
+        {"config": str(config), "servers": tests},
         table(tests, "server=name", "works", "seconds", "tools", "problems=diagnostics.detail"),
         OK if all(test.works for test in tests) else UNAVAILABLE,
     )

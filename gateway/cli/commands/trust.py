@@ -39,7 +39,7 @@ def approve(
     ] = None,
     *,
     everything: Annotated[bool, Option("--all", help="Approve all that changed.")] = False,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Approve tools and command lines that changed since they were approved."""
     manifest = read_config(config)
@@ -82,7 +82,7 @@ def login(
         bool, Option("--browser/--no-browser", help="Open one, or only print the address.")
     ] = True,
     forget: Annotated[bool, Option("--forget", help="Sign out instead.")] = False,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""
     target = _find_server(server, config)
@@ -102,7 +102,7 @@ def login(
     return Output({"server": server, "signed_in": True, "tools": len(listing.tools)})
 
 
-def _find_server(name: str, config: Path | None) -> HttpServer:
+def _find_server(name: str, config: Path) -> HttpServer:
     servers = read_config(config).servers
     check_configured(name, servers)
     target = servers[name]

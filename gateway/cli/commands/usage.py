@@ -79,7 +79,7 @@ def export(
 @command(app)
 def report(
     *,
-    config: options.Config = None,
+    config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
 ) -> Output:

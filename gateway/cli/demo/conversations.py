@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from openai import OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
 from gateway.chat.accounting import Accounting, accounting_of
 from gateway.chat.client import AutoDiscoveryClient
-from gateway.chat.events import Called, Event, Searched
+from gateway.chat.events import Called, Event, Requested, Searched
 from gateway.cli.demo.stage import Stage
 from gateway.errors import GatewayError
-
-E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +31,11 @@ class Request:
     """The name of a file that must exist afterwards; empty if none."""
 
 
+_INSTRUCTIONS = (
+    "You are the assistant of a small office. Use tools; never pretend to have used one. "
+    'Keep files in the folder "{}" and give tools absolute paths. '
+    "Answer in one sentence, in the user's language."
+)
 REQUESTS = (
     Request(
         title="English",
@@ -57,78 +60,85 @@ REQUESTS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """One conversation as it went."""
+def converse(stage: Stage, request: Request) -> tuple[dict[str, Any], Accounting]:
+    """Hold one conversation; return what happened, and what it cost.
 
-    request: Request
-    events: tuple[Event, ...]
-    answer: str
-    duration_s: float
-    faults: tuple[str, ...]
-    """What should have happened and did not; empty if all is well."""
-    accounting: Accounting
-
-    def events_of(self, kind: type[E]) -> tuple[E, ...]:
-        """Return the events of one kind, in order."""
-        return tuple(event for event in self.events if isinstance(event, kind))
-
-
-def converse(stage: Stage, request: Request) -> Outcome:
-    """Hold one conversation and check whether the right tool was really called."""
+    It is *ok* if the right tool was really called.
+    """
     events: list[Event] = []
     client = AutoDiscoveryClient(stage.openai, stage.gateway.gateway, observer=events.append)
-    instructions = (
-        "You are the assistant of a small office. Use tools; never pretend to have used one. "
-        f'Keep files in the folder "{stage.folder}" and give tools absolute paths. '
-        "Answer in one sentence, in the user's language."
-    )
     messages: list[ChatCompletionMessageParam] = [
-        {"role": "system", "content": instructions},
+        {"role": "system", "content": _INSTRUCTIONS.format(stage.folder)},
         {"role": "user", "content": request.text},
     ]
-    faults, answer, accounting = [], "", None
+    faults, answer, cost = [], "", None
     started = time.perf_counter()
     try:
         reply = client.chat.completions.create(model=stage.model, messages=messages)
-        answer, accounting = reply.choices[0].message.content or "", accounting_of(reply)
+        answer, cost = reply.choices[0].message.content or "", accounting_of(reply)
     except (GatewayError, OpenAIError) as error:
         faults.append(f"the conversation ended with {type(error).__name__}: {error}")
-    return Outcome(
-        request=request,
-        events=tuple(events),
-        answer=answer,
-        duration_s=time.perf_counter() - started,
-        faults=(*faults, *_find_faults(request, events, stage.folder)),
-        accounting=accounting or Accounting(),
-    )
-
-
-def _find_faults(request: Request, events: Sequence[Event], folder: Path) -> list[str]:
-    successes = {
-        event.result.tool_id
-        for event in events
-        if isinstance(event, Called) and event.result and not event.result.is_error
-    }
-    faults = []
-    if request.expected_tool not in successes:
+    calls = [_call(event) for event in events if isinstance(event, Called)]
+    if not any(call["tool_id"] == request.expected_tool and not call["is_error"] for call in calls):
         faults.append(f"{request.expected_tool} was not called with success")
-    if request.expected_file and not (folder / request.expected_file).is_file():
+    if request.expected_file and not (stage.folder / request.expected_file).is_file():
         faults.append(f"the file {request.expected_file} does not exist")
-    return faults
+    data = {
+        "title": request.title,
+        "language": request.language,
+        "request": request.text,
+        "searches": [_search(event) for event in events if isinstance(event, Searched)],
+        "turns": [_turn(event) for event in events if isinstance(event, Requested)],
+        "calls": calls,
+        "answer": answer,
+        "expected_tool": request.expected_tool,
+        "expected_file": request.expected_file or None,
+        "duration_s": time.perf_counter() - started,
+        "ok": not faults,
+        "faults": faults,
+    }
+    return data, cost or Accounting()
 
 
-def total_cost(stage: Stage, outcomes: Sequence[Outcome]) -> dict[str, object]:
+def _search(event: Searched) -> dict[str, object]:
+    return {"queries": event.queries, "result": event.result}
+
+
+def _turn(event: Requested) -> dict[str, object]:
+    return {
+        "turn": event.turn,
+        "visible_tools": event.tools,
+        "found_tools": event.proxies,
+        "definition_tokens_estimated": event.definition_tokens,
+    }
+
+
+def _call(event: Called) -> dict[str, object]:
+    result = event.result
+    return {
+        "tool": event.tool,
+        "tool_id": result.tool_id if result else None,
+        "arguments": event.arguments,
+        "is_error": result.is_error if result else True,
+        "text": result.text if result else "",
+        "error": event.error,
+    }
+
+
+def total_cost(
+    stage: Stage, searches: Sequence[Mapping[str, Any]], cost: Accounting
+) -> dict[str, object]:
     """Return the cost of all conversations; tokens of definitions are estimates.
 
-    Their searches are repeated to time the caches.
+    Their *searches* are repeated to time the caches.
     """
-    searches = [event for outcome in outcomes for event in outcome.events_of(Searched)]
-    names = {name for event in searches for name in event.result.stages}
     started = time.perf_counter()
-    repeated = [stage.gateway.search(queries=event.queries) for event in searches]
+    repeated = [stage.gateway.search(queries=search["queries"]) for search in searches]
     repeated_s = time.perf_counter() - started
-    cost = sum((outcome.accounting for outcome in outcomes), Accounting(calls=0))
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for search in searches:
+        for name, duration_s in search["result"].stages.items():
+            seconds[name] += duration_s
     return {
         "tools": stage.report.tools,
         "servers": len({tool.server for tool in stage.gateway.list_tools()}),
@@ -139,10 +149,7 @@ def total_cost(stage: Stage, outcomes: Sequence[Outcome]) -> dict[str, object]:
         "completion_tokens": cost.completion_tokens,
         "cached_tokens": cost.cached_tokens,
         "prefix_stability": cost.prefix_stability,
-        "seconds": {
-            name: sum(event.result.stages.get(name, 0.0) for event in searches)
-            for name in sorted(names)
-        },
+        "seconds": seconds,
         "repeated_s": repeated_s,
         "cache_hits": sum(result.cached for result in repeated),
         "cache_lookups": len(repeated),
