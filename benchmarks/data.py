@@ -115,7 +115,7 @@ class CatalogSource:
 
     async def list_tools(self) -> Listing:
         """Give the tools of the data."""
-        return Listing(tools=self._tools)
+        return Listing(definitions=self._tools)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Refuse: benchmarks search."""

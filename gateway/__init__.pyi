@@ -28,8 +28,8 @@ from gateway.search.openai import OpenAINormalizer as OpenAINormalizer
 from gateway.search.openai import OpenAIProposer as OpenAIProposer
 from gateway.sources.protocol import Function as Function
 from gateway.sources.protocol import Source as Source
-from gateway.sources.virtual_servers import Alias as Alias
-from gateway.sources.virtual_servers import VirtualServer as VirtualServer
+from gateway.sources.virtual import Alias as Alias
+from gateway.sources.virtual import VirtualServer as VirtualServer
 from gateway.storage.protocol import SqliteStore as SqliteStore
 from gateway.storage.protocol import Store as Store
 from gateway.sync import SyncGateway as SyncGateway

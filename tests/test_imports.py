@@ -15,7 +15,7 @@ HEAVY = (
     "gateway.sources.entity_registry", "gateway.manifests.mcp_json", "gateway.manifests.secrets",
     "gateway.embed.local.embedder",
     "gateway.index.builder",
-    "gateway.sources.transforms", "gateway.mcp.listing_validation", "gateway.mcp.injection_scanner",
+    "gateway.mcp.listing_validation", "gateway.mcp.injection_scanner",
     "gateway.mcp.resource_listing",
     "graphs.lexical.inverting",
 )  # fmt: skip

@@ -5,21 +5,22 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from gateway.mcp.naming import MAX_NAME_CHARS, matches_template, pin_key
+from gateway.mcp.naming import MAX_NAME_CHARS, matches_template
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
-from gateway.types import Code, Diagnostic, Kind, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types import Diagnostic, Kind
+from gateway.types.listing import Listing, pin_key
 
 COMMAND_LINE_PIN = ""
 """The name under which the digest of a server's command line is pinned."""
 
 
 def apply_policies(
-    listing: Listing, changed: frozenset[str], *, server: str, options: UpstreamOptions
+    listing: Listing, changed: Mapping[str, str], *, server: str, options: UpstreamOptions
 ) -> Listing:
     """Return *listing* with a diagnostic for each doubt, and without what a policy hides.
 
@@ -27,78 +28,36 @@ def apply_policies(
 
     Args:
         listing: As it came.
-        changed: The names whose definition is not the approved one; `COMMAND_LINE_PIN` for the
-            server's own command line.
+        changed: What to do about each definition that is not the approved one, by `pin_key`;
+            `COMMAND_LINE_PIN` stands for the server's own command line. An empty text is to
+            approve it.
         server: For messages.
         options: The policies.
     """
     if not changed and not listing.suspicions:
         return listing
-    blocked = (changed if options.on_change == "block" else frozenset()) | (
-        frozenset(listing.suspicions) if options.on_suspicion == "block" else frozenset()
-    )
-    notes = tuple(_notes(listing, changed, blocked, server))
-    if not notes:
-        return listing
-    doubts: dict[str, tuple[Diagnostic, ...]] = {}
-    for key, note in notes:
-        doubts[key] = (*doubts.get(key, ()), note)
-
-    def shown(item: ToolDefinition) -> Iterator[ToolDefinition]:
-        key = pin_key(item.kind, item.name)
-        if key not in blocked:
-            yield replace(item, doubts=doubts[key]) if key in doubts else item
-
+    blocked = {
+        *(changed if options.on_change == "block" else ()),
+        *(listing.suspicions if options.on_suspicion == "block" else ()),
+    }
+    doubts: defaultdict[str, tuple[Diagnostic, ...]] = defaultdict(tuple)
+    for key, note in _notes(listing, changed, blocked, server):
+        doubts[key] += (note,)
+    keyed = [(pin_key(item.kind, item.name), item) for item in listing.definitions]
     return replace(
         listing,
-        tools=tuple(item for tool in listing.tools for item in shown(tool)),
-        things=tuple(item for thing in listing.things for item in shown(thing)),
+        definitions=tuple(
+            replace(item, doubts=doubts[key]) if key in doubts else item
+            for key, item in keyed
+            if key not in blocked
+        ),
         instructions="" if pin_key("server", server) in blocked else listing.instructions,
-        diagnostics=(*listing.diagnostics, *(note for _, note in notes)),
+        diagnostics=(*listing.diagnostics, *(note for notes in doubts.values() for note in notes)),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenItems:
-    """The resources and prompts that a policy hides: they cannot be read by name either.
-
-    A URI that a template describes is hidden with the template, unless it is listed itself.
-    """
-
-    hidden: frozenset[str] = frozenset()
-    """As `pin_key` writes them."""
-    shown: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, whole: Listing, shown: Listing) -> HiddenItems:
-        """Return what is in *whole* and not in *shown*."""
-        if shown is whole:
-            return NOTHING_HIDDEN
-        before, after = (
-            frozenset(pin_key(item.kind, item.name) for item in listing.things)
-            for listing in (whole, shown)
-        )
-        return cls(hidden=before - after, shown=after) if before != after else NOTHING_HIDDEN
-
-    def holds(self, kind: Kind, name: str) -> bool:
-        """Whether the resource or prompt of this name is hidden."""
-        key = pin_key(kind, name)
-        if not self.hidden or key in self.shown:
-            return False
-        if key in self.hidden:
-            return True
-        start = pin_key("resource", "")
-        templates = (key.removeprefix(start) for key in self.hidden if key.startswith(start))
-        return kind == "resource" and any(
-            "{" in uri and matches_template(uri, name) for uri in templates
-        )
-
-
-NOTHING_HIDDEN = HiddenItems()
 
 
 def _notes(
-    listing: Listing, changed: frozenset[str], blocked: frozenset[str], server: str
+    listing: Listing, changed: Mapping[str, str], blocked: set[str], server: str
 ) -> Iterator[tuple[str, Diagnostic]]:
     """Yield each doubt, with the name under which what it is about is pinned."""
     if COMMAND_LINE_PIN in changed:
@@ -106,23 +65,39 @@ def _notes(
             f"{server!r}: what would run is not what was approved; "
             f"look at its configuration, then: gateway approve {server}"
         )
-        yield COMMAND_LINE_PIN, _note("server_changed", detail)
-    labels = {tool.name: f"tool {tool.name!r}" for tool in listing.tools}
+        note = Diagnostic(stage="catalog", code="server_changed", detail=detail)
+        yield COMMAND_LINE_PIN, note
+    labels = {
+        pin_key(item.kind, item.name): f"{item.kind} {clean(item.name, limit=MAX_NAME_CHARS)!r}"
+        for item in listing.definitions
+    }
     labels[pin_key("server", server)] = "what it says of itself"
-    for item in listing.things:
-        label = f"{item.kind} {clean(item.name, limit=MAX_NAME_CHARS)!r}"
-        labels[pin_key(item.kind, item.name)] = label
     for key, label in labels.items():
         end = "; it is left out" if key in blocked else ""
         if key in changed:
-            detail = (
-                f"{server!r}: {label} is not as it was approved; "
-                f"look at it, then: gateway approve {server}/{key}{end}"
-            )
-            yield key, _note("tool_changed", detail)
+            remedy = changed[key] or f"gateway approve {server}/{key}"
+            detail = f"{server!r}: {label} is not as it was approved; look at it, then: {remedy}"
+            yield key, Diagnostic(stage="catalog", code="tool_changed", detail=detail + end)
         if reasons := listing.suspicions.get(key):
-            yield key, _note("tool_suspicious", f"{server!r}: {label}: {', '.join(reasons)}{end}")
+            detail = f"{server!r}: {label}: {', '.join(reasons)}"
+            yield key, Diagnostic(stage="catalog", code="tool_suspicious", detail=detail + end)
 
 
-def _note(code: Code, detail: str) -> Diagnostic:
-    return Diagnostic(stage="catalog", code=code, detail=detail)
+def is_hidden(kind: Kind, name: str, *, listed: Listing, shown: Listing) -> bool:
+    """Whether a policy hides the resource or prompt of this name: it cannot be read either.
+
+    A URI that a template describes is hidden with the template, unless it is listed itself.
+
+    Args:
+        kind: ``resource`` or ``prompt``.
+        name: Its name or URI.
+        listed: All that the server has.
+        shown: What the policies left of that.
+    """
+    if shown.definitions is listed.definitions:
+        return False
+    visible = {item.name for item in shown.definitions if item.kind == kind}
+    hidden = {item.name for item in listed.definitions if item.kind == kind} - visible
+    if name in hidden or name in visible or kind != "resource":
+        return name in hidden
+    return any(matches_template(uri, name) for uri in hidden)

@@ -32,7 +32,7 @@ from gateway.options import IndexOptions
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import write_atomically
 from gateway.runtime.text import digest
-from gateway.sources.listing_codec import digest_of
+from gateway.sources.listing_store import digest_of
 from gateway.sources.registry import ListResult, Registration
 from gateway.types import Code, Diagnostic, Entity, Hints, ToolDefinition
 from graphs.facts.fact import Fact
@@ -117,7 +117,7 @@ def fingerprint_of(
         parts = (
             (server, registration.source.trusted, registration.hints),
             itself and (_DEFINITION(itself), _HINTS(itself.hints)),
-            (digest_of(listing) or repr(listing.tools), listing.things, listing.instructions),
+            (digest_of(listing) or repr(listing.definitions), listing.instructions),
             [_entity_to_json(entity) for entity in listing.entities],
         )
         hashed.update(repr(parts).encode("utf-8", "surrogatepass"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind
 from gateway.sources.protocol import Transform
-from gateway.sources.virtual_servers import VirtualServer
+from gateway.sources.virtual import VirtualServer
 from gateway.types import Diagnostic
 
 

@@ -35,7 +35,7 @@ from gateway.options.environment import variables
 from gateway.runtime.json_models import StrictModel, Text, read_value
 from gateway.sources.protocol import Transform
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename
-from gateway.sources.virtual_servers import Alias, VirtualServer
+from gateway.sources.virtual import Alias, VirtualServer
 from gateway.types import Diagnostic, Kind
 
 V = TypeVar("V")

@@ -26,12 +26,12 @@ from gateway.mcp.listing_validation import (
     measure_size,
     parse_definition,
 )
-from gateway.mcp.naming import MAX_NAME_CHARS, pin_key
+from gateway.mcp.naming import MAX_NAME_CHARS
 from gateway.mcp.raw_results import RAW, send_request
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types.listing import Listing, pin_key
 
 
 class DefinitionCollector:
@@ -154,8 +154,7 @@ async def read_listing(session: ClientSession, server: str, options: UpstreamOpt
     )
     instructions = others.add_instructions(session.instructions or "")
     return Listing(
-        tools=tools.definitions,
-        things=others.definitions,
+        definitions=(*tools.definitions, *others.definitions),
         instructions=instructions,
         diagnostics=(*tools.diagnostics, *others.diagnostics),
         digests=merge_pins(tools.digests, others.digests),

@@ -42,11 +42,6 @@ def check_server_name(name: str) -> str:
     return name
 
 
-def pin_key(kind: Kind, name: str) -> str:
-    """Return the key of pins and suspicions: a tool's own name, or ``kind:name``."""
-    return name if kind == "tool" else f"{kind}:{name}"
-
-
 def matches_template(template: str, uri: str) -> bool:
     """Whether *uri* may have been made from a URI template (RFC 6570).
 

@@ -204,7 +204,7 @@ class _EntrySource:
 
     async def list_tools(self) -> Listing:
         return Listing(
-            tools=tuple(
+            definitions=tuple(
                 ToolDefinition(
                     name=name,
                     title=entry.title,

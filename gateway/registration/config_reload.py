@@ -16,7 +16,7 @@ from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind
 from gateway.sources.protocol import Transform
-from gateway.sources.virtual_servers import VirtualServer
+from gateway.sources.virtual import VirtualServer
 from gateway.types import Diagnostic
 
 

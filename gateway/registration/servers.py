@@ -21,8 +21,8 @@ from gateway.sources.listing_store import ListingStore
 from gateway.sources.mcp import ClientCapabilities, McpSource
 from gateway.sources.protocol import Source, Transform
 from gateway.sources.registry import Registry
-from gateway.sources.virtual import VirtualSource
-from gateway.sources.virtual_servers import VirtualServer
+from gateway.sources.transforms import TransformedSource
+from gateway.sources.virtual import VirtualServer, VirtualSource
 from gateway.storage.oauth_tokens import with_token_store
 from gateway.types import Hints, ToolDefinition
 from gateway.types.listing import Listing
@@ -190,11 +190,7 @@ class Servers:
 
 
 def _transformed(source: Source, transforms: Sequence[Transform]) -> Source:
-    if not transforms:
-        return source
-    from gateway.sources.transforms import TransformedSource  # noqa: PLC0415  (only a transformed server pays for it)
-
-    return TransformedSource(source, *transforms)
+    return TransformedSource(source, *transforms) if transforms else source
 
 
 def _cache_key(target: object, owner: str) -> CacheKey:

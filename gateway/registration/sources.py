@@ -25,7 +25,7 @@ from gateway.sources.functions import FunctionSource
 from gateway.sources.health import Health
 from gateway.sources.protocol import Function, Source, Transform
 from gateway.sources.registry import Registry
-from gateway.sources.virtual_servers import Alias, VirtualServer, aliases
+from gateway.sources.virtual import Alias, VirtualServer, aliases
 from gateway.storage.protocol import Store
 from gateway.types import Diagnostic, Hints, ToolDefinition
 

@@ -6,7 +6,7 @@ A thing is named by its id, by its address here, or as its own server calls it, 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, TypeGuard
+from typing import TypeGuard
 
 from gateway.catalog.identity import from_gateway_uri
 from gateway.errors import InvalidRequestError
@@ -14,8 +14,9 @@ from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import matches_template
 from gateway.sources.cached import CachedSource
 from gateway.sources.mcp import ClientCapabilities
-from gateway.sources.protocol import ResourceSource, Source, Watchable
+from gateway.sources.protocol import ResourceSource, Source, resources_of, watchable
 from gateway.sources.registry import Registry
+from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualSource
 from gateway.types import (
     Content,
@@ -27,17 +28,6 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.types.listing import WatchCallbacks
-
-
-class _Shown(Protocol):
-    """What is shown of a source."""
-
-    @property
-    def inner(self) -> Source:
-        """The source itself."""
-
-    def original_name(self, kind: Kind, name: str) -> str:
-        """Return the source's own name of what is shown as *name*."""
 
 
 class ResourceLibrary:
@@ -125,7 +115,9 @@ class ResourceLibrary:
     ) -> JsonObject:
         """Send *method* to the server of a thing, whose own name goes under *key*."""
         server, name = owner
-        return await self._resources_of(server).ask(method, {key: name, **(more or {})})
+        return await resources_of(self._below(server), server).ask(
+            method, {key: name, **(more or {})}
+        )
 
     async def complete(self, kind: Kind, name: str, params: JsonObject) -> JsonObject:
         """Ask what an argument of a prompt or of a template may be.
@@ -138,15 +130,14 @@ class ResourceLibrary:
         server, own = await self.owner(kind, name)
         prompt = {"type": "ref/prompt", "name": own}
         ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": own}
-        return await self._resources_of(server).ask("completion/complete", {**params, "ref": ref})
+        return await resources_of(self._below(server), server).ask(
+            "completion/complete", {**params, "ref": ref}
+        )
 
     async def follow(self, owner: tuple[str, str], callbacks: WatchCallbacks) -> None:
         """Report changes of a resource until cancelled; see `Watchable.watch`."""
         server, uri = owner
-        source = self._below(server)
-        if not isinstance(source, Watchable):
-            raise InvalidRequestError(f"server {server!r} reports no changes of {uri!r}")
-        await source.watch(uri, callbacks)
+        await watchable(self._below(server), server, uri).watch(uri, callbacks)
 
     async def owner(self, kind: Kind, name: str) -> tuple[str, str]:
         """Return the server of a thing, and what it calls that itself.
@@ -214,12 +205,6 @@ class ResourceLibrary:
             raise InvalidRequestError(f"virtual server {server!r} has no {kind} {name!r}")
         return matches
 
-    def _resources_of(self, server: str) -> ResourceSource:
-        source = self._below(server)
-        if not isinstance(source, ResourceSource):
-            raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
-        return source
-
     def _source(self, server: str) -> Source | None:
         registration = self._registry.all().get(server)
         return registration.source if registration is not None else None
@@ -246,10 +231,8 @@ def _candidates(
     return like, False
 
 
-def _configured(source: Source | None) -> TypeGuard[_Shown]:
+def _configured(source: Source | None) -> TypeGuard[TransformedSource]:
     """Whether the transforms are those of a server; to the host's own source they belong."""
-    from gateway.sources.transforms import TransformedSource  # noqa: PLC0415  (a search needs none of it)
-
     return isinstance(source, TransformedSource) and isinstance(source.inner, CachedSource)
 
 

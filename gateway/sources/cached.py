@@ -15,12 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from gateway.catalog.approvals import (
-    COMMAND_LINE_PIN,
-    NOTHING_HIDDEN,
-    HiddenItems,
-    apply_policies,
-)
+from gateway.catalog.approvals import COMMAND_LINE_PIN, apply_policies, is_hidden
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.mcp.naming import request_target
 from gateway.mcp.supervisor import ConnectionState
@@ -64,11 +59,6 @@ class CacheKey:
     command_line: str = ""
     """The digest of what would run, pinned as well; empty pins nothing."""
 
-    @property
-    def pin_owner(self) -> str:
-        """The name that its pins belong to."""
-        return self.owner or self.fingerprint
-
 
 class CachedSource:
     """A source with a stored listing.
@@ -96,7 +86,8 @@ class CachedSource:
         clock: Clock = time.monotonic,
         wall: Clock = time.time,
     ) -> None:
-        self._live = live
+        self.live = live
+        """The source itself."""
         self._store = store
         self._key = key
         self._options = options
@@ -104,37 +95,34 @@ class CachedSource:
         self._clock = clock
         self._wall = wall
         self._flights = flights
+        self._listed = Listing()
+        """All that the server has."""
         self._listing: Listing | None = None
+        """What the policies leave of that; None before it was listed."""
         self._due = math.inf
         """When to read the listing anew, by the clock."""
         self._loaded = not key.fingerprint
         self._expired = False
         """Whether the next caller waits for a new listing."""
-        self._too_old = False
-        """As `_expired`, but the old listing serves if there is no new one."""
         self._invalid = False
         self._command_line_changed: bool | None = None
         self._unchecked: tuple[Diagnostic, ...] = ()
         """Why the command line was not compared with the approved one."""
-        self._hidden = NOTHING_HIDDEN
 
     @property
     def server(self) -> str:
         """The host's name for the server."""
-        return self._live.server
+        return self.live.server
 
     @property
     def trusted(self) -> bool:
         """Whether the host vouches for what the server says of its tools."""
-        return self._live.trusted
-
-    @property
-    def live(self) -> Live:
-        """The source itself."""
-        return self._live
+        return self.live.trusted
 
     async def list_tools(self) -> Listing:
         """Return the listing as it was last read; read it if it never was, or expired.
+
+        An expired one serves, with a diagnostic, if it cannot be read anew.
 
         Raises:
             UpstreamError: What would run is not what was approved, or the server failed.
@@ -146,36 +134,35 @@ class CachedSource:
             self._load()
         if self._listing is None:
             return await self._read_first()
-        if not (self._expired or self._too_old):
+        if not self._expired:
             return self._listing
         try:
             return await self._flights.run((self, "list"), self._read)
         except UpstreamError as error:
-            if not self._too_old:
-                raise
-            self._too_old = False
+            self._check_command_line()
+            self._expired = False
             return self._keep_stale(error)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool; see `Source.call`."""
         self._check_command_line()
-        return await self._live.call(tool, arguments, tool_id=tool_id)
+        return await self.live.call(tool, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `ResourceSource.ask`."""
         self._check_command_line()
         self._check_shown(*request_target(params))
-        return await self._live.ask(method, params)
+        return await self.live.ask(method, params)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of a resource; see `Watchable.watch`."""
         self._check_command_line()
         self._check_shown("resource", uri)
-        await self._live.watch(uri, callbacks)
+        await self.live.watch(uri, callbacks)
 
     async def close(self) -> None:
         """Close the source; its listing stays stored."""
-        await self._live.close()
+        await self.live.close()
 
     def expire(self) -> None:
         """Make the next `list_tools` read the listing anew."""
@@ -237,7 +224,8 @@ class CachedSource:
             )
 
     def _check_shown(self, kind: Kind, name: str) -> None:
-        if self._hidden.holds(kind, name):
+        shown = self._listing
+        if shown is not None and is_hidden(kind, name, listed=self._listed, shown=shown):
             raise InvalidRequestError(
                 f"{self.server!r}: {kind} {name!r} is left out: the diagnostics of a search say why"
             )
@@ -249,28 +237,28 @@ class CachedSource:
 
         If the store fails none did, and a diagnostic says that nothing was checked.
         """
-        if not digests:
-            return frozenset(), ()
+        owner = self._key.owner or self._key.fingerprint
         return self._attempt(
-            lambda: self._store.record_seen(self._key.pin_owner, digests),
+            lambda: self._store.record_seen(owner, digests),
             frozenset[str](),
             prefix=f"{self.server!r} was not compared with what was approved: ",
         )
 
-    def _apply_policies(self, listing: Listing) -> Listing:
-        changed, unchecked = frozenset[str](), self._unchecked
+    def _take(self, listing: Listing, store_notes: tuple[Diagnostic, ...] = ()) -> Listing:
+        """Make *listing* the present one, as far as the policies show it."""
+        seen, unchecked = frozenset[str](), self._unchecked
         if self._key.fingerprint:
-            changed, notes = self._record_seen(listing.digests)
+            seen, notes = self._record_seen(listing.digests)
             unchecked = notes or unchecked
+        changed = dict.fromkeys(seen, "")
         if self._command_line_changed:
-            changed |= {COMMAND_LINE_PIN}
+            changed[COMMAND_LINE_PIN] = ""
         shown = apply_policies(listing, changed, server=self.server, options=self._options)
-        self._hidden = HiddenItems.of(listing, shown)
-        if unchecked:
-            # One note of the store, the graver one, is enough for each server.
-            others = (note for note in shown.diagnostics if note.code != "catalog_unavailable")
-            shown = replace(shown, diagnostics=(*others, *unchecked))
-        return shown
+        self._listed = listing
+        # One note of the store, the graver one, is enough for each server.
+        notes = (*shown.diagnostics, *(unchecked or store_notes))
+        self._listing = replace(shown, diagnostics=notes)
+        return self._listing
 
     def _load(self) -> None:
         """Take the stored listing, if there is one."""
@@ -282,9 +270,10 @@ class CachedSource:
         # A stamp from the future is of a clock that was wrong: its age is unknown.
         age_s = math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
         self._due = self._clock() + max(self._options.listing_ttl_s - age_s, 0.0)
-        self._too_old = age_s - self._options.listing_ttl_s > self._options.max_stale_s
-        self._live.note_repeatable(stored.listing)
-        self._listing = self._apply_policies(stored.listing)
+        # If there is no new one, the old one serves.
+        self._expired = age_s - self._options.listing_ttl_s > self._options.max_stale_s
+        self.live.note_repeatable(stored.listing)
+        self._take(stored.listing)
 
     async def _read_first(self) -> Listing:
         limit_s = self._options.first_listing_s
@@ -301,17 +290,15 @@ class CachedSource:
     async def _read(self) -> Listing:
         # A store that failed the first time may only have been busy.
         self._check_command_line(again=True)
-        listing = await self._live.list_tools()
-        self._expired = self._too_old = False
+        listing = await self.live.list_tools()
+        self._expired = False
+        notes: tuple[Diagnostic, ...] = ()
         if self._key.fingerprint:
-            fresh = listing
             _, notes = self._attempt(
-                lambda: self._store.keep(self._key.fingerprint, self.server, fresh), None
+                lambda: self._store.keep(self._key.fingerprint, self.server, listing), None
             )
-            listing = replace(listing, diagnostics=(*listing.diagnostics, *notes))
-        self._listing = self._apply_policies(listing)
         self._due = self._clock() + self._options.listing_ttl_s
-        return self._listing
+        return self._take(listing, notes)
 
     async def _load_late(self) -> Listing:
         listing = await self._flights.run((self, "list"), self._read)
@@ -336,7 +323,7 @@ class CachedSource:
             return self._keep_stale(error)
 
     def _keep_stale(self, error: UpstreamError) -> Listing:
-        old = self._listing if self._listing is not None else Listing()
+        old = self._listing or Listing()
         others = tuple(note for note in old.diagnostics if note.code != "source_stale")
         note = Diagnostic(stage="catalog", code="source_stale", detail=str(error))
         self._listing = replace(old, diagnostics=(*others, note))
@@ -356,10 +343,12 @@ class CachedSource:
 
 
 def _equal(one: Listing, other: Listing) -> bool:
-    codes = [[note.code for note in listing.diagnostics] for listing in (one, other)]
-    return (
-        codes[0] == codes[1]
-        and one.instructions == other.instructions
-        and tuple(one.tools) == tuple(other.tools)
-        and one.things == other.things
+    first, second = (
+        (
+            [note.code for note in listing.diagnostics],
+            listing.instructions,
+            tuple(listing.definitions),
+        )
+        for listing in (one, other)
     )
+    return first == second

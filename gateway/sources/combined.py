@@ -13,172 +13,32 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
 
 from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt
 from gateway.mcp.naming import (
     check_server_name,
     matches_template,
-    pin_key,
     request_target,
     retarget_request,
     rewrite_block_uri,
     rewrite_uri,
 )
-from gateway.sources.protocol import ResourceSource, Source, Watchable, unknown_tool
-from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
+from gateway.sources.protocol import (
+    ResourceSource,
+    Source,
+    load_failed,
+    resources_of,
+    unknown_tool,
+    watchable,
+)
+from gateway.sources.transforms import Key, Owner, select
+from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind
 from gateway.types.listing import Listing, WatchCallbacks
 
-Key: TypeAlias = tuple[Kind, str]
-"""A kind, and a name that is unique in it."""
-Owner: TypeAlias = tuple[str, str]
-"""A source, and its own name of a definition."""
 _KINDS: frozenset[Kind] = frozenset({"tool", "prompt", "resource"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedNames:
-    """The names of everything that some sources listed."""
-
-    owners: Mapping[Key, Owner] = field(default_factory=dict)
-    names: Mapping[tuple[Kind, str, str], str] = field(default_factory=dict)
-    """By kind, source and its own name."""
-    sources: tuple[str, ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
-    """One for each definition that no name was left for."""
-
-    def find_owner(self, kind: Kind, name: str) -> Owner | None:
-        """Return the owner of *name*, listed or made of a template; None if there is not just one.
-
-        Args:
-            kind: ``tool``, ``prompt`` or ``resource``.
-            name: As it is called here.
-        """
-        listed = self.owners.get((kind, name))
-        if listed is not None or kind != "resource":
-            return listed
-        matching = {
-            template: owner
-            for (other, template), owner in self.owners.items()
-            if other == "resource" and "{" in template and matches_template(template, name)
-        }
-        # A template that says how a URI begins knows it better than a prefix that looks alike.
-        unqualified = {
-            source
-            for template, (source, original) in matching.items()
-            if template == original and not template.startswith("{")
-        }
-        if len(unqualified) == 1:
-            return unqualified.pop(), name
-        for source in self.sources:
-            if name.startswith(f"{source}+"):
-                return source, name.removeprefix(f"{source}+")
-        owners = {source for source, _ in matching.values()}
-        return (owners.pop(), name) if len(owners) == 1 else None
-
-    def to_uri(self, source: str, original: str) -> str:
-        """Return what a resource of *source* is called here, whether it is listed or not."""
-        return self.names.get(("resource", source, original), f"{source}+{original}")
-
-    def rewrite_uris(self, owner: Owner, name: str, answer: JsonObject) -> JsonObject:
-        """Return what *owner* answered to a request for *name*, with the URIs that lead here."""
-        source, original = owner
-
-        def rewrite(uri: str) -> str:
-            return name if uri == original else self.to_uri(source, uri)
-
-        def rewrite_resource(item: JsonObject) -> JsonObject:
-            # What was asked for bears the name that it was asked by, also an address of the web.
-            is_target = item.get("uri") == original
-            return {**item, "uri": name} if is_target else rewrite_uri(item, rewrite)
-
-        def rewrite_message(item: JsonObject) -> JsonObject:
-            block = item.get("content")
-            if not isinstance(block, dict):
-                return item
-            return {**item, "content": rewrite_block_uri(block, rewrite)}
-
-        lists = {"contents": rewrite_resource, "messages": rewrite_message}
-        return {
-            key: [lists[key](item) if isinstance(item, dict) else item for item in value]
-            if key in lists and isinstance(value, list)
-            else value
-            for key, value in answer.items()
-        }
-
-
-def merge_names(listings: Mapping[str, Listing]) -> MergedNames:
-    """Name everything in *listings*, which are by source."""
-    offers = [
-        (definition.kind, source, definition.name)
-        for source, listing in listings.items()
-        for definition in _definitions(listing)
-    ]
-    counts = Counter((kind, name) for kind, _, name in offers)
-    owners: dict[Key, Owner] = {}
-    names: dict[tuple[Kind, str, str], str] = {}
-    notes: list[Diagnostic] = []
-    for kind, source, original in offers:
-        name = original if counts[kind, original] == 1 else _qualify(kind, source, original)
-        if (kind, name) in owners:
-            detail = f"{source!r}: {kind} {original!r}: another one is called {name!r}"
-            notes.append(Diagnostic(stage="catalog", code="tool_quarantined", detail=detail))
-        else:
-            owners[kind, name] = source, original
-            names[kind, source, original] = name
-    return MergedNames(
-        owners=owners, names=names, sources=tuple(listings), diagnostics=tuple(notes)
-    )
-
-
-def merge_listings(
-    owners: Mapping[Key, Owner],
-    listings: Mapping[str, Listing],
-    diagnostics: tuple[Diagnostic, ...],
-) -> Listing:
-    """Return what *owners* name, of that what *listings* hold.
-
-    Args:
-        owners: In the order of the definitions.
-        listings: By source.
-        diagnostics: Those of the result.
-    """
-    held = {
-        source: {(one.kind, one.name): one for one in _definitions(listing)}
-        for source, listing in listings.items()
-    }
-    definitions: list[ToolDefinition] = []
-    digests: dict[str, str] = {}
-    suspicions: dict[str, tuple[str, ...]] = {}
-    for (kind, name), (source, original) in owners.items():
-        definition = held.get(source, {}).get((kind, original))
-        if definition is None:
-            continue
-        definitions.append(replace(definition, name=name))
-        listing, key, own_key = listings[source], pin_key(kind, name), pin_key(kind, original)
-        if own_key in listing.digests:
-            digests[key] = listing.digests[own_key]
-        if own_key in listing.suspicions:
-            suspicions[key] = listing.suspicions[own_key]
-    return Listing(
-        tools=tuple(one for one in definitions if one.kind == "tool"),
-        things=tuple(one for one in definitions if one.kind != "tool"),
-        diagnostics=diagnostics,
-        digests=digests,
-        suspicions=suspicions,
-    )
-
-
-def _definitions(listing: Listing) -> Iterator[ToolDefinition]:
-    yield from listing.tools
-    yield from (one for one in listing.things if one.kind in _KINDS)
-
-
-def _qualify(kind: Kind, source: str, original: str) -> str:
-    return f"{source}+{original}" if kind == "resource" else f"{source}_{original}"
 
 
 class CombinedSource:
@@ -201,7 +61,7 @@ class CombinedSource:
         if not sources or len(self._sources) < len(sources):
             raise ConfigError(f"{server!r}: combine one source or more, each of another name")
         self._listings: Mapping[str, Listing] = {}
-        self._names = MergedNames()
+        self._owners: Mapping[Key, Owner] = {}
 
     @property
     def server(self) -> str:
@@ -223,10 +83,9 @@ class CombinedSource:
             ClosedError: After `close`.
         """
         self._listings = await list_all(self._sources, self._listings)
-        self._names = merge_names(self._listings)
+        self._owners, clashes = _merge_names(self._listings)
         notes = (note for listing in self._listings.values() for note in listing.diagnostics)
-        diagnostics = (*notes, *self._names.diagnostics)
-        return merge_listings(self._names.owners, self._listings, diagnostics)
+        return replace(select(self._listings, self._owners), diagnostics=(*notes, *clashes))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call the tool of its owner; see `Source.call`."""
@@ -238,7 +97,7 @@ class CombinedSource:
         result = await source.call(original, arguments, tool_id=tool_id)
         if not isinstance(source, ResourceSource):
             return result
-        to_uri = partial(self._names.to_uri, server)
+        to_uri = partial(self._to_uri, server)
         content = (
             replace(block, data=rewrite_block_uri(block.data, to_uri)) for block in result.content
         )
@@ -249,18 +108,14 @@ class CombinedSource:
         kind, name = request_target(params)
         owner = await self._require_owner(kind, name)
         server, original = owner
-        source = self._sources[server]
-        if not isinstance(source, ResourceSource):
-            raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
+        source = resources_of(self._sources[server], server)
         answer = await source.ask(method, retarget_request(params, original))
-        return self._names.rewrite_uris(owner, name, answer)
+        return self._rewrite_uris(owner, name, answer)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of a resource of its owner; see `Watchable.watch`."""
         server, original = await self._require_owner("resource", uri)
-        source = self._sources[server]
-        if not isinstance(source, Watchable):
-            raise InvalidRequestError(f"server {server!r} reports no changes of {original!r}")
+        source = watchable(self._sources[server], server, original)
         await source.watch(original, callbacks)
 
     async def close(self) -> None:
@@ -277,11 +132,99 @@ class CombinedSource:
         return owner
 
     async def _find_owner(self, kind: Kind, name: str) -> Owner | None:
-        owner = self._names.find_owner(kind, name)
+        """Return the owner of *name*, listed or made of a template; None if there is not just one.
+
+        Args:
+            kind: ``tool``, ``prompt`` or ``resource``.
+            name: As it is called here.
+        """
+        find = self._find_resource if kind == "resource" else partial(self._find_listed, kind)
+        owner = find(name)
         if owner is None:
             await self.list_tools()
-            owner = self._names.find_owner(kind, name)
+            owner = find(name)
         return owner
+
+    def _find_listed(self, kind: Kind, name: str) -> Owner | None:
+        return self._owners.get((kind, name))
+
+    def _find_resource(self, uri: str) -> Owner | None:
+        listed = self._find_listed("resource", uri)
+        if listed is not None:
+            return listed
+        matching = {
+            template: owner
+            for (kind, template), owner in self._owners.items()
+            if kind == "resource" and "{" in template and matches_template(template, uri)
+        }
+        # A template that says how a URI begins knows it better than a prefix that looks alike.
+        unqualified = {
+            source
+            for template, (source, original) in matching.items()
+            if template == original and not template.startswith("{")
+        }
+        if len(unqualified) == 1:
+            return unqualified.pop(), uri
+        for source in self._sources:
+            if uri.startswith(f"{source}+"):
+                return source, uri.removeprefix(f"{source}+")
+        sources = {source for source, _ in matching.values()}
+        return (sources.pop(), uri) if len(sources) == 1 else None
+
+    def _to_uri(self, source: str, original: str) -> str:
+        """Return what a resource of *source* is called here, whether it is listed or not."""
+        for (kind, name), owner in self._owners.items():
+            if kind == "resource" and owner == (source, original):
+                return name
+        return f"{source}+{original}"
+
+    def _rewrite_uris(self, owner: Owner, name: str, answer: JsonObject) -> JsonObject:
+        """Return what *owner* answered to a request for *name*, with the URIs that lead here."""
+        source, original = owner
+
+        def rewrite(uri: str) -> str:
+            return name if uri == original else self._to_uri(source, uri)
+
+        def rewrite_item(item: object) -> object:
+            if not isinstance(item, dict):
+                return item
+            block = item.get("content")
+            if isinstance(block, dict):
+                return {**item, "content": rewrite_block_uri(block, rewrite)}
+            # What was asked for bears the name that it was asked by, also an address of the web.
+            is_target = item.get("uri") == original
+            return {**item, "uri": name} if is_target else rewrite_uri(item, rewrite)
+
+        return {
+            key: [rewrite_item(item) for item in value]
+            if key in {"contents", "messages"} and isinstance(value, list)
+            else value
+            for key, value in answer.items()
+        }
+
+
+def _merge_names(
+    listings: Mapping[str, Listing],
+) -> tuple[dict[Key, Owner], tuple[Diagnostic, ...]]:
+    """Return the owner of each name, and a diagnostic for each definition that none is left for."""
+    offers = [
+        (item.kind, source, item.name)
+        for source, listing in listings.items()
+        for item in listing.definitions
+        if item.kind in _KINDS
+    ]
+    counts = Counter((kind, name) for kind, _, name in offers)
+    owners: dict[Key, Owner] = {}
+    notes: list[Diagnostic] = []
+    for kind, source, original in offers:
+        joint = "+" if kind == "resource" else "_"
+        name = original if counts[kind, original] == 1 else f"{source}{joint}{original}"
+        if (kind, name) in owners:
+            detail = f"{source!r}: {kind} {original!r}: another one is called {name!r}"
+            notes.append(Diagnostic(stage="catalog", code="tool_quarantined", detail=detail))
+        else:
+            owners[kind, name] = source, original
+    return owners, tuple(notes)
 
 
 async def list_all(
@@ -302,13 +245,8 @@ async def list_all(
     if failures and len(failures) == len(answers):
         raise failures[0].error
     return {
-        server: _fall_back(server, answer, previous) if isinstance(answer, Failed) else answer
+        server: load_failed(server, answer, previous.get(server))
+        if isinstance(answer, Failed)
+        else answer
         for server, answer in zip(sources, answers, strict=True)
     }
-
-
-def _fall_back(server: str, failed: Failed, previous: Mapping[str, Listing]) -> Listing:
-    reason = failed.reason
-    detail = reason if server in reason else f"{server!r}: {reason}"
-    note = Diagnostic(stage="catalog", code="source_load_failed", detail=detail)
-    return replace(previous.get(server, Listing()), diagnostics=(note,))

@@ -98,9 +98,7 @@ def _is_same(
 def _definitions(registration: Registration, listing: Listing) -> dict[str, ToolDefinition]:
     """Return what a source listed, and itself if it is a server, with the host's hints, by id."""
     server, hints, itself = registration.source.server, registration.hints, registration.itself
-    definitions = {
-        entity_id(item.kind, server, item.name): item for item in (*listing.tools, *listing.things)
-    }
+    definitions = {entity_id(item.kind, server, item.name): item for item in listing.definitions}
     for name, hint in hints.items():
         if item := definitions.get(entity_id("tool", server, name)):
             definitions[entity_id("tool", server, name)] = replace(

@@ -85,7 +85,7 @@ class FunctionSource:
         """Return the functions in the order in which they were added."""
         self._check_open()
         with self._lock:
-            return Listing(tools=tuple(tool.definition for tool in self._functions.values()))
+            return Listing(definitions=tuple(tool.definition for tool in self._functions.values()))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call the function; see `Source.call`."""

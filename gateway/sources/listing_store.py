@@ -3,15 +3,26 @@
 * A listing is kept under the fingerprint of its server's configuration: another configuration is
   another server. A listing that was not used for a month is deleted.
 * A pin is the digest of a definition as it was first seen or approved, beside that seen last.
+* As text a listing is one line about it, and one line of its definitions, which are parsed when
+  they are first looked at: a start whose index is saved looks at none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, Protocol
 
+from gateway.runtime.text import digest
+from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.types.listing import Listing
+
+_FIELDS = "name", "title", "description", "input_schema", "output_schema", "kind", "details"
+_HINTS = "read_only", "destructive", "idempotent"
+_fields_of, _hints_of = attrgetter(*_FIELDS), attrgetter(*_HINTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +63,97 @@ class ListingStore(Protocol):
 
     def close(self) -> None:
         """Release what is held; the next call opens it again."""
+
+
+class LazyDefinitions(Collection[ToolDefinition]):
+    """The definitions of a stored listing, parsed when one is first looked at.
+
+    Args:
+        text: Their line.
+        count: How many there are.
+        digest: Of *text*: equal digests mean equal definitions.
+    """
+
+    def __init__(self, text: str, *, count: int, digest: str) -> None:
+        self.digest = digest
+        self._text = text
+        self._count = count
+
+    @cached_property
+    def _items(self) -> tuple[ToolDefinition, ...]:
+        return tuple(map(_decode_definition, json.loads(self._text)))
+
+    def __len__(self) -> int:
+        """The number of definitions; parses none."""
+        return self._count
+
+    def __iter__(self) -> Iterator[ToolDefinition]:
+        """Yield the definitions, always the same objects."""
+        return iter(self._items)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether an equal definition is there."""
+        return item in self._items
+
+
+def encode(listing: Listing) -> str:
+    """Return a listing as text, for `decode` to read."""
+    definitions = _encode_definitions(listing.definitions)
+    header = {
+        "definitions": len(listing.definitions),
+        "digest": digest(definitions),
+        "instructions": listing.instructions,
+        "notes": [(note.code, note.detail) for note in listing.diagnostics],
+        "digests": dict(listing.digests),
+        "suspicions": dict(listing.suspicions),
+    }
+    return f"{json.dumps(header)}\n{definitions}"
+
+
+def decode(text: str) -> Listing:
+    """Return the listing of a text that `encode` wrote.
+
+    Raises:
+        ValueError, KeyError, TypeError: It is not as it was written.
+    """
+    first, definitions = text.split("\n", 1)
+    header = json.loads(first)
+    count, known = header["definitions"], header["digest"]
+    if digest(definitions) != known:
+        raise ValueError("the definitions are not as they were written")
+    return Listing(
+        definitions=LazyDefinitions(definitions, count=count, digest=known),
+        instructions=header["instructions"],
+        diagnostics=tuple(
+            Diagnostic(stage="catalog", code=code, detail=detail)
+            for code, detail in header["notes"]
+        ),
+        digests=header["digests"],
+        suspicions={name: tuple(reasons) for name, reasons in header["suspicions"].items()},
+    )
+
+
+def digest_of(listing: Listing) -> str:
+    """Return the digest of the definitions of a listing, whether they were parsed yet or not.
+
+    Returns:
+        Empty where it would not say all: if the listing was never stored, or a definition of it is
+        doubted.
+    """
+    if isinstance(listing.definitions, LazyDefinitions):
+        return listing.definitions.digest
+    if not listing.digests or any(item.doubts for item in listing.definitions):
+        return ""
+    return digest(_encode_definitions(listing.definitions))
+
+
+def _encode_definitions(definitions: Iterable[ToolDefinition]) -> str:
+    return json.dumps([(*_fields_of(item), *_hints_of(item.hints)) for item in definitions])
+
+
+def _decode_definition(row: Sequence[Any]) -> ToolDefinition:
+    values, hints = row[: len(_FIELDS)], row[len(_FIELDS) :]
+    return ToolDefinition(
+        **dict(zip(_FIELDS, values, strict=True)),
+        hints=Hints(**dict(zip(_HINTS, hints, strict=True))),
+    )

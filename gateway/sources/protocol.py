@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from gateway.types import (
-    InvokeResult,
-    JsonObject,
-    Kind,
-    ToolDefinition,
-)
+from gateway.errors import Failed, InvalidRequestError
+from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing, WatchCallbacks
 
@@ -127,6 +123,35 @@ class Transform(Protocol):
         """Return the source's own name of what is shown as *name*; None if nothing is."""
 
 
-def unknown_tool(tool_id: str, tool: str, why: str = "") -> InvokeResult:
+def resources_of(source: Source | None, server: str) -> ResourceSource:
+    """Return *source* if it has more than tools.
+
+    Raises:
+        InvalidRequestError: It has not, or there is none.
+    """
+    if not isinstance(source, ResourceSource):
+        raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
+    return source
+
+
+def watchable(source: Source | None, server: str, uri: str) -> Watchable:
+    """Return *source* if it may report changes of a resource.
+
+    Raises:
+        InvalidRequestError: It does not, or there is none.
+    """
+    if not isinstance(source, Watchable):
+        raise InvalidRequestError(f"server {server!r} reports no changes of {uri!r}")
+    return source
+
+
+def load_failed(server: str, failed: Failed, previous: Listing | None) -> Listing:
+    """Return what stands in for a listing that could not be read, with the reason."""
+    detail = failed.reason if server in failed.reason else f"{server!r}: {failed.reason}"
+    note = Diagnostic(stage="catalog", code="source_load_failed", detail=detail)
+    return replace(previous or Listing(), diagnostics=(note,))
+
+
+def unknown_tool(tool_id: str, tool: str) -> InvokeResult:
     """Return the answer to a call of a tool that a source does not have."""
-    return error_result(tool_id, f"unknown tool {tool!r}{why}")
+    return error_result(tool_id, f"unknown tool {tool!r}")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
-from gateway.sources.protocol import Source
-from gateway.types import Diagnostic, Hints, ToolDefinition
+from gateway.sources.protocol import Source, load_failed
+from gateway.types import Hints, ToolDefinition
 from gateway.types.listing import Listing
 
 
@@ -194,13 +194,11 @@ async def _list(
     if isinstance(listing, Failed):
         error_type = type(listing.error).__name__
         telemetry.add("gateway.upstream.failures", attributes={"error.type": error_type})
-        server = registration.source.server
-        reason = listing.reason if server in listing.reason else f"{server!r}: {listing.reason}"
-        note = Diagnostic(stage="catalog", code="source_load_failed", detail=reason)
-        usable = before is not None and before.revision >= registration.since
-        old = before.listing if before is not None and usable else Listing()
+        previous = before.listing if before and before.revision >= registration.since else None
         return ListResult(
-            revision=registration.revision, listing=replace(old, diagnostics=(note,)), failed=True
+            revision=registration.revision,
+            listing=load_failed(registration.source.server, listing, previous),
+            failed=True,
         )
     codes = [note.code for note in listing.diagnostics]
     if quarantined := codes.count("tool_quarantined"):

@@ -5,7 +5,6 @@
 * A transform is for one kind: tools, unless it says otherwise. Resources keep their URIs, which
   lead back to their server; a virtual server gives them others.
 * A transform maps names both ways: what it does not show has no name to call or read it by.
-* Digests and suspicions travel with their definition: under any name, it stays pinned and scanned.
 * A rule that matches nothing leaves a diagnostic: a misspelt ``deny`` would show what it should
   hide.
 """
@@ -16,17 +15,55 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import TypeAlias
 
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.mcp.naming import check_tool_name, pin_key, request_target, retarget_request
-from gateway.sources.protocol import ResourceSource, Source, Transform, Watchable, unknown_tool
+from gateway.mcp.naming import check_tool_name, request_target, retarget_request
+from gateway.sources.protocol import (
+    Source,
+    Transform,
+    resources_of,
+    unknown_tool,
+    watchable,
+)
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
-from gateway.types.listing import Listing, WatchCallbacks
+from gateway.types.listing import Listing, WatchCallbacks, pin_key
 
-T = TypeVar("T")
-_RENAMABLE: frozenset[Kind] = frozenset({"tool", "prompt"})
-"""The kinds whose names mean nothing but what they are called by."""
+Key: TypeAlias = tuple[Kind, str]
+"""A kind, and a name that is unique in it."""
+Owner: TypeAlias = tuple[str, str]
+"""A source, and its own name of a definition."""
+
+
+def select(listings: Mapping[str, Listing], owners: Mapping[Key, Owner]) -> Listing:
+    """Return the definitions that *owners* names and *listings* holds, under their new names.
+
+    Digests and suspicions travel with their definition: under any name, it stays pinned and
+    scanned.
+
+    Args:
+        listings: By source.
+        owners: Where each definition is, in their order.
+    """
+    listed = {
+        (source, item.kind, item.name): item
+        for source, listing in listings.items()
+        for item in listing.definitions
+    }
+    definitions: list[ToolDefinition] = []
+    digests: dict[str, str] = {}
+    suspicions: dict[str, tuple[str, ...]] = {}
+    for (kind, name), (source, original) in owners.items():
+        item = listed.get((source, kind, original))
+        if item is None:
+            continue
+        definitions.append(item if name == original else replace(item, name=name))
+        listing, key, own_key = listings[source], pin_key(kind, name), pin_key(kind, original)
+        if own_key in listing.digests:
+            digests[key] = listing.digests[own_key]
+        if own_key in listing.suspicions:
+            suspicions[key] = listing.suspicions[own_key]
+    return Listing(definitions=tuple(definitions), digests=digests, suspicions=suspicions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +87,7 @@ class Prefix:
     def apply(self, listing: Listing, *, server: str) -> Listing:
         """See `Transform.apply`."""
         del server
-        return _rename(listing, self.kind, lambda name: f"{self.text}{name}")
+        return _rename(listing, self.kind, lambda name: f"{self.text}{name}", ())
 
     def original_name(self, name: str) -> str | None:
         """See `Transform.original_name`."""
@@ -72,24 +109,19 @@ class Filter:
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
         """See `Transform.apply`."""
-        names = [definition.name for definition in _definitions(listing, self.kind)]
-        hidden = {name for name in names if not self._is_shown(name)}
-        return _with_notes(
-            _remove(listing, self.kind, hidden),
-            (
-                f"{server!r}: no {self.kind} is called like {pattern!r}"
-                for pattern in (*(self.allow or ()), *self.deny)
-                if not any(fnmatchcase(name, pattern) for name in names)
-            ),
+        names = _names(listing, self.kind)
+        notes = (
+            f"{server!r}: no {self.kind} is called like {pattern!r}"
+            for pattern in (*(self.allow or ()), *self.deny)
+            if not any(fnmatchcase(name, pattern) for name in names)
         )
+        return _rename(listing, self.kind, self.original_name, notes)
 
     def original_name(self, name: str) -> str | None:
         """See `Transform.original_name`."""
-        return name if self._is_shown(name) else None
-
-    def _is_shown(self, name: str) -> bool:
         is_allowed = self.allow is None or any(fnmatchcase(name, rule) for rule in self.allow)
-        return is_allowed and not any(fnmatchcase(name, rule) for rule in self.deny)
+        is_denied = any(fnmatchcase(name, rule) for rule in self.deny)
+        return name if is_allowed and not is_denied else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +150,20 @@ class Rename:
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
         """See `Transform.apply`."""
-        present = {definition.name for definition in _definitions(listing, self.kind)}
-        hidden = present.intersection(self.names.values()) - self.names.keys()
-        left = _remove(listing, self.kind, hidden)
-        return _with_notes(
-            _rename(left, self.kind, lambda name: self.names.get(name, name)),
-            (
-                *_missing(self.names, present, self.kind, server, "renamed"),
-                *(
-                    f"{server!r}: {self.kind} {name!r} is hidden: another was given its name"
-                    for name in sorted(hidden)
-                ),
+        names = _names(listing, self.kind)
+        hidden = names.intersection(self.names.values()) - self.names.keys()
+        notes = (
+            *_missing(self.names, names, self.kind, server, "renamed"),
+            *(
+                f"{server!r}: {self.kind} {name!r} is hidden: another was given its name"
+                for name in sorted(hidden)
             ),
         )
+
+        def rename(name: str) -> str | None:
+            return None if name in hidden else self.names.get(name, name)
+
+        return _rename(listing, self.kind, rename, notes)
 
     def original_name(self, name: str) -> str | None:
         """See `Transform.original_name`."""
@@ -150,87 +183,67 @@ class Describe:
 
     def apply(self, listing: Listing, *, server: str) -> Listing:
         """See `Transform.apply`."""
-        present = {definition.name for definition in _definitions(listing, self.kind)}
-
-        def describe(definition: ToolDefinition) -> ToolDefinition:
-            text = self.texts.get(definition.name)
-            return definition if text is None else replace(definition, description=text)
-
-        return _with_notes(
-            _map_definitions(listing, self.kind, describe),
-            _missing(self.texts, present, self.kind, server, "described"),
+        missing = _missing(self.texts, _names(listing, self.kind), self.kind, server, "described")
+        definitions = (
+            replace(item, description=self.texts[item.name])
+            if item.kind == self.kind and item.name in self.texts
+            else item
+            for item in listing.definitions
         )
+        return _with_notes(replace(listing, definitions=tuple(definitions)), missing)
 
     def original_name(self, name: str) -> str | None:
         """See `Transform.original_name`."""
         return name
 
 
-def apply_transforms(listing: Listing, transforms: Iterable[Transform], *, server: str) -> Listing:
-    """Return *listing* as *transforms*, one after another, show it."""
-    for transform in transforms:
-        listing = transform.apply(listing, server=server)
-    return listing
-
-
-def original_name(name: str, transforms: Iterable[Transform], *, kind: Kind = "tool") -> str | None:
-    """Return the source's own name of what *transforms* show as *name*; None if nothing is."""
-    original: str | None = name
-    for transform in reversed([one for one in transforms if one.kind == kind]):
-        original = None if original is None else transform.original_name(original)
-    return original
-
-
 class TransformedSource:
     """Shows what *source* has, changed by *transforms* in their order."""
 
     def __init__(self, source: Source, *transforms: Transform) -> None:
-        self._source = source
+        self.inner = source
+        """The source itself, under whose own names everything is there."""
         self._transforms = transforms
 
     @property
     def server(self) -> str:
         """The name of the source."""
-        return self._source.server
+        return self.inner.server
 
     @property
     def trusted(self) -> bool:
         """Whether the host wrote the definitions, but for what the transforms change."""
-        return self._source.trusted
+        return self.inner.trusted
 
     async def list_tools(self) -> Listing:
         """Return what is shown; see `Source.list_tools`."""
-        listing = await self._source.list_tools()
-        return apply_transforms(listing, self._transforms, server=self.server)
+        listing = await self.inner.list_tools()
+        for transform in self._transforms:
+            listing = transform.apply(listing, server=self.server)
+        return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call what is shown as *tool*; see `Source.call`."""
-        original = original_name(tool, self._transforms)
-        if original is None:
+        try:
+            original = self.original_name("tool", tool)
+        except InvalidRequestError:
             return unknown_tool(tool_id, tool)
-        return await self._source.call(original, arguments, tool_id=tool_id)
+        return await self.inner.call(original, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Ask the source for a resource or prompt that is shown; see `ResourceSource.ask`."""
-        if not isinstance(self._source, ResourceSource):
-            raise InvalidRequestError(f"server {self.server!r} has no resources and no prompts")
+        source = resources_of(self.inner, self.server)
         original = self.original_name(*request_target(params))
-        return await self._source.ask(method, retarget_request(params, original))
+        return await source.ask(method, retarget_request(params, original))
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of a resource that is shown; see `Watchable.watch`."""
-        if not isinstance(self._source, Watchable):
-            raise InvalidRequestError(f"server {self.server!r} reports no changes of {uri!r}")
-        await self._source.watch(self.original_name("resource", uri), callbacks)
+        source = watchable(self.inner, self.server, uri)
+        await source.watch(self.original_name("resource", uri), callbacks)
 
     async def close(self) -> None:
         """Close the source."""
-        await self._source.close()
-
-    @property
-    def inner(self) -> Source:
-        """The source itself, under whose own names everything is there."""
-        return self._source
+        await self.inner.close()
 
     def original_name(self, kind: Kind, name: str) -> str:
         """Return the source's own name of what is shown as *name*.
@@ -238,57 +251,46 @@ class TransformedSource:
         Raises:
             InvalidRequestError: Nothing is.
         """
-        original = original_name(name, self._transforms, kind=kind)
+        original: str | None = name
+        for transform in reversed(self._transforms):
+            if transform.kind == kind and original is not None:
+                original = transform.original_name(original)
         if original is None:
             raise InvalidRequestError(f"server {self.server!r} shows no {kind} {name!r}: list them")
         return original
 
 
 def _check_renamable(kind: Kind) -> None:
-    if kind not in _RENAMABLE:
+    """Raise `ConfigError` for a kind whose names mean more than what they are called by."""
+    if kind not in {"tool", "prompt"}:
         raise ConfigError(
             f"a {kind} keeps its URI here; a virtual server can show it under another one"
         )
 
 
-def _definitions(listing: Listing, kind: Kind) -> Iterable[ToolDefinition]:
-    if kind == "tool":
-        return listing.tools
-    return (definition for definition in listing.things if definition.kind == kind)
+def _names(listing: Listing, kind: Kind) -> set[str]:
+    return {item.name for item in listing.definitions if item.kind == kind}
 
 
-def _map_definitions(
-    listing: Listing, kind: Kind, change: Callable[[ToolDefinition], ToolDefinition | None]
+def _rename(
+    listing: Listing, kind: Kind, rename: Callable[[str], str | None], notes: Iterable[str]
 ) -> Listing:
-    """Return *listing* with *change* applied to all of a kind; None leaves one out."""
-
-    def change_all(definitions: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-        changed = (change(one) if one.kind == kind else one for one in definitions)
-        return tuple(one for one in changed if one is not None)
-
-    if kind == "tool":
-        return replace(listing, tools=change_all(listing.tools))
-    return replace(listing, things=change_all(listing.things))
-
-
-def _rename(listing: Listing, kind: Kind, rename: Callable[[str], str]) -> Listing:
-    names = {one.name: rename(one.name) for one in _definitions(listing, kind)}
-    keys = {pin_key(kind, old): pin_key(kind, new) for old, new in names.items()}
-    renamed = _map_definitions(listing, kind, lambda one: replace(one, name=names[one.name]))
-    return _map_keys(renamed, lambda key: keys.get(key, key))
-
-
-def _remove(listing: Listing, kind: Kind, names: set[str]) -> Listing:
-    keys = {pin_key(kind, name) for name in names}
-    left = _map_definitions(listing, kind, lambda one: None if one.name in names else one)
-    return _map_keys(left, lambda key: None if key in keys else key)
-
-
-def _map_keys(listing: Listing, change: Callable[[str], str | None]) -> Listing:
-    def table(pins: Mapping[str, T]) -> dict[str, T]:
-        return {key: value for old, value in pins.items() if (key := change(old)) is not None}
-
-    return replace(listing, digests=table(listing.digests), suspicions=table(listing.suspicions))
+    """Return *listing* with all of a kind under new names; None leaves one out."""
+    owners: dict[Key, Owner] = {}
+    for item in listing.definitions:
+        name = rename(item.name) if item.kind == kind else item.name
+        if name is not None:
+            owners[item.kind, name] = "", item.name
+    selected = select({"": listing}, owners)
+    return _with_notes(
+        replace(
+            listing,
+            definitions=selected.definitions,
+            digests=selected.digests,
+            suspicions=selected.suspicions,
+        ),
+        notes,
+    )
 
 
 def _missing(

@@ -1,5 +1,8 @@
-"""A virtual server as a source: its aliases, gathered from the servers behind it.
+"""Virtual servers: names for items of other servers, each with its own text.
 
+* A resource's alias is a URI of one's own, a prompt's a name. The alias of a template ends as the
+  template does, from its first expression on: what stands before that is exchanged, so that every
+  URI that is made of one leads to one of the other.
 * An alias is made for one definition: when the original is another one later, a diagnostic says
   so, or the alias is left out, until that is approved. Its pin is the digest in the table or,
   without one, the digest that was seen first.
@@ -10,33 +13,129 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import definition_digest, entity_id
-from gateway.errors import ClosedError, StoreError, UpstreamError
-from gateway.mcp.naming import pin_key
+from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
+from gateway.mcp.naming import MAX_URI_CHARS, check_server_name, check_tool_name
 from gateway.options import UpstreamOptions
 from gateway.sources.combined import list_all
 from gateway.sources.listing_store import ListingStore
 from gateway.sources.protocol import Source, unknown_tool
-from gateway.sources.virtual_servers import Alias, VirtualServer, resolve_alias
+from gateway.sources.transforms import Key, select
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types.listing import Listing, pin_key
+
+MAX_PROMPT_CHARS = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Item:
-    """What one alias shows."""
+class Alias:
+    """Another name for a tool, a resource or a prompt.
 
-    alias: Alias
-    shown: ToolDefinition
-    digest: str
-    """Of the original, as its server made it."""
-    former_digest: str
-    """By which earlier releases pinned resources and prompts."""
-    suspicions: tuple[str, ...]
+    Raises:
+        ConfigError: *of* is no ``server/name``.
+    """
+
+    of: str
+    """The item: ``server/name``, by the server's own name or URI of it."""
+    description: str = ""
+    """Shown instead of its own; empty leaves that."""
+    pin: str = ""
+    """SHA-256 (hex) of the definition that it was made for; empty pins the first one seen."""
+
+    def __post_init__(self) -> None:
+        """Check what it stands for."""
+        if not (self.server and self.name):
+            raise ConfigError(
+                "an alias stands for one thing of one server, written server/URI, server/prompt "
+                f"or server/tool, not {self.of!r}"
+            )
+
+    @property
+    def server(self) -> str:
+        """The server that has the item."""
+        return self.of.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The server's own name of it."""
+        return self.of.partition("/")[2]
+
+
+def aliases(table: Mapping[str, str | Alias]) -> dict[str, Alias]:
+    """Return the aliases of *table*, where a text is one of ``server/name``."""
+    return {name: Alias(of=of) if isinstance(of, str) else of for name, of in table.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualServer:
+    """What a virtual server offers.
+
+    Raises:
+        ConfigError: A name cannot be used.
+    """
+
+    name: str
+    tools: Mapping[str, Alias]
+    """By the name that is shown, in their order."""
+    description: str = ""
+    resources: Mapping[str, Alias] = field(default_factory=dict)
+    """By the URI that is shown; a template by a template that ends as it does."""
+    prompts: Mapping[str, Alias] = field(default_factory=dict)
+    """By the name that is shown."""
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        check_server_name(self.name)
+        for (kind, name), alias in self.items.items():
+            _check_alias(kind, name, alias.name)
+
+    @property
+    def items(self) -> dict[Key, Alias]:
+        """What it shows, by the kind and the name that is shown."""
+        tables = {"tool": self.tools, "resource": self.resources, "prompt": self.prompts}
+        return {
+            (kind, name): alias for kind, table in tables.items() for name, alias in table.items()
+        }
+
+    @property
+    def servers(self) -> frozenset[str]:
+        """The servers whose items it shows."""
+        return frozenset(alias.server for alias in self.items.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of its table."""
+        tools = {name: alias.of for name, alias in self.tools.items()}
+        others = [[*key, alias.of] for key, alias in self.items.items() if key[0] != "tool"]
+        return hashlib.sha256(json.dumps([self.name, tools, *others]).encode()).hexdigest()
+
+
+def _check_alias(kind: Kind, name: str, of: str) -> None:
+    """Raise `ConfigError` for a name by which nothing could be called or read."""
+    if kind == "tool":
+        check_tool_name(name)
+        return
+    longest = MAX_URI_CHARS if kind == "resource" else MAX_PROMPT_CHARS
+    if not name.strip() or len(name) > longest or not name.isprintable():
+        raise ConfigError(
+            f"{kind} name {name!r} cannot be used: take 1 to {longest} characters that can be seen"
+        )
+    if kind == "resource" and ":" not in name:
+        raise ConfigError(f"the alias of a resource is a URI such as 'docs:today', not {name!r}")
+    if kind == "resource" and name[len(_head(name)) :] != of[len(_head(of)) :]:
+        raise ConfigError(
+            f"template {name!r} must end as {of!r} does, from its first expression on"
+        )
+
+
+def _head(template: str) -> str:
+    return template.partition("{")[0]
 
 
 class VirtualSource:
@@ -65,9 +164,7 @@ class VirtualSource:
         self._owner = owner or table.fingerprint
         self._options = options
         self._listings: Mapping[str, Listing] = {}
-        self._targets: Mapping[Kind, Mapping[str, str]] = {}
-        """What may be read: ``server/name`` by alias, by kind."""
-        self._doubtful = False
+        self._shown = Listing()
         self._closed = False
 
     @property
@@ -83,9 +180,9 @@ class VirtualSource:
     @property
     def behind(self) -> Mapping[str, str]:
         """The server behind each of its items, by the item's id in the catalog."""
-        server = self._table.name
         return {
-            entity_id(kind, server, name): alias.server for kind, name, alias in self._table.items
+            entity_id(kind, self.server, name): alias.server
+            for (kind, name), alias in self._table.items.items()
         }
 
     async def list_tools(self) -> Listing:
@@ -94,29 +191,25 @@ class VirtualSource:
         Diagnostics say what is missing or changed.
         """
         self._check_open()
-        behind = self._behind()
+        behind, items = self._behind(), self._table.items
         self._listings = await list_all(behind, self._listings)
-        items = dict(self._items())
-        whole = Listing(
-            tools=tuple(item.shown for item in items.values() if item.shown.kind == "tool"),
-            things=tuple(item.shown for item in items.values() if item.shown.kind != "tool"),
-            diagnostics=tuple(self._notes(behind, items)),
-            digests={key: item.digest for key, item in items.items()},
-            suspicions={key: item.suspicions for key, item in items.items() if item.suspicions},
+        owners = {key: (alias.server, alias.name) for key, alias in items.items()}
+        listing = select(self._listings, owners)
+        definitions, digests = [], dict(listing.digests)
+        for item in listing.definitions:
+            alias, key = items[item.kind, item.name], pin_key(item.kind, item.name)
+            if key not in digests:
+                digests[key] = definition_digest(alias.server, replace(item, name=alias.name))
+            definitions.append(replace(item, description=alias.description or item.description))
+        whole = replace(
+            listing,
+            definitions=definitions,
+            digests=digests,
+            diagnostics=tuple(self._notes(behind, digests)),
         )
-        changed = self._changed(items)
-        listing = apply_policies(whole, changed, server=self.server, options=self._options)
-        listing = self._compare_with_table(listing, items)
-        self._targets = {
-            kind: {
-                item.name: items[pin_key(kind, item.name)].alias.of
-                for item in listing.things
-                if item.kind == kind
-            }
-            for kind in ("resource", "prompt")
-        }
-        self._doubtful = any(note.code == "tool_changed" for note in listing.diagnostics)
-        return replace(listing, things=(self._entity(), *listing.things))
+        changed = self._changed(digests)
+        self._shown = apply_policies(whole, changed, server=self.server, options=self._options)
+        return replace(self._shown, definitions=(self._entity(), *self._shown.definitions))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call what an alias stands for; see `Source.call`."""
@@ -131,12 +224,29 @@ class VirtualSource:
         return await source.call(alias.name, arguments, tool_id=tool_id)
 
     def resolve(self, kind: Kind, name: str) -> tuple[str, str] | None:
-        """Return the server of what an alias stands for, and its own name of it; None if none."""
-        target = resolve_alias(self._targets.get(kind, {}), kind, name)
-        if target is None:
+        """Return the server of what is shown as *name*, and its own name of it; None if none.
+
+        Args:
+            kind: ``resource`` or ``prompt``.
+            name: An alias, or a URI that was made of the alias of a template.
+        """
+        aliases = {
+            item.name: self._table.items[kind, item.name]
+            for item in self._shown.definitions
+            if item.kind == kind
+        }
+        if name in aliases:
+            return aliases[name].server, aliases[name].name
+        templates = [
+            shown
+            for shown in aliases
+            if kind == "resource" and "{" in shown and name.startswith(_head(shown))
+        ]
+        if not templates:
             return None
-        server, _, own = target.partition("/")
-        return server, own
+        template = max(templates, key=lambda shown: len(_head(shown)))
+        alias = aliases[template]
+        return alias.server, _head(alias.name) + name.removeprefix(_head(template))
 
     async def close(self) -> None:
         """Refuse what comes later; the servers behind it stay open."""
@@ -144,7 +254,7 @@ class VirtualSource:
 
     def recheck(self) -> bool:
         """Whether it is worth listing again, since what had changed may be approved by now."""
-        return self._doubtful
+        return any(note.code == "tool_changed" for note in self._shown.diagnostics)
 
     def _entity(self) -> ToolDefinition:
         """Return the virtual server as an entity, found by what it is for and what it has."""
@@ -164,100 +274,39 @@ class VirtualSource:
         servers = self._table.servers
         return {name: source for name, source in self._sources().items() if name in servers}
 
-    def _items(self) -> Iterator[tuple[str, _Item]]:
-        """Yield what each alias shows whose original is there, by its pin."""
-        originals = {
-            (server, item.kind, item.name): item
-            for server, listing in self._listings.items()
-            for item in (*listing.tools, *listing.things)
-        }
-        for kind, name, alias in self._table.items:
-            original = originals.get((alias.server, kind, alias.name))
-            if original is None:
-                continue
-            listing, key = self._listings[alias.server], pin_key(kind, alias.name)
-            former = definition_digest(alias.server, original)
-            description = alias.description or original.description
-            yield (
-                pin_key(kind, name),
-                _Item(
-                    alias=alias,
-                    shown=replace(original, name=name, description=description),
-                    digest=listing.digests.get(key, former),
-                    former_digest=former if kind != "tool" else "",
-                    suspicions=listing.suspicions.get(key, ()),
-                ),
-            )
-
     def _notes(
-        self, behind: Mapping[str, Source], items: Mapping[str, _Item]
+        self, behind: Mapping[str, Source], digests: Mapping[str, str]
     ) -> Iterator[Diagnostic]:
+        """Yield what could not be listed, and what is missing."""
         failed = set()
         for server, listing in self._listings.items():
             for note in listing.diagnostics:
                 if note.code == "source_load_failed":
                     failed.add(server)
                     yield replace(note, detail=f"{self.server!r}: {note.detail}")
-        for kind, name, alias in self._table.items:
+        for (kind, name), alias in self._table.items.items():
             if alias.server not in behind:
-                yield self._note(f"alias {name!r}: there is no server {alias.server!r}")
-            elif alias.server not in failed and pin_key(kind, name) not in items:
-                yield self._note(f"alias {name!r}: {alias.of!r} is not there, or is left out")
+                reason = f"there is no server {alias.server!r}"
+            elif alias.server not in failed and pin_key(kind, name) not in digests:
+                reason = f"{alias.of!r} is not there, or is left out"
+            else:
+                continue
+            detail = f"virtual server {self.server!r}: alias {name!r}: {reason}"
+            yield Diagnostic(stage="catalog", code="config_warning", detail=detail)
 
-    def _note(self, detail: str) -> Diagnostic:
-        detail = f"virtual server {self.server!r}: {detail}"
-        return Diagnostic(stage="catalog", code="config_warning", detail=detail)
-
-    def _changed(self, items: Mapping[str, _Item]) -> frozenset[str]:
-        """Return the pins of the items that are not as they were approved."""
-        unpinned = {key: item for key, item in items.items() if not item.alias.pin}
+    def _changed(self, digests: Mapping[str, str]) -> dict[str, str]:
+        """Return what to do about each item that is not as it was approved, by its pin."""
+        pins = {
+            pin_key(*key): alias.pin.lower()
+            for key, alias in self._table.items.items()
+            if alias.pin
+        }
+        changed = {
+            key: f"pin {digests[key]}" for key, pin in pins.items() if digests.get(key, pin) != pin
+        }
+        unpinned = {key: digest for key, digest in digests.items() if key not in pins}
         try:
-            changed = self._store.record_seen(
-                self._owner, {key: item.digest for key, item in unpinned.items()}
-            )
-            return changed - self._move_pins({key: unpinned[key] for key in changed})
+            return changed | dict.fromkeys(self._store.record_seen(self._owner, unpinned), "")
         except StoreError:
             # The listings behind say so; without a store nothing is remembered.
-            return frozenset()
-
-    def _move_pins(self, changed: Mapping[str, _Item]) -> frozenset[str]:
-        """Pin by the digest of now what is as an earlier release pinned it; return those pins."""
-        former = {key: item.former_digest for key, item in changed.items() if item.former_digest}
-        if not former:
-            return frozenset()
-        moved = former.keys() - self._store.record_seen(self._owner, former)
-        self._store.record_seen(self._owner, {key: changed[key].digest for key in former})
-        if moved:
-            self._store.approve(self._owner, sorted(moved))
-        return frozenset(moved)
-
-    def _compare_with_table(self, listing: Listing, items: Mapping[str, _Item]) -> Listing:
-        """Hold *listing* against the pins in the table."""
-        differ = {
-            key: item
-            for key, item in items.items()
-            if (pin := item.alias.pin.lower()) and pin not in {item.digest, item.former_digest}
-        }
-        if not differ:
-            return listing
-        blocked = differ if self._options.on_change == "block" else {}
-        end = "; it is left out" if blocked else ""
-
-        def shown(definitions: Iterator[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-            return tuple(one for one in definitions if pin_key(one.kind, one.name) not in blocked)
-
-        notes = (
-            Diagnostic(
-                stage="catalog",
-                code="tool_changed",
-                detail=f"{self.server!r}: alias {key!r} was made for another {item.alias.of!r}; "
-                f"look at it, then pin {item.digest}{end}",
-            )
-            for key, item in differ.items()
-        )
-        return replace(
-            listing,
-            tools=shown(iter(listing.tools)),
-            things=shown(iter(listing.things)),
-            diagnostics=(*listing.diagnostics, *notes),
-        )
+            return changed

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from gateway.errors import StoreError
 from gateway.runtime.cache import Clock
-from gateway.sources.listing_codec import decode, encode
-from gateway.sources.listing_store import StoredListing
+from gateway.sources.listing_store import StoredListing, decode, encode
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Connection, Database, database_of
 from gateway.types.listing import Listing

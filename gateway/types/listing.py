@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from gateway.types.diagnostics import Diagnostic
-from gateway.types.entities import Entity, ToolDefinition
+from gateway.types.entities import Entity, Kind, ToolDefinition
+
+
+def pin_key(kind: Kind, name: str) -> str:
+    """Return the key of digests and suspicions: a tool's own name, or ``kind:name``."""
+    return name if kind == "tool" else f"{kind}:{name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """What a source offers at one moment."""
 
-    tools: Sequence[ToolDefinition] = ()
-    """In the source's own order; names are unique."""
-    things: tuple[ToolDefinition, ...] = ()
-    """Resources and prompts, names unique within a kind."""
+    definitions: Collection[ToolDefinition] = ()
+    """Tools, resources and prompts in the source's own order; names are unique within a kind."""
     entities: tuple[Entity, ...] = ()
     """What stands in the catalog as it is, such as its entries; ids that nothing listed has."""
     instructions: str = ""
@@ -24,10 +27,14 @@ class Listing:
     diagnostics: tuple[Diagnostic, ...] = ()
     """One for each tool that cannot be used, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """By tool name: SHA-256 (hex) of the definition as it came; empty if none was made. The key of
-    anything but a tool is ``kind:name``."""
+    """By `pin_key`: SHA-256 (hex) of the definition as it came; empty if none was made."""
     suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Under the same keys: why a definition looks like an attack on a model; only such ones."""
+
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]:
+        """The tools alone."""
+        return tuple(item for item in self.definitions if item.kind == "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

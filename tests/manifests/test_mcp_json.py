@@ -13,7 +13,7 @@ from gateway.errors import ConfigError
 from gateway.manifests.mcp_json import parse_manifest, read_manifest
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename
-from gateway.sources.virtual_servers import Alias, VirtualServer
+from gateway.sources.virtual import Alias, VirtualServer
 
 VARIABLE = "GATEWAY_TEST_TOKEN"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.sources.listing_codec import decode, digest_of, encode
+
 from gateway.types import Diagnostic
 from gateway.types.listing import Listing
 from tests.fakes import tool

@@ -20,8 +20,7 @@ from gateway.sources.functions import FunctionSource
 from gateway.sources.mcp import McpSource
 from gateway.sources.protocol import Source
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename, TransformedSource
-from gateway.sources.virtual import VirtualSource
-from gateway.sources.virtual_servers import Alias, VirtualServer
+from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
 from gateway.storage.listing_store import SqliteListingStore
 from gateway.types import Hints
 from tests.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, noted, served

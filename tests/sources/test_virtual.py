@@ -15,8 +15,7 @@ from gateway.options import Options, UpstreamOptions
 from gateway.options.upstream import Policy
 from gateway.sources.protocol import Source
 from gateway.sources.transforms import Filter
-from gateway.sources.virtual import VirtualSource
-from gateway.sources.virtual_servers import Alias, VirtualServer
+from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
 from gateway.storage.listing_store import SqliteListingStore
 from gateway.types import Filters, ToolDefinition
 from gateway.types.listing import Listing

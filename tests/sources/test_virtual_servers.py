@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.sources.virtual_servers import Alias, VirtualServer, resolve_alias
+from gateway.sources.virtual import Alias, VirtualServer, resolve_alias
 
 ALIASES = {
     "docs:today": "files/file:///notes.txt",
