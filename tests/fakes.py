@@ -169,7 +169,7 @@ class ListSource:
         self.listings += 1
         if self.fail_with is not None:
             raise self.fail_with
-        return Listing(tools=tuple(self.tools))
+        return Listing(definitions=tuple(self.tools))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         del arguments

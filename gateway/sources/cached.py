@@ -271,7 +271,7 @@ class CachedSource:
         age_s = math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
         self._due = self._clock() + max(self._options.listing_ttl_s - age_s, 0.0)
         # If there is no new one, the old one serves.
-        self._expired = age_s - self._options.listing_ttl_s > self._options.max_stale_s
+        self._expired |= age_s - self._options.listing_ttl_s > self._options.max_stale_s
         self.live.note_repeatable(stored.listing)
         self._take(stored.listing)
 

@@ -165,7 +165,7 @@ class CombinedSource:
         }
         if len(unqualified) == 1:
             return unqualified.pop(), uri
-        for source in self._sources:
+        for source in self._listings:
             if uri.startswith(f"{source}+"):
                 return source, uri.removeprefix(f"{source}+")
         sources = {source for source, _ in matching.values()}

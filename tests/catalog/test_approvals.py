@@ -23,10 +23,10 @@ def told(listing: Listing) -> list[tuple[str, bool]]:
 @pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
 def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
     """The host decides whether a rule's word is enough."""
-    listing = Listing(tools=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
+    listing = Listing(definitions=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
     options = UpstreamOptions(on_suspicion=policy)
 
-    found = apply_policies(listing, frozenset(), server="srv", options=options)
+    found = apply_policies(listing, {}, server="srv", options=options)
 
     assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
     assert "hidden characters" in found.diagnostics[0].detail
@@ -37,13 +37,13 @@ def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) 
 def test_a_tool_bears_all_its_doubts_and_a_thing_its_own() -> None:
     """Whoever meets one knows."""
     things = (ToolDefinition(kind="prompt", name="a"), ToolDefinition(kind="prompt", name="b"))
-    listing = Listing(tools=(tool("a"),), things=things, suspicions={"a": ("odd",)})
+    listing = Listing(definitions=(tool("a"), *things), suspicions={"a": ("odd",)})
 
     found = apply_policies(
-        listing, frozenset({"a", "prompt:b"}), server="srv", options=UpstreamOptions()
+        listing, {"a": "", "prompt:b": ""}, server="srv", options=UpstreamOptions()
     )
 
-    codes = [[note.code for note in each.doubts] for each in (*found.tools, *found.things)]
+    codes = [[note.code for note in each.doubts] for each in found.definitions]
     assert [["tool_changed", "tool_suspicious"], [], ["tool_changed"]] == codes
 
 
@@ -52,12 +52,10 @@ def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, kept: list[str]
     """Whatever a tool of the same name is."""
     things = tuple(ToolDefinition(kind="prompt", name=name) for name in ("a", "b"))
     listing = Listing(
-        tools=(tool("a"),), things=things, suspicions={"prompt:a": ("hidden characters",)}
+        definitions=(tool("a"), *things), suspicions={"prompt:a": ("hidden characters",)}
     )
-    found = apply_policies(
-        listing, frozenset(), server="srv", options=UpstreamOptions(on_suspicion=policy)
-    )
+    found = apply_policies(listing, {}, server="srv", options=UpstreamOptions(on_suspicion=policy))
 
-    assert (["a"], kept) == (names(found), [each.name for each in found.things])
+    assert ["a", *kept] == [item.name for item in found.definitions]
     assert [("tool_suspicious", policy == "block")] == told(found)
     assert "prompt 'a'" in found.diagnostics[0].detail

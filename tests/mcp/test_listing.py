@@ -78,7 +78,7 @@ async def test_a_bad_list_of_prompts_costs_no_tool(
     await source.close()
 
     assert ["tool"] == [each.name for each in listing.tools]
-    assert prompts == len(listing.things)
+    assert prompts == len(listing.definitions) - 1
     assert codes == [note.code for note in listing.diagnostics]
     assert "secret" not in repr(listing)
 

@@ -29,7 +29,7 @@ class Shop(ListSource):
 
     async def list_tools(self) -> Listing:
         listing = await super().list_tools()
-        return Listing(tools=listing.tools, things=self.things)
+        return Listing(definitions=(*listing.definitions, *self.things))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         self.asked.append((method, params))

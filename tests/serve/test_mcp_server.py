@@ -199,7 +199,7 @@ class Pictures:
 
     async def list_tools(self) -> Listing:
         """One tool."""
-        return Listing(tools=(tool("draw"),))
+        return Listing(definitions=(tool("draw"),))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Answer the same to everything."""

@@ -1,4 +1,4 @@
-"""A place where sources are remembered, and a source to remember."""
+"""Sources for tests, a place where listings are stored, and short words for what is listed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
-from gateway.mcp.naming import pin_key
+from gateway.errors import StoreError
 from gateway.mcp.supervisor import ConnectionState
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
@@ -17,9 +18,9 @@ from gateway.sources.cached import CachedSource, CacheKey
 from gateway.sources.listing_store import ListingStore
 from gateway.storage.listing_store import SqliteListingStore
 from gateway.testing import ManualClock
-from gateway.types import JsonObject, ToolDefinition
-from gateway.types.listing import Listing, WatchCallbacks
-from tests.fakes import ListSource
+from gateway.types import Content, InvokeResult, JsonObject, ToolDefinition
+from gateway.types.listing import Listing, WatchCallbacks, pin_key
+from tests.fakes import ListSource, tool
 
 OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
 
@@ -37,7 +38,6 @@ class LiveSource(ListSource):
         self.door.set()
         self.asked = threading.Event()
         self.learnt: list[Listing] = []
-        self.things: tuple[ToolDefinition, ...] = ()
         self.instructions = ""
         self.when_listed: Callable[[], None] = lambda: None
 
@@ -46,10 +46,9 @@ class LiveSource(ListSource):
         self.when_listed()
         await asyncio.to_thread(self.door.wait, 30)
         listing = await super().list_tools()
-        digests = {each.name: repr(each) for each in listing.tools}
-        digests |= {pin_key(each.kind, each.name): repr(each) for each in self.things}
+        digests = {pin_key(item.kind, item.name): repr(item) for item in listing.definitions}
         digests |= {"server:srv": self.instructions}
-        return replace(listing, things=self.things, instructions=self.instructions, digests=digests)
+        return replace(listing, instructions=self.instructions, digests=digests)
 
     def note_repeatable(self, listing: Listing) -> None:
         self.learnt.append(listing)
@@ -70,7 +69,7 @@ class Room:
         self.clock = ManualClock()
         self.wall = ManualClock(1_000_000.0)
         self.path = folder / "catalog.sqlite3"
-        self.records: ListingStore = SqliteListingStore(self.path, wall=self.wall)
+        self.store: ListingStore = SqliteListingStore(self.path, wall=self.wall)
         self.changes = 0
         self.options = OPTIONS
 
@@ -78,7 +77,7 @@ class Room:
         owner = "mcp.json#srv" if launch else ""
         return CachedSource(
             live,
-            store=self.records,
+            store=self.store,
             key=CacheKey(fingerprint=fingerprint, owner=owner, command_line=launch),
             flights=SingleFlight(self.bridge.submit),
             options=self.options,
@@ -95,5 +94,73 @@ class Room:
         self.changes += 1
 
 
+class Shop(ListSource):
+    """A source with more than tools; it answers with the request, under its own names."""
+
+    def __init__(self, server: str, *others: ToolDefinition) -> None:
+        super().__init__(server, [tool("x"), tool(f"of_{server}"), *others])
+        self.watched: list[str] = []
+
+    async def list_tools(self) -> Listing:
+        listing = await super().list_tools()
+        keys = [f"{item.kind}:{item.name}" for item in self.tools if item.kind != "tool"]
+        return replace(
+            listing,
+            digests={key: key.partition(":")[2] for key in keys},
+            suspicions=dict.fromkeys(keys[:1], ("talks",)),
+        )
+
+    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        link = {"type": "resource_link", "uri": "file:///new", "name": "new"}
+        result = await super().call(tool, arguments, tool_id=tool_id)
+        block = Content(type="resource_link", text="", data=link)
+        return replace(result, content=(*result.content, block))
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        answer = {"asked": method, "of": self.server, **params}
+        if method == "resources/read":
+            return {**answer, "contents": [{"uri": params["uri"]}, {"uri": "http://web"}, "odd"]}
+        if method == "prompts/get":
+            block = {"type": "resource", "resource": {"uri": "file:///a"}}
+            return {**answer, "messages": [{"role": "user", "content": block}, {"content": "odd"}]}
+        return answer
+
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
+        callbacks.on_start()
+        self.watched.append(uri)
+
+
+class BrokenStore:
+    """Listings on a disk that is full."""
+
+    def _fail(self, *_args: object) -> NoReturn:
+        raise StoreError("full")
+
+    listing = keep = forget = sweep = record_seen = changed = approve = _fail
+
+    def close(self) -> None:
+        return
+
+
+SILENT = WatchCallbacks(on_start=lambda: None, on_change=lambda: None)
+
+
+def prompt(name: str, description: str = "") -> ToolDefinition:
+    return ToolDefinition(kind="prompt", name=name, description=description)
+
+
+def resource(uri: str, description: str = "") -> ToolDefinition:
+    details = {"template": True} if "{" in uri else {}
+    return ToolDefinition(kind="resource", name=uri, description=description, details=details)
+
+
 def names(listing: Listing) -> list[str]:
-    return [each.name for each in listing.tools]
+    return [item.name for item in listing.definitions]
+
+
+def codes(listing: Listing) -> list[str]:
+    return [note.code for note in listing.diagnostics]
+
+
+def details(listing: Listing) -> list[str]:
+    return [note.detail for note in listing.diagnostics]

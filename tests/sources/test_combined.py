@@ -1,46 +1,27 @@
-"""Wrappers beyond what `test_source_conformance` holds for every source."""
+"""Several sources behind one name, beyond what `test_source_conformance` holds for every source."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 
 from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.sources.combined import CombinedSource
-from gateway.sources.transforms import Filter, Prefix, Rename, TransformedSource
-from gateway.types import Content, InvokeResult, JsonObject, ToolDefinition
-from gateway.types.listing import Listing, WatchCallbacks
+from gateway.types import JsonObject
 from tests.conftest import OpenGateway
-from tests.fakes import ListSource, names, tool, until
+from tests.fakes import ListSource, tool, until
+from tests.fakes import names as matches
+from tests.sources.live_source import SILENT, Shop, details, names, prompt, resource
 
 
 def pair() -> tuple[ListSource, ListSource]:
     return ListSource("a", [tool("x"), tool("y")]), ListSource("b", [tool("x"), tool("z")])
 
 
-async def test_what_is_not_shown_cannot_be_called() -> None:
-    """A filter is no hint to a model, it is a wall."""
-    source = TransformedSource(
-        ListSource("a", [tool("x"), tool("y")]), Filter(deny=("y",)), Prefix("p_")
-    )
-
-    assert ["p_x"] == [each.name for each in (await source.list_tools()).tools]
-    assert "called x" == (await source.call("p_x", {}, tool_id="a/p_x")).text
-    for name in ("x", "y", "p_y"):
-        answer = await source.call(name, {}, tool_id="t")
-        assert (True, f"unknown tool {name!r}") == (answer.is_error, answer.text)
-
-
-def test_wrappers_pass_on_who_they_stand_for() -> None:
-    """One that is not trusted makes none of the combination trusted."""
+def test_one_source_that_is_not_trusted_makes_the_combination_untrusted() -> None:
+    """Texts of a stranger are among its own."""
     trusted, other = ListSource("a", trusted=True), ListSource("b")
 
-    assert ("a", True) == (
-        TransformedSource(trusted).server,
-        TransformedSource(trusted, Prefix("p_")).trusted,
-    )
     assert [True, False] == [
         CombinedSource("c", [trusted]).trusted,
         CombinedSource("c", [trusted, other]).trusted,
@@ -53,22 +34,20 @@ async def test_a_name_that_two_have_is_qualified_in_both(turn: int) -> None:
     first, second = pair()[::turn]
     combined = CombinedSource("c", [first, second])
 
-    listed = {each.name for each in (await combined.list_tools()).tools}
+    listed = names(await combined.list_tools())
     answers = {name: (await combined.call(name, {}, tool_id="t")).text for name in listed}
 
     assert {"a_x": "called x", "y": "called y", "b_x": "called x", "z": "called z"} == answers
 
 
-async def test_a_name_that_stays_taken_is_told() -> None:
+async def test_a_name_that_stays_taken_leaves_a_note() -> None:
     """Names are unique, whatever the sources call themselves."""
     first, second = pair()
     second.tools.append(tool("a_x"))
     listing = await CombinedSource("c", [first, second]).list_tools()
 
-    assert ["a_x", "y", "b_x", "z"] == [each.name for each in listing.tools]
-    assert ["'b': tool 'a_x': another one is called 'a_x'"] == [
-        note.detail for note in listing.diagnostics
-    ]
+    assert ["a_x", "y", "b_x", "z"] == names(listing)
+    assert ["'b': tool 'a_x': another one is called 'a_x'"] == details(listing)
 
 
 async def test_one_source_that_fails_leaves_the_others_and_its_own_of_before() -> None:
@@ -80,14 +59,12 @@ async def test_one_source_that_fails_leaves_the_others_and_its_own_of_before() -
     second.fail_with = None
     await combined.list_tools()
     second.fail_with = RuntimeError("no")
-    kept = await combined.list_tools()
+    after = await combined.list_tools()
     first.fail_with = UpstreamError("a", "is down too")
 
-    assert ["x", "y"] == [each.name for each in without.tools]
-    assert ["a_x", "y", "b_x", "z"] == [each.name for each in kept.tools]
-    assert ["'b': is down", "'b': RuntimeError"] == [
-        note.detail for each in (without, kept) for note in each.diagnostics
-    ]
+    assert ["x", "y"] == names(without)
+    assert ["a_x", "y", "b_x", "z"] == names(after)
+    assert ["'b': is down", "'b': RuntimeError"] == [*details(without), *details(after)]
     with pytest.raises(UpstreamError, match="is down too"):
         await combined.list_tools()
 
@@ -106,10 +83,10 @@ async def test_a_part_that_failed_is_tried_again_by_the_gateway(
     clock[0] = 31.0
 
     async def whole() -> bool:
-        return ["a_x", "b_x", "y", "z"] == names(await gateway.search())
+        return ["a_x", "b_x", "y", "z"] == matches(await gateway.search())
 
     await until(whole)
-    assert ["x", "y"] == names(without)
+    assert ["x", "y"] == matches(without)
 
 
 @pytest.mark.parametrize("sources", [[], [ListSource("a"), ListSource("a")]])
@@ -117,117 +94,6 @@ def test_a_combination_needs_sources_of_different_names(sources: list[ListSource
     """Else nobody could tell them apart."""
     with pytest.raises(ConfigError, match="each of another name"):
         CombinedSource("c", sources)
-
-
-async def test_a_shaped_source_is_found_and_called_by_what_it_shows(
-    open_gateway: OpenGateway,
-) -> None:
-    """Through the whole gateway."""
-    gateway = open_gateway()
-    source = ListSource("a", [tool("send_mail", "Send an e-mail."), tool("drop_mail", "Drop it.")])
-    gateway.add_source(
-        TransformedSource(source, Filter(deny=("drop_*",)), Rename({"send_mail": "post_letter"}))
-    )
-
-    found = await gateway.search("e-mail")
-
-    assert ["a/post_letter"] == [match.id for match in found.matches]
-    assert "called send_mail" == (await gateway.invoke("a/post_letter", {})).text
-
-
-def prompt(name: str) -> ToolDefinition:
-    return ToolDefinition(kind="prompt", name=name)
-
-
-def resource(uri: str) -> ToolDefinition:
-    details = {"template": True} if "{" in uri else {}
-    return ToolDefinition(kind="resource", name=uri, details=details)
-
-
-class Shop(ListSource):
-    """A source with more than tools; answers with what it was asked, under its own names."""
-
-    def __init__(self, server: str, *things: ToolDefinition) -> None:
-        super().__init__(server, [tool("x"), tool(f"of_{server}")])
-        self.things = things
-        self.watched: list[str] = []
-
-    async def list_tools(self) -> Listing:
-        things = self.things
-        return replace(
-            await super().list_tools(),
-            things=things,
-            digests={f"{each.kind}:{each.name}": each.name for each in things},
-            suspicions={f"{each.kind}:{each.name}": ("talks",) for each in things[:1]},
-        )
-
-    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        link = {"type": "resource_link", "uri": "file:///new", "name": "new"}
-        told = await super().call(tool, arguments, tool_id=tool_id)
-        block = Content(type="resource_link", text="", data=link)
-        return replace(told, content=(*told.content, block))
-
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        told = {"asked": method, "of": self.server, **params}
-        if method == "resources/read":
-            return {**told, "contents": [{"uri": params["uri"]}, {"uri": "http://web"}, "odd"]}
-        if method == "prompts/get":
-            block = {"type": "resource", "resource": {"uri": "file:///a"}}
-            return {**told, "messages": [{"role": "user", "content": block}, {"content": "odd"}]}
-        return told
-
-    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        callbacks.on_start()
-        self.watched.append(uri)
-
-
-SILENT = WatchCallbacks(on_start=lambda: None, on_change=lambda: None)
-
-
-async def test_shapes_are_for_one_kind() -> None:
-    """Tools, unless they say otherwise; the rest is passed through, from a source that has any."""
-    shaped = TransformedSource(Shop("a", prompt("x")), Prefix("p_"))
-    plain = TransformedSource(ListSource("b", [tool("x")]), Prefix("p_"))
-    listing = await shaped.list_tools()
-
-    assert (["p_x", "p_of_a"], ["x"]) == (
-        [each.name for each in listing.tools],
-        [each.name for each in listing.things],
-    )
-    assert "x" == (await shaped.ask("prompts/get", {"name": "x"}))["name"]
-    with pytest.raises(InvalidRequestError, match="no resources and no prompts"):
-        await plain.ask("prompts/get", {"name": "x"})
-
-
-async def test_what_is_not_shown_cannot_be_read() -> None:
-    """Neither listed, nor made of a template, nor watched; a prompt answers to its new name."""
-    shop = Shop("a", prompt("x"), prompt("y"), resource("db://t/{id}"), resource("file:///a"))
-    shaped = TransformedSource(
-        shop,
-        Filter(deny=("db://*",), kind="resource"),
-        Rename({"y": "z"}, kind="prompt"),
-        Prefix("p_", kind="prompt"),
-    )
-    listing = await shaped.list_tools()
-    shown = [each.name for each in listing.things]
-    completed = {"ref": {"type": "ref/prompt", "name": "p_z"}}
-
-    assert ["p_x", "p_z", "file:///a"] == shown
-    assert {"prompt:p_x": "x", "prompt:p_z": "y", "resource:file:///a": "file:///a"} == {
-        key: value for key, value in listing.digests.items() if ":" in key
-    }
-    assert {"prompt:p_x": ("talks",)} == listing.suspicions
-    assert "y" == (await shaped.ask("prompts/get", {"name": "p_z"}))["name"]
-    assert {"type": "ref/prompt", "name": "y"} == (
-        await shaped.ask("completion/complete", completed)
-    )["ref"]
-    for params in ({"uri": "db://t/5"}, {"name": "x"}):
-        with pytest.raises(InvalidRequestError, match="shows no"):
-            await shaped.ask("resources/read", params)
-    with pytest.raises(InvalidRequestError, match="shows no resource"):
-        await shaped.watch("db://t/5", SILENT)
-    await shaped.watch("file:///a", SILENT)
-    assert ["file:///a"] == shop.watched
 
 
 def stores() -> CombinedSource:
@@ -238,21 +104,15 @@ def stores() -> CombinedSource:
     return CombinedSource("c", [one, two, ListSource("d", [tool("z")])])
 
 
-async def test_things_of_several_sources_stand_behind_one_name() -> None:
+async def test_resources_and_prompts_of_several_sources_have_one_name_each() -> None:
     """What two have is qualified in both, a URI so that it stays one; pins and marks go along."""
     listing = await stores().list_tools()
 
-    assert ["a_x", "of_a", "b_x", "of_b", "z"] == [each.name for each in listing.tools]
     assert [
-        ("prompt", "a_x"),
-        ("resource", "a+file:///a"),
-        ("resource", "a+db://{id}"),
-        ("resource", "one://{n}"),
-        ("prompt", "b_x"),
-        ("prompt", "y"),
-        ("resource", "b+file:///a"),
-        ("resource", "b+db://{id}"),
-    ] == [(each.kind, each.name) for each in listing.things]
+        "tool a_x", "tool of_a", "prompt a_x", "resource a+file:///a", "resource a+db://{id}",
+        "resource one://{n}", "tool b_x", "tool of_b", "prompt b_x", "prompt y",
+        "resource b+file:///a", "resource b+db://{id}", "tool z",
+    ] == [f"{item.kind} {item.name}" for item in listing.definitions]  # fmt: skip
     assert ("x", "file:///a") == tuple(
         listing.digests[key] for key in ("prompt:b_x", "resource:a+file:///a")
     )
@@ -309,7 +169,7 @@ async def test_prompts_completions_and_links_lead_to_their_source() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "told"),
+    ("params", "message"),
     [
         ({"uri": "db://5"}, "has no resource 'db://5'"),
         ({"name": "x"}, "has no prompt 'x'"),
@@ -317,10 +177,10 @@ async def test_prompts_completions_and_links_lead_to_their_source() -> None:
     ],
 )
 async def test_what_nobody_or_more_than_one_may_have_is_refused(
-    params: JsonObject, told: str
+    params: JsonObject, message: str
 ) -> None:
     """No source is asked for the others' things."""
-    with pytest.raises(InvalidRequestError, match=told):
+    with pytest.raises(InvalidRequestError, match=message):
         await stores().ask("resources/read", params)
 
 
@@ -335,16 +195,16 @@ async def test_a_resource_of_several_sources_is_watched_where_it_is() -> None:
         await combined.watch("d+x:y", SILENT)
 
 
-async def test_combined_things_are_found_and_read_through_the_gateway(
+async def test_combined_resources_are_found_and_read_through_the_gateway(
     open_gateway: OpenGateway,
 ) -> None:
     """By the address that the catalog gives them."""
     gateway = open_gateway()
     gateway.add_source(stores())
-    found = {each.exposed_name: each for each in await gateway.library.entities("resource")}
+    addresses = {item.exposed_name for item in await gateway.library.entities("resource")}
     (read, *_) = await gateway.read("gateway:/c/b+file:///a")
     made = await gateway.read("gateway:/c/a+db://5")
 
-    assert {"gateway:/c/a+file:///a", "gateway:/c/b+db://{id}"} < found.keys()
+    assert {"gateway:/c/a+file:///a", "gateway:/c/b+db://{id}"} < addresses
     assert "b+file:///a" == read.data["uri"]
     assert "a+db://5" == made[0].data["uri"]

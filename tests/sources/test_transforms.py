@@ -1,124 +1,118 @@
-"""What a shape shows of a listing, and what its names mean."""
+"""What a transform shows of a listing, and what its names mean."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.naming import check_tool_name
 from gateway.sources.protocol import Transform
-from gateway.sources.transforms import (
-    Describe,
-    Filter,
-    Prefix,
-    Rename,
-    apply_transforms,
-    original_name,
-)
+from gateway.sources.transforms import Describe, Filter, Prefix, Rename, TransformedSource
 from gateway.types import ToolDefinition
 from gateway.types.listing import Listing
-from tests.fakes import tool
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, tool
+from tests.sources.live_source import SILENT, Shop, details, names, prompt, resource
 
 LISTING = Listing(
-    tools=(tool("get_x", "Get."), tool("set_x", "Set."), tool("delete_x", "Delete.")),
+    definitions=(tool("get_x", "Get."), tool("set_x", "Set."), tool("delete_x", "Delete.")),
     digests={"get_x": "1", "set_x": "2", "delete_x": "3"},
     suspicions={"set_x": ("talks",)},
 )
-OWN = ("get_x", "set_x", "delete_x")
+OWN = ["get_x", "set_x", "delete_x"]
 
 
-def names(listing: Listing) -> list[str]:
-    return [each.name for each in listing.tools]
+class Fixed(ListSource):
+    """A source with a listing of its own."""
+
+    def __init__(self, listing: Listing) -> None:
+        super().__init__("srv")
+        self.listing = listing
+
+    async def list_tools(self) -> Listing:
+        return self.listing
 
 
-def told(listing: Listing) -> list[str]:
-    return [note.detail for note in listing.diagnostics]
+def shown(*transforms: Transform, listing: Listing = LISTING) -> Listing:
+    return asyncio.run(TransformedSource(Fixed(listing), *transforms).list_tools())
 
 
 def test_a_prefix_stands_before_every_name_and_is_taken_off_again() -> None:
     """Digests and suspicions go with their tool."""
-    found = apply_transforms(LISTING, (Prefix("crm_"),), server="srv")
+    listing = shown(Prefix("crm_"))
 
-    assert ["crm_get_x", "crm_set_x", "crm_delete_x"] == names(found)
-    assert {"crm_get_x": "1", "crm_set_x": "2", "crm_delete_x": "3"} == found.digests
-    assert {"crm_set_x": ("talks",)} == found.suspicions
-    assert "get_x" == original_name("crm_get_x", (Prefix("crm_"),))
-    assert original_name("get_x", (Prefix("crm_"),)) is None
+    assert ["crm_get_x", "crm_set_x", "crm_delete_x"] == names(listing)
+    assert {"crm_get_x": "1", "crm_set_x": "2", "crm_delete_x": "3"} == listing.digests
+    assert {"crm_set_x": ("talks",)} == listing.suspicions
+    assert ("get_x", None) == tuple(map(Prefix("crm_").original_name, ("crm_get_x", "get_x")))
 
 
 @pytest.mark.parametrize(
-    ("shape", "left"),
+    ("transform", "left"),
     [
-        (Filter(), list(OWN)),
+        (Filter(), OWN),
         (Filter(allow=("get_*", "set_x")), ["get_x", "set_x"]),
         (Filter(allow=()), []),
         (Filter(deny=("delete_?",)), ["get_x", "set_x"]),
         (Filter(allow=("*_x",), deny=("[ds]*",)), ["get_x"]),
     ],
 )
-def test_a_filter_shows_what_is_allowed_and_not_denied(shape: Filter, left: list[str]) -> None:
+def test_a_filter_shows_what_is_allowed_and_not_denied(transform: Filter, left: list[str]) -> None:
     """And what is not shown cannot be called."""
-    found = apply_transforms(LISTING, (shape,), server="srv")
+    listing = shown(transform)
 
-    assert left == names(found) == [name for name in OWN if shape.original_name(name) == name]
-    assert left == list(found.digests)
-    assert [] == told(found)
-
-
-def test_a_pattern_that_meets_nothing_is_told() -> None:
-    """A misspelt deny shows what it should hide."""
-    found = apply_transforms(LISTING, (Filter(deny=("remove_*",)),), server="srv")
-
-    assert list(OWN) == names(found)
-    assert ["'srv': no tool is called like 'remove_*'"] == told(found)
+    assert left == names(listing) == [name for name in OWN if transform.original_name(name) == name]
+    assert (left, []) == (list(listing.digests), details(listing))
 
 
 def test_renamed_tools_answer_to_their_new_names_alone() -> None:
     """Two may even change places."""
-    shape = Rename({"get_x": "read", "set_x": "delete_x", "delete_x": "set_x"})
-    found = apply_transforms(LISTING, (shape,), server="srv")
+    transform = Rename({"get_x": "read", "set_x": "delete_x", "delete_x": "set_x"})
+    listing = shown(transform)
 
-    assert ["read", "delete_x", "set_x"] == names(found)
-    assert {"read": "1", "delete_x": "2", "set_x": "3"} == found.digests
+    assert ["read", "delete_x", "set_x"] == names(listing)
+    assert {"read": "1", "delete_x": "2", "set_x": "3"} == listing.digests
     assert ["get_x", "set_x", "delete_x", None, "other"] == [
-        shape.original_name(name) for name in ("read", "delete_x", "set_x", "get_x", "other")
+        transform.original_name(name) for name in ("read", "delete_x", "set_x", "get_x", "other")
     ]
 
 
 @pytest.mark.parametrize("old", ["get_x", "gone"])
-def test_who_had_a_name_that_was_given_away_is_hidden_and_told(old: str) -> None:
+def test_a_tool_whose_name_was_given_away_is_hidden_with_a_note(old: str) -> None:
     """Whether the other one is there or not: a name must not change its meaning by that."""
-    shape = Rename({old: "set_x"})
-    found = apply_transforms(LISTING, (shape,), server="srv")
+    transform = Rename({old: "set_x"})
+    listing = shown(transform)
 
-    assert "'srv': tool 'set_x' is hidden: another was given its name" in told(found)
-    assert ("2" in found.digests.values(), shape.original_name("set_x")) == (False, old)
+    assert "'srv': tool 'set_x' is hidden: another was given its name" in details(listing)
+    assert ("2" in listing.digests.values(), transform.original_name("set_x")) == (False, old)
 
 
-def test_rules_for_tools_that_are_not_there_are_told() -> None:
-    """A server may have dropped them."""
-    transforms = (Rename({"gone": "x"}), Describe({"lost": "Text."}))
-
+def test_rules_that_match_nothing_leave_a_note() -> None:
+    """A server may have dropped a tool; a misspelt deny shows what it should hide."""
     assert [
         "'srv': no tool 'gone' is there to be renamed",
         "'srv': no tool 'lost' is there to be described",
-    ] == told(apply_transforms(LISTING, transforms, server="srv"))
+        "'srv': no tool is called like 'remove_*'",
+    ] == details(
+        shown(Rename({"gone": "x"}), Describe({"lost": "Text."}), Filter(deny=("remove_*",)))
+    )
 
 
 def test_a_description_is_the_hosts_own() -> None:
     """All else of the tool stays the server's."""
-    found = apply_transforms(LISTING, (Describe({"get_x": "Read the X."}),), server="srv")
+    listing = shown(Describe({"get_x": "Read the X."}))
 
-    assert ["Read the X.", "Set.", "Delete."] == [each.description for each in found.tools]
-    assert LISTING.tools[1] is found.tools[1]
-    assert LISTING.digests == found.digests
+    assert ["Read the X.", "Set.", "Delete."] == [item.description for item in listing.tools]
+    assert LISTING.tools[1] is listing.tools[1]
+    assert LISTING.digests == listing.digests
 
 
-def test_every_shown_name_leads_back_to_its_tool_in_any_order_of_shapes() -> None:
+def test_every_shown_name_leads_back_to_its_tool_in_any_order_of_transforms() -> None:
     """Whatever is composed, a call reaches the tool that was seen."""
     every: tuple[Transform, ...] = (
         Prefix("a_"),
@@ -127,18 +121,18 @@ def test_every_shown_name_leads_back_to_its_tool_in_any_order_of_shapes() -> Non
         Describe({"get_x": "Read."}),
     )
     for transforms in permutations(every):
-        found = apply_transforms(LISTING, transforms, server="srv")
-        own = [original_name(name, transforms) for name in names(found)]
+        source = TransformedSource(Fixed(LISTING), *transforms)
+        listing = asyncio.run(source.list_tools())
 
-        assert [LISTING.digests[str(name)] for name in own] == [
-            found.digests[name] for name in names(found)
+        assert [LISTING.digests[source.original_name("tool", name)] for name in names(listing)] == [
+            listing.digests[name] for name in names(listing)
         ]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "é", "x" * 129])
 def test_a_name_that_no_tool_may_have_is_refused(name: str) -> None:
     """Before anything is listed."""
-    for make in (check_tool_name, Prefix, lambda each: Rename({"a": each})):
+    for make in (check_tool_name, Prefix, lambda text: Rename({"a": text})):
         with pytest.raises(ConfigError, match="cannot be used"):
             make(name)
 
@@ -158,19 +152,78 @@ def test_a_resource_keeps_its_uri(make: Callable[[], Transform]) -> None:
         make()
 
 
-def test_things_are_described_and_rules_that_meet_none_are_told() -> None:
-    """By their own kind: a tool of that name is another thing."""
+def test_a_transform_is_for_one_kind() -> None:
+    """A tool of the same name is something else."""
     notes = ToolDefinition(kind="resource", name="file:///notes", description="Notes.")
-    prompt = ToolDefinition(kind="prompt", name="get_x", description="Prompt.")
-    transforms = (
+    listing = shown(
         Describe({"file:///notes": "My notes.", "get_x": "?"}, kind="resource"),
         Filter(allow=("set_*",), kind="prompt"),
+        listing=replace(LISTING, definitions=(*LISTING.definitions, notes, prompt("get_x"))),
     )
-    found = apply_transforms(replace(LISTING, things=(notes, prompt)), transforms, server="srv")
 
-    assert ["My notes."] == [each.description for each in found.things]
-    assert list(OWN) == names(found)
+    assert [*OWN, "file:///notes"] == names(listing)
+    assert "My notes." == list(listing.definitions)[-1].description
     assert [
         "'srv': no resource 'get_x' is there to be described",
         "'srv': no prompt is called like 'set_*'",
-    ] == told(found)
+    ] == details(listing)
+
+
+async def test_what_is_not_shown_cannot_be_called_or_read() -> None:
+    """Neither listed, nor made of a template, nor watched; a prompt answers to its new name."""
+    shop = Shop("a", prompt("x"), prompt("y"), resource("db://t/{id}"), resource("file:///a"))
+    source = TransformedSource(
+        shop,
+        Filter(deny=("of_*",)),
+        Prefix("p_"),
+        Filter(deny=("db://*",), kind="resource"),
+        Rename({"y": "z"}, kind="prompt"),
+        Prefix("p_", kind="prompt"),
+    )
+    listing = await source.list_tools()
+    completed = await source.ask("completion/complete", {"ref": {"name": "p_z"}})
+
+    assert ["p_x", "p_x", "p_z", "file:///a"] == names(listing)
+    assert {"prompt:p_x": "x", "prompt:p_z": "y", "resource:file:///a": "file:///a"} == (
+        listing.digests
+    )
+    assert {"prompt:p_x": ("talks",)} == listing.suspicions
+    assert "called x" == (await source.call("p_x", {}, tool_id="a/p_x")).text
+    for name in ("x", "of_a", "p_of_a"):
+        answer = await source.call(name, {}, tool_id="t")
+        assert (True, f"unknown tool {name!r}") == (answer.is_error, answer.text)
+    assert "y" == (await source.ask("prompts/get", {"name": "p_z"}))["name"]
+    assert {"name": "y"} == completed["ref"]
+    for params in ({"uri": "db://t/5"}, {"name": "x"}):
+        with pytest.raises(InvalidRequestError, match="shows no"):
+            await source.ask("resources/read", params)
+    with pytest.raises(InvalidRequestError, match="shows no resource"):
+        await source.watch("db://t/5", SILENT)
+    await source.watch("file:///a", SILENT)
+    assert ["file:///a"] == shop.watched
+
+
+async def test_a_source_with_tools_alone_is_asked_for_nothing_else() -> None:
+    """Whatever its transforms are for."""
+    plain = TransformedSource(ListSource("b", [tool("x")]), Prefix("p_"))
+
+    with pytest.raises(InvalidRequestError, match="no resources and no prompts"):
+        await plain.ask("prompts/get", {"name": "x"})
+    with pytest.raises(InvalidRequestError, match="reports no changes"):
+        await plain.watch("a:b", SILENT)
+
+
+async def test_a_transformed_source_is_found_and_called_by_what_it_shows(
+    open_gateway: OpenGateway,
+) -> None:
+    """Through the whole gateway."""
+    gateway = open_gateway()
+    source = ListSource("a", [tool("send_mail", "Send an e-mail."), tool("drop_mail", "Drop it.")])
+    gateway.add_source(
+        TransformedSource(source, Filter(deny=("drop_*",)), Rename({"send_mail": "post_letter"}))
+    )
+
+    result = await gateway.search("e-mail")
+
+    assert ["a/post_letter"] == [match.id for match in result.matches]
+    assert "called send_mail" == (await gateway.invoke("a/post_letter", {})).text

@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.identity import definition_digest
-from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
+from gateway.errors import ClosedError, ConfigError, UpstreamError
 from gateway.options import Options, UpstreamOptions
 from gateway.options.upstream import Policy
+from gateway.sources.listing_store import ListingStore
 from gateway.sources.protocol import Source
 from gateway.sources.transforms import Filter
 from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
 from gateway.storage.listing_store import SqliteListingStore
 from gateway.types import Filters, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types.listing import Listing, pin_key
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, names, tool
+from tests.sources.live_source import BrokenStore, codes, details, prompt, resource
 
 TABLE = VirtualServer(
     name="work",
@@ -36,11 +37,14 @@ def digest(definition: ToolDefinition) -> str:
 
 
 class Digested(ListSource):
-    """A source that tells digests, as servers do."""
+    """A source with digests, as servers have them."""
+
+    doubts: Mapping[str, tuple[str, ...]] = {}
 
     async def list_tools(self) -> Listing:
         listing = await super().list_tools()
-        return replace(listing, digests={each.name: digest(each) for each in listing.tools})
+        digests = {pin_key(item.kind, item.name): digest(item) for item in listing.definitions}
+        return replace(listing, digests=digests, suspicions=self.doubts)
 
 
 class Desk:
@@ -50,13 +54,13 @@ class Desk:
         self.hub = Digested("hub", [tool("create", "Create."), tool("drop")], trusted=True)
         self.jira = ListSource("jira", [tool("get", "Get.")])
         self.there: dict[str, Source] = {"hub": self.hub, "jira": self.jira}
-        self.records = SqliteListingStore(folder / "catalog.sqlite3")
+        self.store: ListingStore = SqliteListingStore(folder / "catalog.sqlite3")
 
     def source(self, table: VirtualServer = TABLE, policy: Policy = "warn") -> VirtualSource:
         return VirtualSource(
             table,
             sources=lambda: self.there,
-            store=self.records,
+            store=self.store,
             owner="mcp.json#work",
             options=UpstreamOptions(on_change=policy),
         )
@@ -68,11 +72,10 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def shown(listing: Listing) -> dict[str, str]:
-    return {each.name: each.description for each in listing.tools}
-
-
-def told(listing: Listing) -> list[str]:
-    return [note.detail for note in listing.diagnostics]
+    """Return the description of each item, by name."""
+    return {
+        item.name: item.description for item in listing.definitions if item.kind != "virtual_server"
+    }
 
 
 async def test_aliases_are_shown_in_their_order_with_their_texts(desk: Desk) -> None:
@@ -82,7 +85,7 @@ async def test_aliases_are_shown_in_their_order_with_their_texts(desk: Desk) -> 
 
     assert ["ticket", "issue"] == list(shown(listing))
     assert {"ticket": "Read a ticket.", "issue": "Create."} == shown(listing)
-    assert ([], "work", False) == (told(listing), source.server, source.trusted)
+    assert ([], "work", False) == (details(listing), source.server, source.trusted)
     assert ["called get", "called create", "unknown tool 'create'"] == [
         (await source.call(name, {}, tool_id="t")).text for name in ("ticket", "issue", "create")
     ]
@@ -99,7 +102,7 @@ async def test_what_is_missing_is_told_and_the_rest_works(desk: Desk) -> None:
     assert [
         "virtual server 'work': alias 'ticket': there is no server 'jira'",
         "virtual server 'work': alias 'issue': 'hub/create' is not there, or is left out",
-    ] == told(listing)
+    ] == details(listing)
     with pytest.raises(UpstreamError, match="no server 'jira'") as raised:
         await source.call("ticket", {}, tool_id="t")
     assert not raised.value.sent
@@ -133,13 +136,13 @@ async def test_an_original_that_changed_is_told_until_the_alias_is_approved(
     desk.jira.tools[0] = tool("get", "Get, and more.")
     changed = await source.list_tools()
     assert source.recheck()
-    desk.records.approve("mcp.json#work", ["ticket", "issue"])
+    desk.store.approve("mcp.json#work", ["ticket", "issue"])
     approved = await source.list_tools()
 
     assert kept == list(shown(changed))
     assert ["tool_changed"] * 2 == [note.code for note in changed.diagnostics]
-    assert "gateway approve work/ticket" in told(changed)[0]
-    assert (["ticket", "issue"], []) == (list(shown(approved)), told(approved))
+    assert "gateway approve work/ticket" in details(changed)[0]
+    assert (["ticket", "issue"], []) == (list(shown(approved)), details(approved))
 
 
 @pytest.mark.parametrize(("policy", "kept"), [("warn", ["issue"]), ("block", [])])
@@ -154,24 +157,19 @@ async def test_a_pin_in_the_table_is_held_whatever_was_seen(
     fits = await desk.source(right, policy).list_tools()
     differs = await desk.source(wrong, policy).list_tools()
 
-    assert (["issue"], []) == (list(shown(fits)), told(fits))
+    assert (["issue"], []) == (list(shown(fits)), details(fits))
     assert kept == list(shown(differs))
-    (note,) = told(differs)
-    assert f"was made for another 'hub/create'; look at it, then pin {pinned}" in note
+    (note,) = details(differs)
+    assert f"is not as it was approved; look at it, then: pin {pinned}" in note
     assert (policy == "block") == note.endswith("it is left out")
 
 
-async def test_without_a_store_pins_of_the_table_hold_all_the_same(desk: Desk) -> None:
+async def test_without_a_store_aliases_are_shown_all_the_same(desk: Desk) -> None:
     """What cannot be remembered is not guessed."""
-
-    class Broken(SqliteListingStore):
-        def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-            raise StoreError("the disk is gone")
-
-    desk.records = Broken(Path("none"))
+    desk.store = BrokenStore()
     listing = await desk.source().list_tools()
 
-    assert (["ticket", "issue"], []) == (list(shown(listing)), told(listing))
+    assert (["ticket", "issue"], []) == (list(shown(listing)), details(listing))
 
 
 async def test_a_closed_one_refuses_and_leaves_the_servers_open(desk: Desk) -> None:
@@ -242,9 +240,9 @@ def now() -> str:
     return "12:00"
 
 
-NOTES = ToolDefinition(kind="resource", name="file:///notes.txt", description="Notes.")
-FILES = ToolDefinition(kind="resource", name="file:///{path}", details={"template": True})
-WEEKLY = ToolDefinition(kind="prompt", name="weekly", description="Report.")
+NOTES = resource("file:///notes.txt", "Notes.")
+FILES = resource("file:///{path}")
+WEEKLY = prompt("weekly", "Report.")
 SHELF = VirtualServer(
     name="shelf",
     tools={},
@@ -256,30 +254,13 @@ SHELF = VirtualServer(
 )
 
 
-class Furnished(Digested):
-    """A source that has more than tools."""
-
-    def __init__(self, *things: ToolDefinition) -> None:
-        super().__init__("hub", [tool("create")])
-        self.things = list(things)
-        self.doubts: dict[str, tuple[str, ...]] = {}
-
-    async def list_tools(self) -> Listing:
-        listing = await super().list_tools()
-        return replace(listing, things=tuple(self.things), suspicions=self.doubts)
-
-
-def things(listing: Listing) -> dict[str, str]:
-    return {each.name: each.description for each in listing.things if each.name != "shelf"}
-
-
 async def test_resources_and_prompts_have_aliases_too(desk: Desk) -> None:
     """Shown under names and texts of the table; what is missing is told."""
-    desk.there["hub"] = Furnished(NOTES, FILES, WEEKLY)
+    desk.hub.tools += [NOTES, FILES, WEEKLY]
     source = desk.source(SHELF)
     listing = await source.list_tools()
 
-    assert {"docs:today": "What is on today.", "docs:{path}": "", "report": "Report."} == things(
+    assert {"docs:today": "What is on today.", "docs:{path}": "", "report": "Report."} == shown(
         listing
     )
     assert ("hub", "file:///notes.txt") == source.resolve("resource", "docs:today")
@@ -287,72 +268,98 @@ async def test_resources_and_prompts_have_aliases_too(desk: Desk) -> None:
     assert ("hub", "weekly") == source.resolve("prompt", "report")
     assert [None, None] == [source.resolve("prompt", each) for each in ("gone", "weekly")]
     assert ["virtual server 'shelf': alias 'gone': 'hub/no-such' is not there, or is left out"] == [
-        each for each in told(listing) if "hub/no-such" in each
+        each for each in details(listing) if "hub/no-such" in each
     ]
 
 
-@pytest.mark.parametrize(("policy", "left"), [("warn", True), ("block", False)])
-async def test_a_thing_that_changed_is_told_until_it_is_approved(
-    desk: Desk, policy: Policy, left: bool
+@pytest.mark.parametrize(("policy", "left"), [("warn", ["report"]), ("block", [])])
+async def test_a_prompt_that_changed_is_reported_until_it_is_approved(
+    desk: Desk, policy: Policy, left: list[str]
 ) -> None:
     """Another text under the same name is another prompt."""
-    hub = Furnished(WEEKLY)
-    desk.there["hub"] = hub
+    desk.hub.tools.append(WEEKLY)
     table = replace(SHELF, resources={}, prompts={"report": Alias(of="hub/weekly")})
     source = desk.source(table, policy)
     await source.list_tools()
-    hub.things = [replace(WEEKLY, description="Another.")]
+    desk.hub.tools[-1] = replace(WEEKLY, description="Another.")
 
     listing = await source.list_tools()
-    desk.records.approve("mcp.json#work", ("prompt:report",))
+    is_read = source.resolve("prompt", "report") is not None
+    desk.store.approve("mcp.json#work", ("prompt:report",))
     after = await source.list_tools()
 
-    assert left == ("report" in things(listing))
-    assert left == (source.resolve("prompt", "report") is not None) or left is False
-    assert "gateway approve shelf/prompt:report" in " ".join(told(listing))
-    assert (["report"], []) == (list(things(after)), told(after))
+    assert (left, bool(left)) == (list(shown(listing)), is_read)
+    assert "gateway approve shelf/prompt:report" in " ".join(details(listing))
+    assert (["report"], []) == (list(shown(after)), details(after))
 
 
-async def test_a_pin_and_a_doubt_hold_for_things_as_for_tools(desk: Desk) -> None:
-    """What is not as it was pinned, or looks like an attack, is told under its alias."""
-    hub = Furnished(WEEKLY)
-    hub.doubts = {"prompt:weekly": ("override",)}
-    desk.there["hub"] = hub
+async def test_a_pin_and_a_doubt_hold_for_prompts_as_for_tools(desk: Desk) -> None:
+    """What is not as it was pinned, or looks like an attack, is reported under its alias."""
+    desk.hub.tools.append(WEEKLY)
+    desk.hub.doubts = {"prompt:weekly": ("override",)}
     pinned = {"report": Alias(of="hub/weekly", pin="0" * 64)}
     table = replace(SHELF, resources={}, prompts=pinned)
 
     warned = await desk.source(table).list_tools()
     blocked = await desk.source(table, "block").list_tools()
 
-    assert (["report"], []) == (list(things(warned)), list(things(blocked)))
-    assert ["tool_suspicious", "tool_changed"] == [note.code for note in warned.diagnostics]
+    assert (["report"], []) == (list(shown(warned)), list(shown(blocked)))
+    assert {"tool_suspicious", "tool_changed"} == set(codes(warned))
 
 
-class Told(Furnished):
-    """A source that tells the digests of its things, as servers do."""
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("docs:today", ("files", "file:///notes.txt")),
+        ("docs:{path}", ("files", "file:///{path}")),
+        ("docs:a/b.txt", ("files", "file:///a/b.txt")),
+        ("docs:old/a", ("attic", "box://a")),
+        ("doc:x", None),
+    ],
+)
+async def test_an_alias_leads_to_what_it_stands_for(
+    desk: Desk, name: str, expected: tuple[str, str] | None
+) -> None:
+    """A URI that was made of the alias of a template too, by the longest that fits."""
+    desk.there["files"] = ListSource("files", [NOTES, FILES])
+    desk.there["attic"] = ListSource("attic", [resource("box://{path}")])
+    aliases = {
+        "docs:today": Alias(of="files/file:///notes.txt"),
+        "docs:{path}": Alias(of="files/file:///{path}"),
+        "docs:old/{path}": Alias(of="attic/box://{path}"),
+    }
+    source = desk.source(VirtualServer(name="v", tools={}, resources=aliases))
+    await source.list_tools()
 
-    async def list_tools(self) -> Listing:
-        listing = await super().list_tools()
-        return replace(listing, digests={"prompt:weekly": digest(self.things[0])})
+    assert expected == source.resolve("resource", name)
 
 
-@pytest.mark.parametrize("pin", [definition_digest("hub", WEEKLY), ""])
-async def test_a_pin_of_an_earlier_release_holds(desk: Desk, pin: str) -> None:
-    """It is the digest of what a search reads; one that was kept is brought up to date."""
-    desk.there["hub"] = hub = Told(WEEKLY)
-    former = {"prompt:report": definition_digest("hub", WEEKLY)}
-    desk.records.record_seen("mcp.json#work", former)
-    report = {"report": Alias(of="hub/weekly", pin=pin)}
-    source = desk.source(replace(SHELF, resources={}, prompts=report), "block")
+@pytest.mark.parametrize(
+    ("alias", "of", "message"),
+    [
+        ("today", "files/a:b", "is a URI"),
+        ("docs:\u200b", "files/a:b", "can be seen"),
+        (" ", "files/a:b", "can be seen"),
+        ("d:" + "x" * 2000, "files/a:b", "can be seen"),
+        ("docs:{id}", "files/file:///{path}", "must end as"),
+        ("docs:x", "files/file:///{path}", "must end as"),
+        ("docs:x", "files", "server/URI"),
+    ],
+)
+def test_an_alias_by_which_nothing_could_be_read_is_refused(
+    alias: str, of: str, message: str
+) -> None:
+    """Before anything is read; the name of a prompt is shorter than a URI."""
+    with pytest.raises(ConfigError, match=message):
+        VirtualServer(name="v", tools={}, resources={alias: Alias(of=of)})
+    with pytest.raises(ConfigError, match="1 to 128 characters"):
+        VirtualServer(name="v", tools={}, prompts={"p" * 129: Alias(of="a/b")})
 
-    before = await source.list_tools()
-    kept = desk.records.record_seen("mcp.json#work", {"prompt:report": digest(WEEKLY)})
-    hub.things = [replace(WEEKLY, description="Another.")]
-    after = await source.list_tools()
 
-    assert (["report"], []) == (list(things(before)), told(before))
-    assert bool(pin) == bool(kept)
-    assert ([], ["tool_changed"]) == (
-        list(things(after)),
-        [note.code for note in after.diagnostics],
-    )
+def test_the_fingerprint_of_a_table_lasts() -> None:
+    """What was pinned under a table stays pinned."""
+    plain = VirtualServer(name="v", tools={"a": Alias(of="s/b")})
+    more = VirtualServer(name="v", tools=plain.tools, prompts={"p": Alias(of="s/q")})
+
+    assert plain.fingerprint.startswith("f616347d")
+    assert plain.fingerprint != more.fingerprint

@@ -7,7 +7,7 @@ from gateway.types.listing import Listing
 from tests.fakes import tool
 
 LISTING = Listing(
-    tools=(
+    definitions=(
         ToolDefinition(
             name="pay",
             title="Pay",
@@ -17,8 +17,6 @@ LISTING = Listing(
             hints=Hints(read_only=False, destructive=True),
         ),
         tool("look"),
-    ),
-    things=(
         ToolDefinition(
             kind="resource", name="a://b", title="B", details={"mimeType": "text/plain"}
         ),

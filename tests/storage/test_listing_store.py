@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import StoreError
+from gateway.sources.listing_store import decode, digest_of, encode
 from gateway.storage.listing_store import SqliteListingStore
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Database
 from gateway.testing import ManualClock
+from gateway.types import Diagnostic
 from tests.storage.listings import LISTING
 
 
@@ -32,17 +35,30 @@ def test_tools_that_are_torn_are_listed_anew(path: Path) -> None:
     assert records.listing("f") is None
 
 
-def test_lazy_tools_are_parsed_once_and_not_to_be_counted(path: Path) -> None:
-    """A slice, one of them, and a comparison give what a tuple would."""
-    records = SqliteListingStore(path)
-    records.keep("f", "srv", LISTING)
-    found = records.listing("f")
+def test_definitions_are_parsed_late_and_once(path: Path) -> None:
+    """They are what a tuple of them would be."""
+    store = SqliteListingStore(path)
+    store.keep("f", "srv", LISTING)
+    found = store.listing("f")
     assert found is not None
-    tools = found.listing.tools
+    definitions, (first, *_) = found.listing.definitions, LISTING.definitions
 
-    assert (2, LISTING.tools[:1], LISTING.tools[1]) == (len(tools), tools[:1], tools[1])
-    assert tools[0] is tools[0]
-    assert tools != LISTING.tools[:1]
+    assert (4, tuple(LISTING.definitions)) == (len(definitions), tuple(definitions))
+    assert next(iter(definitions)) is next(iter(definitions))
+    assert first in definitions
+
+
+def test_a_listing_has_one_digest_whether_it_is_stored_or_fresh() -> None:
+    """And another one if any definition is another; none if it is doubted or was never stored."""
+    first, *others = LISTING.definitions
+    doubt = Diagnostic(stage="catalog", code="tool_suspicious")
+    changed, doubted = (
+        replace(LISTING, definitions=(item, *others))
+        for item in (replace(first, title="Other"), replace(first, doubts=(doubt,)))
+    )
+
+    assert digest_of(LISTING) == digest_of(decode(encode(LISTING))) != digest_of(changed) != ""
+    assert "" == digest_of(doubted) == digest_of(replace(LISTING, digests={}))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"tools": [{"name": "x"}]}', '{"tools": 7}'])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.sources.listing_store import ListingStore
@@ -32,7 +34,8 @@ def test_a_listing_comes_back_as_it_was_also_in_another_process(
     found = opened().listings.listing("f")
 
     assert found is not None
-    assert (LISTING, now) == (found.listing, found.listed_at)
+    definitions = tuple(found.listing.definitions)
+    assert (LISTING, now) == (replace(found.listing, definitions=definitions), found.listed_at)
 
 
 def test_a_newer_listing_takes_the_place(records: ListingStore, wall: ManualClock) -> None:
