@@ -101,7 +101,9 @@ async def test_a_list_that_goes_in_circles_costs_no_other_list(bridge: Bridge) -
     listing = await source.list_tools()
     await source.close()
 
-    assert ["resource", "prompt"] == [thing.kind for thing in listing.things]
+    assert ["resource", "prompt"] == [
+        item.kind for item in listing.definitions if item.kind != "tool"
+    ]
 
 
 async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
