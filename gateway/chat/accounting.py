@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from pydantic import BaseModel
 
@@ -82,48 +83,43 @@ class UsageMeter:
     """The counts of one call, while it runs. Bytes are counted from the second request on."""
 
     def __init__(self) -> None:
-        self.turns = 0
-        self.searches = 0
-        self.tool_calls = 0
-        self.errors = 0
+        self.total = Accounting()
+        """All but what the service reports."""
         self.failed_turns = 0
         """In a row, up to now."""
-        self.definition_tokens = 0
         self.estimated_tokens = 0
         """Of turns whose usage was not reported; for the budget alone."""
         self.usage: BaseModel | None = None
-        self._tools: Sequence[object] = ()
-        self._messages: Sequence[object] = ()
-        self._prefix_bytes = 0
-        self._request_bytes = 0
+        self._parts: list[str] = []
+        """The parts of the last request, as JSON."""
 
     def record_request(
-        self, tools: Sequence[object], messages: Sequence[Mapping[str, object]], tokens: int
+        self, parts: Iterable[object], *, definition_tokens: int, catalog_tokens: int
     ) -> None:
-        """Count one request."""
-        self.turns += 1
-        self.definition_tokens += tokens
-        if self.turns > 1:
-            same = _common_prefix(self._tools, tools)
-            self._prefix_bytes += _size(tools[:same])
-            if same == max(len(self._tools), len(tools)):
-                # Messages are only ever added within one call.
-                self._prefix_bytes += _size(self._messages)
-            self._request_bytes += _size(tools) + _size(messages)
-        self._tools, self._messages = tools, tuple(messages)
+        """Count one request; *parts* are its tools and then its messages."""
+        before, self._parts = self._parts, [json.dumps(part, default=str) for part in parts]
+        pairs = zip(before, self._parts, strict=False)
+        same = takewhile(lambda pair: pair[0] == pair[1], pairs)
+        self.total += Accounting(
+            calls=0,
+            turns=1,
+            definition_tokens=definition_tokens,
+            catalog_tokens=catalog_tokens,
+            prefix_bytes=sum(len(part) for part, _ in same),
+            request_bytes=sum(map(len, self._parts)) if before else 0,
+        )
 
     def record_reply(self, usage: BaseModel | None) -> None:
         """Count what a reply cost."""
         if usage is not None:
-            self.usage = add_usage(self.usage, usage)
+            self.usage = usage if self.usage is None else add_usage(self.usage, usage)
 
     def record_answers(self, answers: Sequence[ToolAnswer]) -> None:
         """Count the calls of one turn."""
         failed = sum(answer.failed for answer in answers)
         searches = sum(answer.search is not None for answer in answers)
-        self.searches += searches
-        self.tool_calls += len(answers) - searches
-        self.errors += failed
+        tool_calls = len(answers) - searches
+        self.total += Accounting(calls=0, searches=searches, tool_calls=tool_calls, errors=failed)
         self.failed_turns = self.failed_turns + 1 if failed == len(answers) else 0
 
     @property
@@ -132,32 +128,23 @@ class UsageMeter:
         return _count(self.usage, "total_tokens") + self.estimated_tokens
 
     def accounting(
-        self, *, catalog_tokens: int, messages: tuple[Mapping[str, object], ...], response_id: str
+        self, messages: Sequence[Mapping[str, object]], *, response_id: str
     ) -> Accounting:
-        """Return the counts; *catalog_tokens* is that of one request."""
+        """Return the counts of the whole call."""
         details = getattr(self.usage, "prompt_tokens_details", None)
         details = details or getattr(self.usage, "input_tokens_details", None)
-        return Accounting(
-            turns=self.turns,
-            searches=self.searches,
-            tool_calls=self.tool_calls,
-            errors=self.errors,
-            definition_tokens=self.definition_tokens,
-            catalog_tokens=catalog_tokens * self.turns,
-            prefix_bytes=self._prefix_bytes,
-            request_bytes=self._request_bytes,
+        return replace(
+            self.total,
             prompt_tokens=_count(self.usage, "prompt_tokens", "input_tokens"),
             completion_tokens=_count(self.usage, "completion_tokens", "output_tokens"),
             cached_tokens=_count(details, "cached_tokens"),
-            messages=messages,
+            messages=tuple(messages),
             response_id=response_id,
         )
 
 
-def add_usage(first: BaseModel | None, second: BaseModel) -> BaseModel:
+def add_usage(first: BaseModel, second: BaseModel) -> BaseModel:
     """Add two usages field by field, details too; a field that only one has stays."""
-    if first is None:
-        return second
     total = _add_fields(first.model_dump(exclude_none=True), second.model_dump(exclude_none=True))
     return type(second).model_validate(total)
 
@@ -178,19 +165,3 @@ def _add_fields(first: dict[str, object], second: dict[str, object]) -> dict[str
 def _count(usage: object, *names: str) -> int:
     values = (getattr(usage, name, None) for name in names)
     return next((value for value in values if isinstance(value, int)), 0)
-
-
-def _size(values: Sequence[object]) -> int:
-    texts = (
-        json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-        for value in values
-    )
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-
-
-def _common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
-    """Return how many of the first entries are equal."""
-    for index, (old, new) in enumerate(zip(first, second, strict=False)):
-        if old is not new and old != new:
-            return index
-    return min(len(first), len(second))

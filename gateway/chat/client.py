@@ -9,28 +9,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
 
 from openai import AsyncOpenAI, OpenAI
 
 from gateway.chat.events import Observer
-from gateway.chat.interceptor import PostInterceptor
+from gateway.chat.interceptor import intercepted_post
 from gateway.chat.loop import ClientContext
-from gateway.chat.prepared import AsyncPrepared, Prepared, prepare, to_body
-from gateway.chat.transports import AsyncTransport, BlockingTransport, run_blocking
+from gateway.chat.prepared import AsyncPrepared, Prepared, prepare
 from gateway.discovery.approval import Approve
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 
+C = TypeVar("C", OpenAI, AsyncOpenAI)
 W = TypeVar("W")
 _OWN_ATTRIBUTES = frozenset(
     {
         "__dict__",
         "__reduce_ex__",
         "_context",
+        "_kind",
+        "_other",
         "beta",
         "chat",
         "copy",
@@ -48,10 +49,44 @@ _OWN_ATTRIBUTES = frozenset(
 for the client on which they are looked up, and sends with that client's ``post``."""
 
 
-class _Wrapper:
+class _Wrapper(Generic[C]):
     """What both wrappers have in common: they look like the bare client."""
 
+    openai: C
+    """The bare client."""
+    gateway: Gateway
     _context: ClientContext
+    _kind: ClassVar[type]
+    _other: ClassVar[str]
+    """The wrapper of the other kind of client."""
+
+    def __init__(
+        self,
+        openai: C,
+        gateway: Gateway,
+        *,
+        observer: Observer | None = None,
+        approve: Approve | None = None,
+    ) -> None:
+        if not isinstance(openai, self._kind):
+            hint = f": wrap it by {self._other}" if isinstance(openai, OpenAI | AsyncOpenAI) else ""
+            actual = f"{type(openai).__name__}{hint}"
+            raise ConfigError(
+                f"openai must be an openai.{self._kind.__name__} client, got {actual}"
+            )
+        context = ClientContext.create(gateway, observer=observer, approve=approve)
+        _fill(self, openai, context)
+
+    def with_options(self, **options: Any) -> Self:
+        """Return a wrapper of the bare client with other options, over the same gateway."""
+        bare = self.openai.with_options(**options)
+        return _fill(object.__new__(type(self)), bare, self._context)
+
+    copy = with_options
+
+    def __copy__(self) -> Self:
+        """Return another wrapper of the same client."""
+        return _fill(object.__new__(type(self)), self.openai, self._context)
 
     def __getattribute__(self, name: str) -> Any:
         """Return an attribute: a few are the wrapper's own, all others the bare client's."""
@@ -68,10 +103,6 @@ class _Wrapper:
         """Set it on the bare client, which reads it."""
         setattr(object.__getattribute__(self, "openai"), name, value)
 
-    def __copy__(self) -> Self:
-        """Return another wrapper of the same client."""
-        return _wrapped(type(self), object.__getattribute__(self, "openai"), self._context)
-
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         """Refuse to be pickled, as the bare client does."""
         raise TypeError(
@@ -80,7 +111,7 @@ class _Wrapper:
         )
 
 
-class AutoDiscoveryClient(_Wrapper, OpenAI):
+class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
     """An `openai.OpenAI` whose models search and call the gateway's tools.
 
     Args:
@@ -95,34 +126,8 @@ class AutoDiscoveryClient(_Wrapper, OpenAI):
         ConfigError: If one of the two is something else.
     """
 
-    openai: OpenAI
-    """The bare client."""
-    gateway: Gateway
-
-    def __init__(
-        self,
-        openai: OpenAI,
-        gateway: Gateway,
-        *,
-        observer: Observer | None = None,
-        approve: Approve | None = None,
-    ) -> None:
-        _check(openai, OpenAI, "AsyncAutoDiscoveryClient")
-        _wrap(self, openai, ClientContext.create(gateway, observer=observer, approve=approve))
-
-    def __enter__(self) -> Self:
-        """Open the bare client."""
-        self.openai.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the bare client; the gateway stays open."""
-        self.openai.__exit__(kind, error, trace)
+    _kind = OpenAI
+    _other = "AsyncAutoDiscoveryClient"
 
     def prepare(
         self,
@@ -138,17 +143,12 @@ class AutoDiscoveryClient(_Wrapper, OpenAI):
             tools: The host's own tools.
             model: The model that will be asked; "" if that is open.
         """
-        body = to_body(messages, tools, model)
-        return Prepared(self.gateway.bridge, partial(prepare, self._context, body))
-
-    def with_options(self, **options: Any) -> Self:
-        """Return a wrapper around `openai.OpenAI.with_options`, over the same gateway."""
-        return _wrapped(type(self), self.openai.with_options(**options), self._context)
-
-    copy = with_options
+        bridge = self.gateway.bridge
+        work = partial(prepare, self._context, messages, tools, model)
+        return Prepared(bridge, bridge.call(work))
 
 
-class AsyncAutoDiscoveryClient(_Wrapper, AsyncOpenAI):
+class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
     """An `openai.AsyncOpenAI` whose models search and call the gateway's tools.
 
     Args:
@@ -162,34 +162,8 @@ class AsyncAutoDiscoveryClient(_Wrapper, AsyncOpenAI):
         ConfigError: If one of the two is something else.
     """
 
-    openai: AsyncOpenAI
-    """The bare client."""
-    gateway: Gateway
-
-    def __init__(
-        self,
-        openai: AsyncOpenAI,
-        gateway: Gateway,
-        *,
-        observer: Observer | None = None,
-        approve: Approve | None = None,
-    ) -> None:
-        _check(openai, AsyncOpenAI, "AutoDiscoveryClient")
-        _wrap(self, openai, ClientContext.create(gateway, observer=observer, approve=approve))
-
-    async def __aenter__(self) -> Self:
-        """Open the bare client."""
-        await self.openai.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the bare client; the gateway stays open."""
-        await self.openai.__aexit__(kind, error, trace)
+    _kind = AsyncOpenAI
+    _other = "AutoDiscoveryClient"
 
     async def prepare(
         self,
@@ -205,13 +179,7 @@ class AsyncAutoDiscoveryClient(_Wrapper, AsyncOpenAI):
             tools: The host's own tools.
             model: The model that will be asked; "" if that is open.
         """
-        return await prepare(self._context, to_body(messages, tools, model))
-
-    def with_options(self, **options: Any) -> Self:
-        """Return a wrapper around `openai.AsyncOpenAI.with_options`, over the same gateway."""
-        return _wrapped(type(self), self.openai.with_options(**options), self._context)
-
-    copy = with_options
+        return await prepare(self._context, messages, tools, model)
 
 
 def _class_of(wrapper: object, bare: object) -> type:
@@ -222,31 +190,13 @@ def _class_of(wrapper: object, bare: object) -> type:
     return own if issubclass(own, type(bare)) else type(bare)
 
 
-def _check(openai: object, expected: type, other: str) -> None:
-    if not isinstance(openai, expected):
-        hint = f": wrap it by {other}" if isinstance(openai, OpenAI | AsyncOpenAI) else ""
-        actual = f"{type(openai).__name__}{hint}"
-        raise ConfigError(f"openai must be an openai.{expected.__name__} client, got {actual}")
-
-
-def _wrapped(kind: type[W], openai: OpenAI | AsyncOpenAI, context: ClientContext) -> W:
-    wrapper = kind.__new__(kind)
-    _wrap(wrapper, openai, context)
-    return wrapper
-
-
-def _wrap(wrapper: object, openai: OpenAI | AsyncOpenAI, context: ClientContext) -> None:
+def _fill(wrapper: W, openai: OpenAI | AsyncOpenAI, context: ClientContext) -> W:
     """Fill in *wrapper* without its base's constructor: it has no connection of its own."""
-    own = {"openai": openai, "gateway": context.gateway, "_context": context}
-    for name, value in {**own, "post": _intercepted_post(openai, context)}.items():
+    post = intercepted_post(openai, context)
+    own = {"openai": openai, "gateway": context.gateway, "_context": context, "post": post}
+    for name, value in own.items():
         object.__setattr__(wrapper, name, value)
-
-
-def _intercepted_post(openai: OpenAI | AsyncOpenAI, context: ClientContext) -> Callable[..., Any]:
-    if isinstance(openai, AsyncOpenAI):
-        return PostInterceptor(AsyncTransport(openai), context).post
-    interceptor = PostInterceptor(BlockingTransport(openai, context.gateway.bridge), context)
-    return lambda path, **arguments: run_blocking(interceptor.post(path, **arguments))
+    return wrapper
 
 
 def _refuse_socket(**_options: object) -> NoReturn:

@@ -3,27 +3,32 @@
 With ``previous_response_id`` or ``conversation`` the service keeps the earlier messages. So the
 tools that were found, and the calls that we still have to answer, are stored here by that id. After
 a restart they are gone: found tools are then called through `call_tool`, or searched for again.
+
+A ``tool_choice`` that demands a call (``required``, a named function) is met by the first calls, of
+our tools too; later turns choose freely, or the model would have to call tools for ever. ``none``
+and a list of allowed tools stay as the host wrote them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 from pydantic import BaseModel
 
 from gateway.discovery.call_handler import ToolAnswer, ToolCall
 from gateway.discovery.tool_list import ToolList
-from gateway.discovery.wire_formats import WireFormat
+from gateway.discovery.wire_formats import WireFormat, unwrap
 from gateway.errors import InvalidRequestError
-from gateway.runtime.cache import Cache
 
 JsonItem = Mapping[str, object]
 """A message, an item or a tool as a JSON object."""
-R = TypeVar("R", bound=BaseModel)
-"""A whole reply: `ChatCompletion` or `Response`."""
+R = TypeVar("R", ChatCompletion, Response)
+"""A whole reply."""
 IsOurs = Callable[[str], bool]
 """Returns whether a function of this name is ours to run."""
 LoadTools = Callable[[Sequence[str]], Sequence[JsonItem]]
@@ -32,25 +37,67 @@ MAX_CONVERSATIONS = 1024
 """How many conversations are stored; the least recently used one goes."""
 
 
-class Conversation(Protocol[R]):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationState:
+    """The stored state of a conversation that the service keeps."""
+
+    shown: tuple[str, ...] = ()
+    """The found tools that the model saw last, in order."""
+    pending_calls: tuple[ToolCall, ...] = ()
+    """Calls of our tools that the caller was not shown, and whose answers the service waits for."""
+    continues: str = ""
+    """The response that the service knows, if a stream began under another id."""
+
+
+class StreamMerger(Protocol):
+    """The streamed turns of one call, in either format, as one stream."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no reply in the turn."""
+
+    @property
+    def opened_as(self) -> str:
+        """The id that the caller got, if it means anything to the service; else ""."""
+
+    def push(self, event: Any, is_ours: IsOurs) -> Iterator[Any]:
+        """Take one event and yield what may be passed on."""
+
+    def reply(self) -> Any:
+        """Return the whole turn as if it had not been streamed."""
+
+    def finish(self, final: Any) -> Iterator[Any]:
+        """Yield what waited, now that *final* goes to the caller; None for an empty turn."""
+
+    def next_turn(self) -> None:
+        """Begin another turn."""
+
+
+class Conversation(ABC, Generic[R]):
     """One call of the wrapper in one wire format.
 
     It reads the caller's request, grows by what the model and we say, and writes the next request.
     No I/O; the caller's objects are never changed.
     """
 
-    wire_format: WireFormat
-    """How this format writes a function tool."""
-    host_tools: Sequence[JsonItem]
-    """The caller's own tools, unchanged."""
-    model: str
-    """The model that is asked; "" if the request names none."""
-    recalled: tuple[str, ...]
-    """Tools that were found in a part of the conversation that only the service keeps."""
-    pending_calls: tuple[ToolCall, ...]
-    """Calls of ours in that part that are not answered yet."""
-    required_tools: tuple[str, ...]
-    """Names in the caller's ``tool_choice``."""
+    wire_format: ClassVar[WireFormat]
+    refused: ClassVar[tuple[str, str]]
+    """A parameter that cannot work with discovery, and why."""
+    new_merger: ClassVar[Callable[[], StreamMerger]]
+
+    def __init__(self, request: Mapping[str, object]) -> None:
+        self._request = request
+        self.host_tools: Sequence[JsonItem] = to_json_items(request.get("tools"), "tools")
+        self.model = str(request.get("model", ""))
+        """The model that is asked; "" if the request names none."""
+        self.required_tools = required_tools(request.get("tool_choice"))
+        """Names in the caller's ``tool_choice``."""
+        self.recalled: tuple[str, ...] = ()
+        """Tools that were found in a part of the conversation that only the service keeps."""
+        self.pending_calls: tuple[ToolCall, ...] = ()
+        """Calls of ours in that part that are not answered yet."""
+        self.new_messages: list[JsonItem] = []
+        """What the conversation gained since the caller's request."""
 
     def check(self) -> None:
         """Refuse what cannot work with discovery.
@@ -58,24 +105,46 @@ class Conversation(Protocol[R]):
         Raises:
             InvalidRequestError: With what to do instead.
         """
+        parameter, why = self.refused
+        if self._request.get(parameter):
+            raise InvalidRequestError(
+                f"{parameter!r} cannot {why}, or use the bare client as .openai"
+            )
 
+    def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
+        """Write the request of *turn*, counted from 1; the first has the caller's own messages,
+        byte for byte.
+        """
+        body = dict(self._request)
+        if turn > 1 and "tool_choice" in body:
+            body["tool_choice"] = _choice_after_first_call(body["tool_choice"])
+        if not tool_list.is_empty:
+            body["tools"] = list(tool_list.tools)
+        return body
+
+    @abstractmethod
     def messages(self) -> Sequence[JsonItem]:
         """Return the conversation so far as chat messages."""
 
-    def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
-        """Write the request of *turn*, counted from 1."""
-
+    @abstractmethod
     def is_readable(self, reply: object) -> bool:
         """Return whether *reply* is one: some services send an error page as if it were."""
 
+    @abstractmethod
     def calls(self, reply: R) -> tuple[ToolCall, ...]:
         """Return every call of *reply* that we or the caller must answer, in order."""
 
+    @abstractmethod
     def without_our_calls(self, reply: R, is_ours: IsOurs) -> R:
         """Return *reply* without calls of ours; itself if there are none."""
 
+    @abstractmethod
     def add_turn(self, reply: R, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
         """Add *reply* and the answers to its calls; *load* writes the tools of a native search."""
+
+    @abstractmethod
+    def text(self, reply: R) -> str:
+        """Return the text of *reply*; "" for none."""
 
     def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
         """Add the answers to `pending_calls`."""
@@ -88,44 +157,6 @@ class Conversation(Protocol[R]):
             pending: Calls of ours that were left out of it.
             opened_as: The id under which a stream began.
         """
-
-    def new_messages(self) -> tuple[JsonItem, ...]:
-        """Return what the conversation gained since the caller's request."""
-
-    def text(self, reply: R) -> str:
-        """Return the text of *reply*; "" for none."""
-
-    def usage(self, reply: R) -> BaseModel | None:
-        """Return the usage that *reply* reports."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationState:
-    """The stored state of a conversation."""
-
-    shown: tuple[str, ...] = ()
-    """The found tools that the model saw last, in order."""
-    pending_calls: tuple[ToolCall, ...] = ()
-    """Calls of our tools that the caller was not shown, and whose answers the service waits for."""
-    continues: str = ""
-    """The response that the service knows, if a stream began under another id."""
-
-
-class ConversationStore:
-    """The states of one client's conversations, by response or conversation id. For any thread."""
-
-    def __init__(self) -> None:
-        self._states = Cache[ConversationState](
-            "conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf
-        )
-
-    def put(self, conversation_id: str, state: ConversationState) -> None:
-        """Store *state* under *conversation_id*."""
-        self._states.put(conversation_id, state)
-
-    def get(self, conversation_id: str) -> ConversationState:
-        """Return the state of *conversation_id*; an empty one if it was never stored."""
-        return self._states.get(conversation_id) or ConversationState()
 
 
 def to_json_items(items: object, parameter: str) -> list[JsonItem]:
@@ -158,3 +189,24 @@ def _to_json(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _to_json(inner) for key, inner in value.items()}
     return [_to_json(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def required_tools(choice: object) -> tuple[str, ...]:
+    """Return the names of the functions in a ``tool_choice``; () for the plain forms."""
+    if not isinstance(choice, Mapping):
+        return ()
+    listed = unwrap(choice).get("tools")
+    entries = listed if isinstance(listed, list | tuple) else [choice]
+    names = (unwrap(entry).get("name") for entry in entries if isinstance(entry, Mapping))
+    return tuple(name for name in names if isinstance(name, str))
+
+
+def _choice_after_first_call(choice: object) -> object:
+    if choice == "required":
+        return "auto"
+    if not isinstance(choice, Mapping):
+        return choice
+    if choice.get("type") != "allowed_tools":
+        return "auto"
+    inner = {**unwrap(choice), "mode": "auto"}
+    return inner if unwrap(choice) is choice else {**choice, "allowed_tools": inner}

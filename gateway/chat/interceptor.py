@@ -1,34 +1,33 @@
-"""The clients' ``post`` with discovery before it.
+"""The clients' ``post`` with discovery before it, written once for both kinds of client.
 
 All that the SDK builds on ``post`` (`create`, `parse`, `stream`, raw responses) comes here.
 What is neither a chat completion nor a response goes straight to the service.
 
-There is one implementation, over a `gateway.chat.transports.Transport` of either kind.
+Everything is a coroutine. With a blocking client each blocks where the other kind awaits, so it
+never suspends: `_run_blocking` runs it to its end in one step.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncGenerator, Iterator, Mapping
+import inspect
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, TypeVar
 
 import httpx2
-from openai import BadRequestError, NotGiven, Stream
+from openai import AsyncOpenAI, AsyncStream, BadRequestError, NotGiven, OpenAI, Stream
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from pydantic import BaseModel
 
 from gateway.chat.accounting import Accounting, attach
-from gateway.chat.conversation import ConversationStore
-from gateway.chat.formats import ChatConversation, ResponsesConversation
 from gateway.chat.loop import ClientContext, Loop
-from gateway.chat.streams import ChatStreamMerger, ResponsesStreamMerger, StreamMerger
-from gateway.chat.transports import Transport
-from gateway.discovery.tool_list import ToolList
 from gateway.errors import InvalidRequestError
 
+E = TypeVar("E", bound=BaseModel)
+"""A chunk or an event."""
+T = TypeVar("T")
 _RAW_HEADER = "x-stainless-raw-response"
 _ONE_REQUEST_HEADERS = frozenset({"idempotency-key"})
 """Headers that identify one request: later turns may not repeat them."""
@@ -37,161 +36,89 @@ _REPLY_TYPES = (ChatCompletion, Response)
 _DONE = b"data: [DONE]\n\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InterceptedRequest:
-    """The arguments that the SDK's own code gives to its client's ``post``."""
+def intercepted_post(openai: OpenAI | AsyncOpenAI, context: ClientContext) -> Callable[..., Any]:
+    """Return the ``post`` of a wrapper of *openai*."""
 
-    path: Literal["/chat/completions", "/responses"]
-    arguments: Mapping[str, Any]
-    """All arguments but the path."""
-    body: Mapping[str, object]
-    """With ``extra_body`` merged in: its tools and messages count as all others."""
-    is_raw: bool
-    """True if the caller wants the response around the reply."""
-    is_stream: bool
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, path: str, arguments: Mapping[str, Any]) -> InterceptedRequest | None:
-        """Read a request; None if it is none for discovery.
-
-        Raises:
-            InvalidRequestError: If the model would be asked without the catalog.
-        """
+    async def post(path: str, **arguments: Any) -> Any:
         if path.startswith("/responses?"):
             raise InvalidRequestError(
                 "beta.responses is not wrapped, so the model would see no catalog: use "
                 "responses, or the bare client as .openai"
             )
-        body = arguments.get("body")
-        if path not in {"/chat/completions", "/responses"} or not isinstance(body, Mapping):
-            return None
-        options = dict(arguments.get("options") or {})
-        extra = options.pop("extra_json", None)
-        headers = {name.lower(): value for name, value in (options.get("headers") or {}).items()}
-        return cls(
-            path="/responses" if path == "/responses" else "/chat/completions",
-            arguments=arguments,
-            body={**body, **extra} if isinstance(extra, Mapping) else body,
-            is_raw=bool(headers.get(_RAW_HEADER)),
-            is_stream=arguments.get("stream") is True,
-            options=options,
-        )
+        is_for_model = path in {"/chat/completions", "/responses"}
+        if not is_for_model or not isinstance(arguments.get("body"), Mapping):
+            return await _settled(openai.post(path, **arguments))
+        call = InterceptedCall(openai, context, path, arguments)
+        return await (call.stream() if arguments.get("stream") is True else call.answer())
 
-    def conversation(self, store: ConversationStore) -> ChatConversation | ResponsesConversation:
-        """Begin the conversation."""
-        if self.path == "/responses":
-            return ResponsesConversation(self.body, store)
-        return ChatConversation(self.body)
-
-    def merger(self) -> StreamMerger:
-        """Return the merger of the first streamed turn."""
-        return ResponsesStreamMerger() if self.path == "/responses" else ChatStreamMerger()
-
-    def check(self, tool_list: ToolList) -> None:
-        """Refuse a reply in a form that cannot be read here.
-
-        Raises:
-            InvalidRequestError: If there is something to discover.
-        """
-        kind = self.arguments.get("cast_to")
-        if not tool_list.is_empty and not (
-            isinstance(kind, type) and issubclass(kind, _REPLY_TYPES)
-        ):
-            raise InvalidRequestError(
-                f"post({self.path!r}) cannot give a {kind!r} with found tools: use the SDK's own "
-                "create, raw if need be, or the bare client as .openai"
-            )
-
-    def turn(self, number: int, body: Mapping[str, object]) -> dict[str, Any]:
-        """Return the arguments of turn *number*; replies come as the service wrote them."""
-        options = {key: value for key, value in self.options.items() if key != "post_parser"}
-        if number > 1 and options.get("headers"):
-            options["headers"] = {
-                name: value
-                for name, value in options["headers"].items()
-                if name.lower() not in _ONE_REQUEST_HEADERS
-            }
-            options.pop("idempotency_key", None)
-        return {**self.arguments, "body": body, "options": options}
-
-    def parse_reply(self, final: BaseModel, accounting: Accounting | None) -> Any:
-        """Return *final* parsed, as `parse` does, if the caller wants that."""
-        parser = self.options.get("post_parser")
-        if parser is None or isinstance(parser, NotGiven):
-            return final
-        parsed = parser(final)
-        if accounting is not None:
-            attach(parsed, accounting)
-        return parsed
-
-    def wrap(self, answer: Any, content: httpx2.Response) -> Any:
-        """Return the SDK's response object *answer* over *content* instead."""
-        wrapped = copy.copy(answer)
-        wrapped.http_response = content
-        # What was parsed from one turn must not be given for the whole.
-        wrapped._parsed_by_type = {}  # noqa: SLF001  (the SDK has no other way to set it)
-        parser = self.options.get("post_parser")
-        if parser is not None:
-            options = answer._options.model_copy(update={"post_parser": parser})  # noqa: SLF001
-            wrapped._options = options  # noqa: SLF001
-        return wrapped
+    if isinstance(openai, AsyncOpenAI):
+        return post
+    return lambda path, **arguments: _run_blocking(post(path, **arguments))
 
 
-class PostInterceptor:
-    """A client's ``post``."""
+class InterceptedCall:
+    """One call of ``post`` that asks a model.
 
-    def __init__(self, transport: Transport, context: ClientContext) -> None:
-        self._transport = transport
-        self._context = context
+    Args:
+        openai: The bare client, which sends.
+        context: Of the wrapper.
+        path: Of the request.
+        arguments: All others that the SDK's own code gives to its client's ``post``. Tools and
+            messages in ``extra_body`` count as all others.
+    """
 
-    async def post(self, path: str, **arguments: Any) -> Any:
-        """Send a request, as the bare client does, with discovery if it asks a model."""
-        request = InterceptedRequest.parse(path, arguments)
-        if request is None:
-            return await self._transport.post(path, **arguments)
-        loop = self._context.begin(request.conversation(self._context.store))
-        if request.is_stream:
-            return await self._open_stream(request, loop)
-        with loop.end_after():
-            while True:
-                answer = await self._ask(request, loop)
-                reply = await _parsed(answer) if request.is_raw else answer
-                final = loop.handle_reply(reply)
-                if final is not None:
-                    break
-                await self._transport.run(loop.answer_calls)
-            loop.store(final)
-            if not request.is_raw:
-                return request.parse_reply(final, loop.accounting)
-            first = answer.http_response
-            return request.wrap(answer, first if final is reply else _whole(first, final))
+    def __init__(
+        self,
+        openai: OpenAI | AsyncOpenAI,
+        context: ClientContext,
+        path: str,
+        arguments: Mapping[str, Any],
+    ) -> None:
+        self._openai = openai
+        self._bridge = context.gateway.bridge
+        self._path = path
+        self._arguments = arguments
+        self._options = dict(arguments.get("options") or {})
+        headers = {name.lower(): text for name, text in self._headers().items()}
+        self._is_raw = bool(headers.get(_RAW_HEADER))
+        """Whether the caller wants the response around the reply."""
+        self._raw: Any = None
+        """The response around the last reply, then."""
+        extra = self._options.pop("extra_json", None)
+        body = {**arguments["body"], **(extra if isinstance(extra, Mapping) else {})}
+        self._loop = context.begin(body, is_responses=path == "/responses")
 
-    async def _ask(self, request: InterceptedRequest, loop: Loop[Any]) -> Any:
-        body = await self._transport.run(loop.next_request)
-        request.check(loop.tool_list)
-        try:
-            return await self._transport.post(request.path, **request.turn(loop.turn, body))
-        except BadRequestError as error:
-            if not loop.retry_without_native(str(error)):
-                raise
-        body = await self._transport.run(loop.next_request)
-        return await self._transport.post(request.path, **request.turn(loop.turn, body))
+    async def answer(self) -> Any:
+        """Return the reply for the caller, whole."""
+        replies: list[BaseModel] = []
 
-    async def _open_stream(self, request: InterceptedRequest, loop: Loop[Any]) -> Any:
-        with loop.end_on_error():
-            answer = await self._ask(request, loop)
-        first = await _parsed(answer) if request.is_raw else answer
-        events = self._events(request, loop, first)
-        if not request.is_raw:
-            return self._transport.stream(first, events, loop)
-        content = self._transport.content(_sse_lines(events))
-        return request.wrap(answer, _streamed(answer.http_response, content))
+        async def ask() -> Any:
+            replies.append(await self._ask())
+            return replies[-1]
 
-    async def _events(
-        self, request: InterceptedRequest, loop: Loop[Any], stream: Any
-    ) -> AsyncGenerator[Any, None]:
-        merger = request.merger()
+        final = await self._loop.run(ask, self._in_gateway)
+        if not self._is_raw:
+            return self._parsed_as_wanted(final, self._loop.accounting)
+        first = self._raw.http_response
+        return self._wrap(first if final is replies[-1] else _whole(first, final))
+
+    async def stream(self) -> Any:
+        """Return the stream for the caller: all turns as one."""
+        with self._loop.end_on_error():
+            first = await self._ask()
+        events = self._events(first)
+        if not self._is_raw:
+            if isinstance(first, Stream):
+                return MergedStream(first, _iterate_blocking(events), self._loop)
+            return AsyncMergedStream(first, events, self._loop)
+        lines = _sse_lines(events)
+        is_blocking = isinstance(self._openai, OpenAI)
+        content = _iterate_blocking(lines) if is_blocking else lines
+        return self._wrap(_response(self._raw.http_response, content))
+
+    async def _events(self, stream: Any) -> AsyncGenerator[Any, None]:
+        loop = self._loop
+        merger = loop.conversation.new_merger()
         with loop.end_after():
             # Without tools of ours there is one turn, which passes as it comes.
             passes = loop.tool_list.is_empty
@@ -201,17 +128,138 @@ class PostInterceptor:
                         pushed = list(merger.push(event, loop.tool_list.is_ours))
                         for passed in [event] if passes else pushed:
                             yield passed
-                final = None if merger.is_empty else loop.handle_reply(merger.reply())
-                if final is not None or merger.is_empty:
+                reply = None if merger.is_empty else merger.reply()
+                final = None if reply is None else loop.handle_reply(reply)
+                if final is not None or reply is None:
                     break
-                await self._transport.run(loop.answer_calls)
-                merger = merger.next_turn()
-                answer = await self._ask(request, loop)
-                stream = await _parsed(answer) if request.is_raw else answer
+                await self._in_gateway(lambda reply=reply: loop.answer_calls(reply))
+                merger.next_turn()
+                stream = await self._ask()
             if final is not None:
                 loop.store(final, opened_as=merger.opened_as)
             for passed in () if passes else merger.finish(final):
                 yield passed
+
+    async def _ask(self) -> Any:
+        """Send the next request, and return its reply or its stream."""
+        try:
+            return await self._send()
+        except BadRequestError as error:
+            if not self._loop.retry_without_native(str(error)):
+                raise
+        return await self._send()
+
+    async def _send(self) -> Any:
+        body = await self._in_gateway(self._loop.next_request)
+        self._check()
+        arguments = {**self._arguments, "body": body, "options": self._turn_options()}
+        answer = await _settled(self._openai.post(self._path, **arguments))
+        if not self._is_raw:
+            return answer
+        self._raw = answer
+        return await _settled(answer.parse())
+
+    async def _in_gateway(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run work of the gateway: on its background loop for a blocking caller."""
+        return self._bridge.call(work) if isinstance(self._openai, OpenAI) else await work()
+
+    def _headers(self) -> Mapping[str, Any]:
+        return self._options.get("headers") or {}
+
+    def _check(self) -> None:
+        """Refuse a reply in a form that cannot be read here, if there is something to discover."""
+        kind = self._arguments.get("cast_to")
+        if not self._loop.tool_list.is_empty and not (
+            isinstance(kind, type) and issubclass(kind, _REPLY_TYPES)
+        ):
+            raise InvalidRequestError(
+                f"post({self._path!r}) cannot give a {kind!r} with found tools: use the SDK's own "
+                "create, raw if need be, or the bare client as .openai"
+            )
+
+    def _turn_options(self) -> dict[str, Any]:
+        """Return the options of the next request; replies come as the service wrote them."""
+        options = {key: value for key, value in self._options.items() if key != "post_parser"}
+        if self._loop.turn > 1 and self._headers():
+            options["headers"] = {
+                name: text
+                for name, text in self._headers().items()
+                if name.lower() not in _ONE_REQUEST_HEADERS
+            }
+            options.pop("idempotency_key", None)
+        return options
+
+    def _parsed_as_wanted(self, final: BaseModel, accounting: Accounting | None) -> Any:
+        """Return *final* parsed, as `parse` does, if the caller wants that."""
+        parser = self._options.get("post_parser")
+        if parser is None or isinstance(parser, NotGiven):
+            return final
+        parsed = parser(final)
+        if accounting is not None:
+            attach(parsed, accounting)
+        return parsed
+
+    def _wrap(self, content: httpx2.Response) -> Any:
+        """Return the SDK's response object of the last turn, over *content* instead."""
+        wrapped = copy.copy(self._raw)
+        wrapped.http_response = content
+        # What was parsed from one turn must not be given for the whole.
+        wrapped._parsed_by_type = {}  # noqa: SLF001  (the SDK has no other way to set it)
+        parser = self._options.get("post_parser")
+        if parser is not None:
+            options = wrapped._options.model_copy(update={"post_parser": parser})  # noqa: SLF001
+            wrapped._options = options  # noqa: SLF001
+        return wrapped
+
+
+class MergedStream(Stream[E], Generic[E]):
+    """Several turns of the model as one stream. ``response`` is that of the first turn."""
+
+    def __init__(self, first: Stream[E], events: Generator[E, None, None], loop: Loop[Any]) -> None:
+        # The base would decode a response of its own: only its attributes are needed here.
+        self.response = first.response
+        self._events = self._iterator = events
+        self._loop = loop
+
+    @property
+    def gateway(self) -> Accounting | None:
+        """What the call did; None until the stream has ended."""
+        return self._loop.accounting
+
+    def close(self) -> None:
+        """Stop: close whichever turn is being read."""
+        self._events.close()
+        self.response.close()
+        # A generator that never began has nothing to close, and so ends nothing.
+        self._loop.end()
+
+
+class AsyncMergedStream(AsyncStream[E], Generic[E]):
+    """Several turns of the model as one stream. ``response`` is that of the first turn."""
+
+    def __init__(
+        self, first: AsyncStream[E], events: AsyncGenerator[E, None], loop: Loop[Any]
+    ) -> None:
+        # As for `MergedStream`.
+        self.response = first.response
+        self._events = self._iterator = events
+        self._loop = loop
+
+    @property
+    def gateway(self) -> Accounting | None:
+        """What the call did; None until the stream has ended."""
+        return self._loop.accounting
+
+    async def close(self) -> None:
+        """Stop: close whichever turn is being read."""
+        await self._events.aclose()
+        await self.response.aclose()
+        self._loop.end()
+
+
+async def _settled(value: Any) -> Any:
+    """Return what a client gives: one kind gives an awaitable, the other the value."""
+    return await value if inspect.isawaitable(value) else value
 
 
 async def _read(stream: Any) -> AsyncGenerator[Any, None]:
@@ -226,30 +274,6 @@ async def _read(stream: Any) -> AsyncGenerator[Any, None]:
                 yield event
 
 
-async def _parsed(answer: Any) -> Any:
-    """Read a raw response: one kind of the SDK's gives an awaitable, the other the value."""
-    reply = answer.parse()
-    return await reply if hasattr(reply, "__await__") else reply
-
-
-def _whole(first: httpx2.Response, final: BaseModel) -> httpx2.Response:
-    """Write *final* as the response of one request, with the status and headers of *first*."""
-    response = httpx2.Response(
-        first.status_code,
-        headers=list(_headers(first)),
-        content=final.model_dump_json(exclude_unset=True, by_alias=True).encode(),
-        request=first.request,
-    )
-    response.elapsed = first.elapsed
-    return response
-
-
-def _streamed(first: httpx2.Response, content: Any) -> httpx2.Response:
-    return httpx2.Response(
-        first.status_code, headers=list(_headers(first)), content=content, request=first.request
-    )
-
-
 async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[bytes, None]:
     """Write chunks or events as the service does."""
     async with aclosing(events):
@@ -261,5 +285,44 @@ async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[
         yield _DONE
 
 
-def _headers(first: httpx2.Response) -> Iterator[tuple[str, str]]:
-    return (item for item in first.headers.multi_items() if item[0] not in _FRAMING_HEADERS)
+def _response(first: httpx2.Response, content: Any) -> httpx2.Response:
+    """Return *content* as the response of one request, with the status and headers of *first*."""
+    headers = [item for item in first.headers.multi_items() if item[0] not in _FRAMING_HEADERS]
+    return httpx2.Response(
+        first.status_code, headers=headers, content=content, request=first.request
+    )
+
+
+def _whole(first: httpx2.Response, final: BaseModel) -> httpx2.Response:
+    content = final.model_dump_json(exclude_unset=True, by_alias=True).encode()
+    response = _response(first, content)
+    response.elapsed = first.elapsed
+    return response
+
+
+def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    work.close()
+    raise RuntimeError("a blocking call was about to wait for an event loop")
+
+
+def _iterate_blocking(generator: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    """Iterate over an async generator that never suspends; closing this one closes that one."""
+    try:
+        while True:
+            try:
+                item = _run_blocking(_next(generator))
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        _run_blocking(generator.aclose())
+
+
+async def _next(generator: AsyncGenerator[T, None]) -> T:
+    return await anext(generator)

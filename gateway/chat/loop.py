@@ -1,6 +1,6 @@
 """The loop behind one call of the wrapper, without any I/O to the model.
 
-    next_request() -> (the model) -> handle_reply(reply) -> answer_calls() -> next_request() …
+    next_request() -> (the model) -> handle_reply(reply) -> answer_calls(reply) -> next_request() …
 
 * Sync and async, streaming or not, either wire format: all use this same loop.
 * Calls of ours are executed here and answered once each, in order; calls of the host's tools go
@@ -11,16 +11,26 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic
 
 from gateway.chat.accounting import Accounting, UsageMeter, attach
-from gateway.chat.conversation import Conversation, ConversationStore, JsonItem, R
+from gateway.chat.chat_completions import ChatConversation
+from gateway.chat.conversation import (
+    MAX_CONVERSATIONS,
+    Conversation,
+    ConversationState,
+    JsonItem,
+    R,
+)
 from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
+from gateway.chat.responses import ResponsesConversation
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
@@ -29,9 +39,12 @@ from gateway.discovery.window import described_tools
 from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.errors import ConfigError, LoopError
 from gateway.gateway import Gateway
+from gateway.runtime.cache import Cache
 from gateway.runtime.text import json_tokens
 from gateway.sync import SyncGateway
 
+InGateway = Callable[[Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
+"""Runs work of the gateway."""
 _NO_TOOLS = ToolList(tools=(), names=MetaNames(search="", call=""), is_empty=True)
 
 
@@ -41,7 +54,8 @@ class ClientContext:
 
     gateway: Gateway
     tool_lists: ToolListBuilder
-    store: ConversationStore
+    store: Cache[ConversationState]
+    """By response or conversation id."""
     observer: Observer | None = None
     approve: Approve | None = None
 
@@ -60,14 +74,16 @@ class ClientContext:
         return cls(
             gateway=gateway,
             tool_lists=ToolListBuilder(gateway),
-            store=ConversationStore(),
+            store=Cache("conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf),
             observer=observer,
             approve=approve,
         )
 
-    def begin(self, conversation: Conversation[Any]) -> Loop[Any]:
-        """Begin a call."""
-        return Loop(self, conversation)
+    def begin(self, request: Mapping[str, object], *, is_responses: bool) -> Loop[Any]:
+        """Begin a call; *request* is its body."""
+        if is_responses:
+            return Loop(self, ResponsesConversation(request, self.store))
+        return Loop(self, ChatConversation(request))
 
 
 class Loop(Generic[R]):
@@ -82,19 +98,36 @@ class Loop(Generic[R]):
         self._context = context
         self._gateway = context.gateway
         self._options = context.gateway.options.chat
-        self._calls: tuple[ToolCall, ...] = ()
-        self._reply: R | None = None
-        """The reply whose calls wait; None if none do."""
         self._pending: tuple[ToolCall, ...] = ()
+        """Calls of ours that were left out of the caller's reply."""
         self._meter = UsageMeter()
-        host_tools = list(conversation.host_tools)
-        self._host_tokens = json_tokens(host_tools) if host_tools else 0
-        self._loaded_tokens = 0
-        self._catalog_tokens = 0
+        self._other_tokens = sum(map(json_tokens, conversation.host_tools))
+        """Estimated tokens of the host's tools, and of those that the service has loaded."""
         self._span = self._gateway.telemetry.begin("invoke_agent")
         self._started = time.monotonic()
         self._task = uuid.uuid4().hex
         self._ended = False
+
+    async def run(
+        self,
+        ask: Callable[[], Awaitable[R]],
+        in_gateway: InGateway | None = None,
+    ) -> R:
+        """Return the reply that is for the caller.
+
+        Args:
+            ask: Sends `next_request` and returns the reply.
+            in_gateway: None runs the gateway's work where the caller is.
+        """
+        with self.end_after():
+            while True:
+                reply = await ask()
+                final = self.handle_reply(reply)
+                if final is not None:
+                    self.store(final)
+                    return final
+                work = partial(self.answer_calls, reply)
+                await (in_gateway(work) if in_gateway is not None else work())
 
     @contextmanager
     def end_on_error(self) -> Iterator[None]:
@@ -119,23 +152,21 @@ class Loop(Generic[R]):
         if self._ended:
             return
         self._ended = True
-        telemetry, meter, accounting = self._gateway.telemetry, self._meter, self.accounting
-        self._span.set_attribute("gateway.chat.turns", meter.turns)
-        self._span.set_attribute("gateway.chat.searches", meter.searches)
-        self._span.set_attribute("gateway.chat.errors", meter.errors)
-        self._span.set_attribute("gateway.chat.definition_tokens", meter.definition_tokens)
-        if accounting is not None:
-            self._span.set_attribute("gateway.chat.cached_tokens", accounting.cached_tokens)
+        telemetry, total = self._gateway.telemetry, self._meter.total
+        for name in ("turns", "searches", "errors", "definition_tokens"):
+            self._span.set_attribute(f"gateway.chat.{name}", getattr(total, name))
+        if self.accounting is not None:
+            self._span.set_attribute("gateway.chat.cached_tokens", self.accounting.cached_tokens)
             if not self.tool_list.is_empty:
-                telemetry.record("gateway.chat.definition.share", accounting.definition_share)
-                telemetry.record("gateway.chat.prefix.stability", accounting.prefix_stability)
-        telemetry.record("gateway.chat.turns", meter.turns)
+                telemetry.record("gateway.chat.definition.share", total.definition_share)
+                telemetry.record("gateway.chat.prefix.stability", total.prefix_stability)
+        telemetry.record("gateway.chat.turns", total.turns)
         self._span.end()
 
     @property
     def turn(self) -> int:
         """Requests made so far."""
-        return self._meter.turns
+        return self._meter.total.turns
 
     async def next_request(self) -> dict[str, object]:
         """Return the body of the next request to the model.
@@ -145,7 +176,7 @@ class Loop(Generic[R]):
             InvalidRequestError: If the request cannot work with discovery.
         """
         self._check_limits()
-        conversation = self.conversation
+        conversation, tool_lists = self.conversation, self._context.tool_lists
         with self._gateway.telemetry.within(self._span):
             self.tool_list = await self._build_tool_list()
             if conversation.pending_calls and not self.turn and not self.tool_list.is_empty:
@@ -155,17 +186,20 @@ class Loop(Generic[R]):
         tool_list = self.tool_list
         if not tool_list.is_empty:
             conversation.check()
-            self._catalog_tokens = self._context.tool_lists.catalog_tokens()
-        tokens = tool_list.own_tokens + self._host_tokens + self._loaded_tokens
-        self._meter.record_request(tool_list.tools, conversation.messages(), tokens)
-        if self._context.observer is not None:
-            event = Requested(
+        tokens = tool_list.own_tokens + self._other_tokens
+        self._meter.record_request(
+            [*tool_list.tools, *conversation.messages()],
+            definition_tokens=tokens,
+            catalog_tokens=0 if tool_list.is_empty else tool_lists.catalog_tokens(),
+        )
+        self._emit(
+            Requested(
                 turn=self.turn,
                 tools=tool_list.tool_names,
                 proxies=tool_list.proxies,
                 definition_tokens=tokens,
             )
-            self._context.observer(event)
+        )
         return conversation.body(self.turn, tool_list)
 
     async def _build_tool_list(self) -> ToolList:
@@ -183,16 +217,17 @@ class Loop(Generic[R]):
 
     def _check_limits(self) -> None:
         options, meter = self._options, self._meter
-        max_errors = options.max_consecutive_errors
-        if meter.turns >= options.max_turns:
-            raise LoopError(meter.turns)
-        if max_errors and meter.failed_turns >= max_errors:
-            raise LoopError(meter.turns, limit="max_consecutive_errors")
-        if options.max_tokens is not None and meter.tokens >= options.max_tokens:
-            raise LoopError(meter.turns, limit="max_tokens")
-        elapsed = time.monotonic() - self._started
-        if options.max_seconds is not None and elapsed >= options.max_seconds:
-            raise LoopError(meter.turns, limit="max_seconds")
+        used = {
+            "max_turns": self.turn,
+            "max_consecutive_errors": meter.failed_turns,
+            "max_tokens": meter.tokens,
+            "max_seconds": time.monotonic() - self._started,
+        }
+        limits = {name: getattr(options, name) for name in used}
+        limits["max_consecutive_errors"] = options.max_consecutive_errors or None
+        for name, limit in limits.items():
+            if limit is not None and used[name] >= limit:
+                raise LoopError(self.turn, limit=name)
 
     def retry_without_native(self, error: str) -> bool:
         """Return whether the same turn may be tried again without the service's own tool search,
@@ -202,23 +237,21 @@ class Loop(Generic[R]):
         return is_refused and self._context.tool_lists.disable_native(self.conversation.model)
 
     def handle_reply(self, reply: R) -> R | None:
-        """Return what goes to the caller, or None if calls wait for `answer_calls`.
+        """Return what goes to the caller, or None if all calls wait for `answer_calls`.
 
         What is no reply goes to the caller as it is, without accounting.
         """
         if not self.conversation.is_readable(reply):
             return reply
-        usage = self.conversation.usage(reply)
-        self._meter.record_reply(usage)
-        if usage is None and self._options.max_tokens is not None:
+        self._meter.record_reply(reply.usage)
+        if reply.usage is None and self._options.max_tokens is not None:
             # Most streams report none.
             content = reply.model_dump(mode="json", exclude_unset=True)
-            request = [list(self.tool_list.tools), list(self.conversation.messages())]
+            request = [*self.tool_list.tools, *self.conversation.messages()]
             self._meter.estimated_tokens += json_tokens([*request, content])
         calls = self.conversation.calls(reply)
         ours = self.our_calls(calls)
         if len(ours) == len(calls) > 0:
-            self._calls, self._reply = ours, reply
             return None
         self._pending = ours
         return self._finish(reply)
@@ -232,14 +265,9 @@ class Loop(Generic[R]):
             and self.tool_list.is_ours(NATIVE_SEARCH if call.native else call.name)
         )
 
-    async def answer_calls(self) -> None:
-        """Run the calls that wait, and add them with their answers to the conversation."""
-        if self._reply is not None:
-            await self.run_turn(self._reply, self._calls)
-            self._calls, self._reply = (), None
-
-    async def run_turn(self, reply: R, calls: Sequence[ToolCall]) -> None:
-        """Run *calls* of *reply*, and add it with the answers to the conversation."""
+    async def answer_calls(self, reply: R) -> None:
+        """Run the calls of ours in *reply*, and add it with the answers to the conversation."""
+        calls = self.our_calls(self.conversation.calls(reply))
         answers = await self._answer(calls) if calls else []
         self.conversation.add_turn(reply, answers, self._load_tools)
 
@@ -250,8 +278,7 @@ class Loop(Generic[R]):
 
     def _load_tools(self, names: Sequence[str]) -> Sequence[JsonItem]:
         loaded = self._context.tool_lists.loaded_tools(names)
-        # They are added to every request from now on.
-        self._loaded_tokens += sum(map(json_tokens, loaded))
+        self._other_tokens += sum(map(json_tokens, loaded))
         return loaded
 
     async def _answer(self, calls: Sequence[ToolCall]) -> list[ToolAnswer]:
@@ -287,15 +314,13 @@ class Loop(Generic[R]):
         )
 
     def _finish(self, reply: R) -> R:
-        meter, conversation = self._meter, self.conversation
+        conversation = self.conversation
         if not self.tool_list.is_empty:
             # Another choice than the first may hold calls of ours.
             reply = conversation.without_our_calls(reply, self.tool_list.is_ours)
-        messages, is_chat = conversation.new_messages(), conversation.wire_format == "chat"
-        self.accounting = accounting = meter.accounting(
-            catalog_tokens=self._catalog_tokens,
-            messages=messages,
-            response_id="" if is_chat else str(getattr(reply, "id", "") or ""),
+        response_id = "" if conversation.wire_format == "chat" else str(reply.id or "")
+        self.accounting = accounting = self._meter.accounting(
+            conversation.new_messages, response_id=response_id
         )
         self._emit(
             Replied(
@@ -303,12 +328,12 @@ class Loop(Generic[R]):
                 text=conversation.text(reply),
                 prompt_tokens=accounting.prompt_tokens,
                 completion_tokens=accounting.completion_tokens,
-                messages=messages,
+                messages=accounting.messages,
                 accounting=accounting,
             )
         )
-        if meter.usage is not None and meter.turns > 1:
-            reply = reply.model_copy(update={"usage": meter.usage})
+        if self._meter.usage is not None and self.turn > 1:
+            reply = reply.model_copy(update={"usage": self._meter.usage})
         attach(reply, accounting)
         return reply
 

@@ -1,4 +1,6 @@
-"""One turn for people with a loop of their own: which tools to send, and what to do with the calls.
+"""Discovery for people with a loop, or a way to ask a model, of their own.
+
+One turn: which tools to send, and what to do with the calls.
 
     turn = client.prepare(messages, tools)
     reply = whatever_asks_a_model(messages, turn.tools)
@@ -13,11 +15,16 @@ A request that is JSON already, of Chat Completions or of the Responses API, is 
     body["messages"] += handled.messages        # or body["input"]
 
 No state is held between two turns: the next `prepare` reads the messages.
+
+The whole loop, around any function that asks a model with a JSON body:
+
+    async def ask(body): ...            # sends it, returns the reply's JSON
+    reply = await Middleware(gateway)(body, ask)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +33,16 @@ from openai.types.responses import Response
 from pydantic import BaseModel
 
 from gateway.chat.conversation import JsonItem
-from gateway.chat.formats import ChatConversation, ResponsesConversation
+from gateway.chat.events import Observer
 from gateway.chat.loop import ClientContext, Loop
+from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolCall
+from gateway.discovery.wire_formats import WireFormat
 from gateway.errors import InvalidRequestError
+from gateway.gateway import Gateway
 from gateway.runtime.background_loop import Bridge
+
+CallNext = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,22 +87,21 @@ class AsyncPrepared:
         """
         loop, conversation = self._loop, self._loop.conversation
         with loop.end_after():
-            parsed = parse_reply(reply, conversation)
+            parsed = _parse_reply(reply, conversation.wire_format)
             calls = conversation.calls(parsed)
             ours = loop.our_calls(calls)
-            await loop.run_turn(parsed, ours)
+            await loop.answer_calls(parsed)
             theirs = tuple(call for call in calls if call not in ours)
-            return Handled(messages=conversation.new_messages(), calls=theirs, ours=len(ours))
+            messages = tuple(conversation.new_messages)
+            return Handled(messages=messages, calls=theirs, ours=len(ours))
 
 
 class Prepared:
     """One turn, prepared, for blocking callers."""
 
-    def __init__(
-        self, bridge: Bridge, work: Callable[[], Coroutine[Any, Any, AsyncPrepared]]
-    ) -> None:
+    def __init__(self, bridge: Bridge, prepared: AsyncPrepared) -> None:
         self._bridge = bridge
-        self._prepared = bridge.call(work)
+        self._prepared = prepared
 
     @property
     def body(self) -> Mapping[str, object]:
@@ -107,46 +118,75 @@ class Prepared:
         return self._bridge.call(lambda: self._prepared.handle(reply))
 
 
-def to_body(
+async def prepare(
+    context: ClientContext,
     messages: Iterable[Any] | Mapping[str, Any],
-    tools: Iterable[Any] | None = None,
-    model: str = "",
-) -> dict[str, object]:
-    """Write a chat request; one that is given whole, in either format, stays as it is."""
-    if isinstance(messages, Mapping):
-        return dict(messages) if tools is None else {**messages, "tools": list(tools)}
-    body: dict[str, object] = {"messages": list(messages), "model": model}
-    return body if tools is None else {**body, "tools": list(tools)}
-
-
-async def prepare(context: ClientContext, body: Mapping[str, object]) -> AsyncPrepared:
-    """Prepare one turn of *body*, a request of Chat Completions or of the Responses API as JSON."""
-    loop = context.begin(begin_conversation(body, context))
+    tools: Iterable[Any] | None,
+    model: str,
+) -> AsyncPrepared:
+    """Prepare one turn of a conversation, or of a request that is given whole, in either format."""
+    is_whole = isinstance(messages, Mapping)
+    body = dict(messages) if is_whole else {"messages": list(messages), "model": model}
+    if tools is not None:
+        body["tools"] = list(tools)
+    loop = context.begin(body, is_responses=_is_responses(body))
     with loop.end_on_error():
         return AsyncPrepared(loop, await loop.next_request())
 
 
-def begin_conversation(
-    body: Mapping[str, object], context: ClientContext
-) -> ChatConversation | ResponsesConversation:
-    """Begin the conversation of a request.
+class Middleware:
+    """Searches and calls between a request and its reply. Any number of calls at once.
 
-    Raises:
-        InvalidRequestError: If it is a request to no model.
+    For frameworks and proxies without an OpenAI client. Whole replies only, no streams.
     """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        *,
+        observer: Observer | None = None,
+        approve: Approve | None = None,
+    ) -> None:
+        self._context = ClientContext.create(gateway, observer=observer, approve=approve)
+
+    async def __call__(self, body: Mapping[str, Any], call_next: CallNext) -> dict[str, Any]:
+        """Return the model's last reply to *body*.
+
+        Args:
+            body: A request of Chat Completions or of the Responses API.
+            call_next: Sends such a body and returns the reply's JSON.
+
+        Raises:
+            InvalidRequestError: If *body* asks for a stream, or is no such request.
+            LoopError: If a limit of `ChatOptions` is reached.
+        """
+        if body.get("stream"):
+            raise InvalidRequestError("a middleware takes whole replies: leave 'stream' out")
+        loop = self._context.begin(body, is_responses=_is_responses(body))
+
+        async def ask() -> Any:
+            reply = await call_next(await loop.next_request())
+            return _parse_reply(reply, loop.conversation.wire_format)
+
+        final = await loop.run(ask)
+        reply: dict[str, Any] = final.model_dump(mode="json", exclude_unset=True)
+        return reply
+
+
+def _is_responses(body: Mapping[str, object]) -> bool:
     if "messages" in body:
-        return ChatConversation(body)
+        return False
     if "input" in body or "previous_response_id" in body:
-        return ResponsesConversation(body, context.store)
+        return True
     raise InvalidRequestError("a request needs 'messages' (chat) or 'input' (responses)")
 
 
-def parse_reply(reply: BaseModel | Mapping[str, object], conversation: object) -> Any:
+def _parse_reply(reply: BaseModel | Mapping[str, object], wire_format: WireFormat) -> Any:
     """Return *reply* as the SDK's object."""
     if isinstance(reply, ChatCompletion | Response):
         return reply
     fields = reply.model_dump(exclude_unset=True) if isinstance(reply, BaseModel) else dict(reply)
-    if isinstance(conversation, ResponsesConversation):
+    if wire_format == "responses":
         return Response.construct(None, **fields)
     if "choices" not in fields and "role" not in fields:
         raise InvalidRequestError("a reply is a completion, or an assistant's message")

@@ -12,7 +12,7 @@ import pytest
 from openai import OpenAI
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.conversation import MAX_CONVERSATIONS
+from gateway.chat.conversation import MAX_CONVERSATIONS, ConversationState
 from gateway.errors import LoopError
 from gateway.testing import Call, Faults, ModelRequest, Turn
 from tests.chat.stage import ASK, Role, Speaker, Stage, find, said
@@ -129,7 +129,7 @@ async def test_what_is_kept_of_conversations_at_the_service_is_bounded(
     client = AutoDiscoveryClient(openai, functions)
     context = client._context  # noqa: SLF001  (its memory is what is looked at)
     for number in range(MAX_CONVERSATIONS):
-        context.store.put(f"old-{number}", context.store.get(""))
+        context.store.put(f"old-{number}", ConversationState())
 
     async def rounds() -> None:
         for _ in range(ROUNDS):

@@ -11,7 +11,7 @@ from openai.types.responses import Response
 
 from gateway import AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
-from gateway.chat.streams import ResponsesStreamMerger
+from gateway.chat.responses import ResponsesStreamMerger
 from gateway.errors import InvalidRequestError
 from gateway.errors import InvalidRequestError as Refused
 from gateway.options import DiscoveryOptions, Options

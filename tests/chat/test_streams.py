@@ -13,7 +13,8 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from gateway.chat.streams import ChatStreamMerger, ResponsesStreamMerger
+from gateway.chat.chat_completions import ChatStreamMerger
+from gateway.chat.responses import ResponsesStreamMerger
 from gateway.testing import Call, ModelRequest, Turn
 from gateway.testing.chat_format import ModelAnswer
 from gateway.testing.responses_format import item_events
@@ -154,13 +155,13 @@ def test_whatever_calls_go_to_the_caller_arrive_whole(
 
 def test_later_turns_speak_with_the_id_of_the_first_and_without_a_role() -> None:
     """Per choice: a second choice that begins later still says who speaks."""
-    first = ChatStreamMerger()
-    list(first.push(chunk({"role": "assistant", "content": "a"})))
-    second = ChatStreamMerger(first)
+    merger = ChatStreamMerger()
+    list(merger.push(chunk({"role": "assistant", "content": "a"})))
+    merger.next_turn()
     later = chunk({"role": "assistant", "content": "b"}).model_copy(update={"id": "other"})
     other = chunk({"role": "assistant", "content": "c"}, index=1)
 
-    said = [now for each in (later, other) for now in second.push(each)]
+    said = [now for each in (later, other) for now in merger.push(each)]
 
     assert ["chatcmpl-1"] * 2 == [each.id for each in said]
     assert [None, "assistant"] == [each.choices[0].delta.role for each in said]

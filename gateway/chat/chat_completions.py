@@ -1,79 +1,54 @@
-"""Streamed turns: what may go to the caller at once, and what must wait. No I/O.
+"""A conversation in the wire format of Chat Completions, whole or streamed. No I/O.
 
-The turns of one call of the wrapper look like one reply: one id, one beginning, one end, and the
-usage of all turns where the service tells that of the last.
-
-* Chat Completions: text passes as it comes. Tool calls and the end of the turn wait until it is
-  known whose tools are called.
-* Responses API: events pass as they come, but for those of calls of ours; what stands behind an
-  item of ours is numbered anew. The beginning waits for the first visible event, so that silent
-  turns leave no trace.
+* Of several choices (``n``) the first decides whether the loop goes on. Of the others only texts
+  and calls of the host's tools are returned.
+* The streamed turns of one call look like one completion: one id, one beginning, one end, and the
+  usage of all turns where the service tells that of the last. Text passes as it comes. Tool calls
+  and the end of the turn wait until it is known whose tools are called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion import Choice as WholeChoice
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta
-from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel
 
-from gateway.chat.conversation import IsOurs
-from gateway.chat.formats import is_our_item
+from gateway.chat.conversation import Conversation, IsOurs, JsonItem, LoadTools, to_json_items
+from gateway.discovery.call_handler import ToolAnswer, ToolCall
+from gateway.discovery.tool_list import ToolList
 
 _SAID_ONCE = frozenset({"id", "name", "role", "type"})
 """Fields that a service that repeats them does not extend."""
-_BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
-_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
-
-
-class StreamMerger(Protocol):
-    """One streamed turn, in either format."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no reply in it."""
-
-    @property
-    def opened_as(self) -> str:
-        """The id that the caller got, if it means anything to the service; else ""."""
-
-    def push(self, event: Any, is_ours: IsOurs) -> Iterator[Any]:
-        """Take one event and yield what may be passed on."""
-
-    def reply(self) -> Any:
-        """Return the whole turn as if it had not been streamed."""
-
-    def finish(self, final: Any) -> Iterator[Any]:
-        """Yield what waited, now that *final* goes to the caller; None for an empty turn."""
-
-    def next_turn(self) -> StreamMerger:
-        """Return the merger of the turn after this one."""
 
 
 class ChatStreamMerger:
-    """The chunks of one turn of Chat Completions."""
+    """The chunks of one call, over all its turns."""
 
     opened_as = ""
 
-    def __init__(self, previous: ChatStreamMerger | None = None) -> None:
+    def __init__(self) -> None:
+        self._first: ChatCompletionChunk | None = None
+        """The first chunk of the whole stream, once there is one."""
+        self._opened: set[int] = set()
+        """The indices of the choices that have begun."""
+        self._is_first_turn = True
+        self._begin_turn()
+
+    def _begin_turn(self) -> None:
         self._chunks: list[ChatCompletionChunk] = []
         self._usages: list[ChatCompletionChunk] = []
         """Chunks that hold nothing but a usage."""
-        self._is_first_turn = previous is None
         self._owes_usage = False
         """Whether a usage came with what waits."""
-        self.opened: set[int] = set(previous.opened) if previous else set()
-        """The indices of the choices that have begun, in this turn or before."""
-        self.first: ChatCompletionChunk | None = previous.first if previous else None
-        """The first chunk of the whole stream, once there is one."""
 
-    def next_turn(self) -> ChatStreamMerger:
-        """Return the merger of the turn after this one."""
-        return ChatStreamMerger(self)
+    def next_turn(self) -> None:
+        """Begin another turn."""
+        self._is_first_turn = False
+        self._begin_turn()
 
     @property
     def is_empty(self) -> bool:
@@ -92,7 +67,7 @@ class ChatStreamMerger:
                 # About the request, as Azure sends it: there is no choice in it.
                 yield chunk if self._is_first_turn else self._restamp(chunk, [])
             return
-        self.first = self.first or chunk
+        self._first = self._first or chunk
         waits = any(choice.finish_reason or _has_calls(choice) for choice in chunk.choices)
         now = [part for choice in chunk.choices if (part := self._text_part(choice)) is not None]
         if now:
@@ -124,9 +99,9 @@ class ChatStreamMerger:
         sent: ChoiceDelta | None = choice.delta
         delta = {} if sent is None else sent.to_dict(warnings=False)
         delta.pop("tool_calls", None)
-        if choice.index in self.opened:
+        if choice.index in self._opened:
             delta.pop("role", None)
-        self.opened.add(choice.index)
+        self._opened.add(choice.index)
         if not any(
             value or (value is not None and name != "content") for name, value in delta.items()
         ):
@@ -137,7 +112,7 @@ class ChatStreamMerger:
     def _restamp(
         self, chunk: ChatCompletionChunk, choices: list[Choice], **update: object
     ) -> ChatCompletionChunk:
-        first = self.first or chunk
+        first = self._first or chunk
         stamp = {"id": first.id, "created": first.created, "choices": choices}
         return chunk.model_copy(update={**stamp, **update})
 
@@ -202,86 +177,73 @@ def _objects(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-class ResponsesStreamMerger:
-    """The events of one turn of the Responses API.
+class ChatConversation(Conversation[ChatCompletion]):
+    """One call of ``chat.completions``."""
 
-    Args:
-        number: Of its first event.
-        items: What went to the caller, whole, in earlier turns.
-        opened_as: The id that the caller got; "" if nothing has begun. A turn that showed something
-            and then called has lent its id to the whole.
-    """
+    wire_format = "chat"
+    refused = ("functions", "go out together with found tools: give them as 'tools'")
+    new_merger = ChatStreamMerger
 
-    def __init__(
-        self, *, number: int = 0, items: Sequence[BaseModel] = (), opened_as: str = ""
+    def __init__(self, request: Mapping[str, object]) -> None:
+        super().__init__(request)
+        self._initial = to_json_items(request.get("messages"), "messages")
+
+    def messages(self) -> Sequence[JsonItem]:
+        """Return the messages."""
+        return [*self._initial, *self.new_messages]
+
+    def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
+        """Write the request."""
+        body = super().body(turn, tool_list)
+        if turn > 1:
+            body["messages"] = self.messages()
+        return body
+
+    def is_readable(self, reply: object) -> bool:
+        """Return whether the reply has choices, and each a message."""
+        choices = reply.choices if isinstance(reply, ChatCompletion) else None
+        return isinstance(choices, list) and all(
+            isinstance(getattr(choice, "message", None), BaseModel) for choice in choices
+        )
+
+    def calls(self, reply: ChatCompletion) -> tuple[ToolCall, ...]:
+        """Return the calls of the first choice."""
+        return tuple(
+            ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
+            if call.type == "function"
+            else ToolCall(id=call.id, name="", arguments="", foreign=True)
+            for choice in reply.choices[:1]
+            for call in choice.message.tool_calls or ()
+        )
+
+    def without_our_calls(self, reply: ChatCompletion, is_ours: IsOurs) -> ChatCompletion:
+        """Leave out our calls; a choice that is left without any has stopped."""
+        choices = [_choice_without_our_calls(choice, is_ours) for choice in reply.choices]
+        if all(new is old for new, old in zip(choices, reply.choices, strict=True)):
+            return reply
+        return reply.model_copy(update={"choices": choices})
+
+    def add_turn(
+        self, reply: ChatCompletion, answers: Sequence[ToolAnswer], _load: LoadTools
     ) -> None:
-        self.opened_as = opened_as
-        self._number = number
-        self._items = tuple(items)
-        self._indices: dict[int, int] = {}
-        """The caller's index of each item, by the service's."""
-        self._ours: set[int] = set()
-        self._done: dict[int, BaseModel] = {}
-        self._beginning: list[ResponseStreamEvent] = []
-        self._end: ResponseStreamEvent | None = None
+        """Add the message of the first choice and the tool messages that answer it."""
+        message = reply.choices[0].message
+        self.new_messages.append(message.model_dump(exclude_none=True, exclude_unset=True))
+        self.new_messages += [
+            {"role": "tool", "tool_call_id": answer.call.id, "content": answer.text}
+            for answer in answers
+        ]
 
-    def next_turn(self) -> ResponsesStreamMerger:
-        """Return the merger of the turn after this one."""
-        items = (*self._items, *(self._done[index] for index in sorted(self._done)))
-        return ResponsesStreamMerger(number=self._number, items=items, opened_as=self.opened_as)
+    def text(self, reply: ChatCompletion) -> str:
+        """Return the text of the first choice."""
+        return (reply.choices[0].message.content or "") if reply.choices else ""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the turn was broken off."""
-        return self._end is None
 
-    def push(self, event: ResponseStreamEvent, is_ours: IsOurs) -> Iterator[ResponseStreamEvent]:
-        """Take one event and yield what may be passed on."""
-        if event.type in _BEGINNINGS:
-            self._beginning.append(event)
-            return
-        if event.type in _ENDS:
-            self._end = event
-            return
-        index = getattr(event, "output_index", None)
-        if not isinstance(index, int):
-            yield from self._begin()
-            yield self._renumber(event)
-            return
-        if event.type == "response.output_item.added" and is_our_item(event.item, is_ours):
-            self._ours.add(index)
-        if index in self._ours:
-            return
-        yield from self._begin()
-        new = self._indices.setdefault(index, len(self._items) + len(self._indices))
-        if event.type == "response.output_item.done":
-            self._done[new] = event.item
-        yield self._renumber(event, output_index=new)
-
-    def reply(self) -> Response:
-        """Return the whole turn as if it had not been streamed."""
-        reply: Response | None = getattr(self._end, "response", None)
-        if reply is None:
-            raise RuntimeError("a turn without an end has no reply")
-        return reply
-
-    def finish(self, final: Response | None) -> Iterator[ResponseStreamEvent]:
-        """Yield the end, now that *final* goes to the caller; None for a turn without an end."""
-        yield from self._begin()
-        if final is not None and self._end is not None:
-            update = {"output": [*self._items, *final.output], "id": self.opened_as or final.id}
-            yield self._renumber(self._end, response=final.model_copy(update=update))
-
-    def _begin(self) -> Iterator[ResponseStreamEvent]:
-        """Yield the beginning that waits; of a later turn only if nothing has begun yet."""
-        if not self.opened_as:
-            for event in self._beginning:
-                self.opened_as = str(getattr(getattr(event, "response", None), "id", ""))
-                yield self._renumber(event)
-        self._beginning = []
-
-    def _renumber(self, event: ResponseStreamEvent, **update: object) -> ResponseStreamEvent:
-        number, self._number = self._number, self._number + 1
-        if not update and getattr(event, "sequence_number", None) == number:
-            return event
-        return event.model_copy(update={"sequence_number": number, **update})
+def _choice_without_our_calls(choice: WholeChoice, is_ours: IsOurs) -> WholeChoice:
+    calls = choice.message.tool_calls or []
+    theirs = [call for call in calls if call.type != "function" or not is_ours(call.function.name)]
+    if len(theirs) == len(calls):
+        return choice
+    message = choice.message.model_copy(update={"tool_calls": theirs or None})
+    reason = choice.finish_reason if theirs or choice.finish_reason != "tool_calls" else "stop"
+    return choice.model_copy(update={"message": message, "finish_reason": reason})

@@ -1,0 +1,298 @@
+"""A conversation in the wire format of the Responses API, whole or streamed. No I/O.
+
+* Each turn sends all that this call has gained; the service's own memory (``previous_response_id``)
+  stays as the caller gave it. Of a ``conversation`` the service keeps what it was sent, so that
+  each turn sends only what is new.
+* A turn that mixes the host's calls with ours goes back with the host's; where the service keeps
+  the conversation, ours are answered with the caller's next request.
+* The streamed turns of one call look like one response. Events pass as they come, but for those of
+  calls of ours; what stands behind an item of ours is numbered anew. The beginning waits for the
+  first visible event, so that silent turns leave no trace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from openai.types.responses import Response, ResponseStreamEvent
+from openai.types.responses.response_output_item import ResponseOutputItem
+from pydantic import BaseModel
+
+from gateway.chat.conversation import (
+    Conversation,
+    ConversationState,
+    IsOurs,
+    JsonItem,
+    LoadTools,
+    to_json_items,
+)
+from gateway.discovery.call_handler import ToolAnswer, ToolCall
+from gateway.discovery.render_results import direct_names_in
+from gateway.discovery.tool_list import ToolList
+from gateway.discovery.wire_formats import NATIVE_SEARCH, messages_of
+from gateway.runtime.cache import Cache
+
+_BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+_HOST_ITEMS = frozenset(
+    {
+        "apply_patch_call",
+        "computer_call",
+        "custom_tool_call",
+        "local_shell_call",
+        "mcp_approval_request",
+        "shell_call",
+    }
+)
+"""Items that the caller answers; what is neither these nor a function runs at the service."""
+
+
+class ResponsesStreamMerger:
+    """The events of one call, over all its turns."""
+
+    def __init__(self) -> None:
+        self.opened_as = ""
+        """The id that the caller got; "" if nothing has begun. A turn that showed something and
+        then called has lent its id to the whole."""
+        self._number = 0
+        """That of the next event."""
+        self._items: list[BaseModel] = []
+        """What went to the caller, whole, in earlier turns."""
+        self._begin_turn()
+
+    def _begin_turn(self) -> None:
+        self._indices: dict[int, int] = {}
+        """The caller's index of each item, by the service's."""
+        self._ours: set[int] = set()
+        self._done: dict[int, BaseModel] = {}
+        self._beginning: list[ResponseStreamEvent] = []
+        self._end: ResponseStreamEvent | None = None
+
+    def next_turn(self) -> None:
+        """Begin another turn."""
+        self._items += (self._done[index] for index in sorted(self._done))
+        self._begin_turn()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the turn was broken off."""
+        return self._end is None
+
+    def push(self, event: ResponseStreamEvent, is_ours: IsOurs) -> Iterator[ResponseStreamEvent]:
+        """Take one event and yield what may be passed on."""
+        if event.type in _BEGINNINGS:
+            self._beginning.append(event)
+            return
+        if event.type in _ENDS:
+            self._end = event
+            return
+        index = getattr(event, "output_index", None)
+        if not isinstance(index, int):
+            yield from self._begin()
+            yield self._renumber(event)
+            return
+        if event.type == "response.output_item.added" and _is_our_item(event.item, is_ours):
+            self._ours.add(index)
+        if index in self._ours:
+            return
+        yield from self._begin()
+        new = self._indices.setdefault(index, len(self._items) + len(self._indices))
+        if event.type == "response.output_item.done":
+            self._done[new] = event.item
+        yield self._renumber(event, output_index=new)
+
+    def reply(self) -> Response:
+        """Return the whole turn as if it had not been streamed."""
+        reply: Response | None = getattr(self._end, "response", None)
+        if reply is None:
+            raise RuntimeError("a turn without an end has no reply")
+        return reply
+
+    def finish(self, final: Response | None) -> Iterator[ResponseStreamEvent]:
+        """Yield the end, now that *final* goes to the caller; None for a turn without an end."""
+        yield from self._begin()
+        if final is not None and self._end is not None:
+            update = {"output": [*self._items, *final.output], "id": self.opened_as or final.id}
+            yield self._renumber(self._end, response=final.model_copy(update=update))
+
+    def _begin(self) -> Iterator[ResponseStreamEvent]:
+        """Yield the beginning that waits; of a later turn only if nothing has begun yet."""
+        if not self.opened_as:
+            for event in self._beginning:
+                self.opened_as = str(getattr(getattr(event, "response", None), "id", ""))
+                yield self._renumber(event)
+        self._beginning = []
+
+    def _renumber(self, event: ResponseStreamEvent, **update: object) -> ResponseStreamEvent:
+        number, self._number = self._number, self._number + 1
+        if not update and getattr(event, "sequence_number", None) == number:
+            return event
+        return event.model_copy(update={"sequence_number": number, **update})
+
+
+class ResponsesConversation(Conversation[Response]):
+    """One call of ``responses``."""
+
+    wire_format = "responses"
+    refused = (
+        "background",
+        "work with found tools, since nobody is there to call them: leave it out",
+    )
+    new_merger = ResponsesStreamMerger
+
+    def __init__(self, request: Mapping[str, object], store: Cache[ConversationState]) -> None:
+        super().__init__(request)
+        source = request.get("input")
+        self._input: list[JsonItem] = (
+            [{"role": "user", "content": source}]
+            if isinstance(source, str)
+            else to_json_items(source, "input")
+        )
+        self._conversation = _conversation_id(request.get("conversation"))
+        self._previous = str(request.get("previous_response_id") or "")
+        self._store = store
+        self._state = store.get(self._conversation or self._previous) or ConversationState()
+        self.recalled = self._state.shown
+        self.pending_calls = self._state.pending_calls
+        self._shown: tuple[str, ...] = ()
+        self._pending_outputs: list[JsonItem] = []
+        """The answers to pending calls; they stand before the caller's input."""
+        self._unsent: list[JsonItem] = list(self._input)
+
+    def messages(self) -> Sequence[JsonItem]:
+        """Return the conversation as chat messages, without what only the service keeps."""
+        return messages_of(self._items())
+
+    def _items(self) -> list[JsonItem]:
+        return [*self._pending_outputs, *self._input, *self.new_messages]
+
+    def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
+        """Write the request; the first one hands on the caller's own input, byte for byte."""
+        self._shown = tool_list.proxies
+        body = super().body(turn, tool_list)
+        if self._state.continues and self._previous:
+            body["previous_response_id"] = self._state.continues
+        if turn > 1 or self._pending_outputs:
+            body["input"] = list(self._unsent) if self._conversation else self._items()
+        self._unsent.clear()
+        return body
+
+    def is_readable(self, reply: object) -> bool:
+        """Return whether the reply has items."""
+        return isinstance(reply, Response) and isinstance(reply.output, list)
+
+    def calls(self, reply: Response) -> tuple[ToolCall, ...]:
+        """Return the calls that wait for an answer; none of a reply that was broken off."""
+        if reply.status not in {None, "completed"}:
+            return ()
+        return tuple(call for item in reply.output if (call := _call_of(item)) is not None)
+
+    def without_our_calls(self, reply: Response, is_ours: IsOurs) -> Response:
+        """Leave out our calls."""
+        output = [item for item in reply.output if not _is_our_item(item, is_ours)]
+        if len(output) == len(reply.output):
+            return reply
+        return reply.model_copy(update={"output": output})
+
+    def add_turn(self, reply: Response, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
+        """Add the reply's items and the items that answer its calls."""
+        outputs = self._outputs(answers, load)
+        items: list[JsonItem] = [
+            item.model_dump(mode="json", exclude_unset=True, by_alias=True) for item in reply.output
+        ]
+        if self._request.get("store") is False:
+            # The service has not kept them and cannot read them back.
+            items = [
+                item
+                for item in items
+                if item.get("type") != "reasoning" or item.get("encrypted_content")
+            ]
+        self.new_messages += [*items, *outputs]
+        self._unsent += outputs
+
+    def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
+        """Put the answers before the caller's input; what they found is shown."""
+        self._pending_outputs = self._outputs(answers, load)
+        self._unsent = [*self._pending_outputs, *self._unsent]
+        found = (
+            name for answer in answers if answer.search for name in direct_names_in(answer.text)
+        )
+        self.recalled = tuple(dict.fromkeys((*self.recalled, *found)))
+
+    def _outputs(self, answers: Sequence[ToolAnswer], load: LoadTools) -> list[JsonItem]:
+        """Write the items that answer calls. What is loaded in this request already is not loaded
+        again, unless a search found nothing else.
+        """
+        loaded = set() if self._request.get("truncation") == "auto" else self._loaded_names()
+        outputs: list[JsonItem] = []
+        for answer in answers:
+            new = [name for name in answer.loaded if name not in loaded] or answer.loaded
+            loaded.update(new)
+            outputs.append(_output(answer, load(new) if answer.call.native else ()))
+        return outputs
+
+    def _loaded_names(self) -> set[str]:
+        lists = (
+            item.get("tools")
+            for item in (*self._input, *self.new_messages)
+            if item.get("type") == "tool_search_output"
+        )
+        tools = (tool for listed in lists if isinstance(listed, list) for tool in listed)
+        return {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
+
+    def store(self, final: Response, pending: tuple[ToolCall, ...], *, opened_as: str = "") -> None:
+        """Store what was shown and what is pending, if the service keeps the conversation."""
+        if self._request.get("store") is False and not self._conversation:
+            return
+        state = ConversationState(shown=self._shown, pending_calls=pending)
+        for conversation_id in filter(None, (final.id, self._conversation)):
+            self._store.put(conversation_id, state)
+        if opened_as and opened_as != final.id:
+            self._store.put(opened_as, replace(state, continues=final.id))
+
+    def text(self, reply: Response) -> str:
+        """Return the text."""
+        return reply.output_text
+
+
+def _is_our_item(item: ResponseOutputItem, is_ours: IsOurs) -> bool:
+    """Return whether *item* is a call that we answer."""
+    if item.type == "tool_search_call":
+        return item.execution == "client" and is_ours(NATIVE_SEARCH)
+    return item.type == "function_call" and is_ours(item.name)
+
+
+def _conversation_id(conversation: object) -> str:
+    if isinstance(conversation, Mapping):
+        conversation = conversation.get("id")
+    return conversation if isinstance(conversation, str) else ""
+
+
+def _call_of(item: ResponseOutputItem) -> ToolCall | None:
+    if item.type == "function_call":
+        return ToolCall(id=item.call_id, name=item.name, arguments=item.arguments)
+    if item.type == "tool_search_call" and item.execution == "client":
+        arguments = json.dumps(item.arguments or {}, default=str)
+        return ToolCall(id=item.call_id or "", name="", arguments=arguments, native=True)
+    if item.type in _HOST_ITEMS:
+        call_id = str(getattr(item, "call_id", ""))
+        return ToolCall(id=call_id, name="", arguments="", foreign=True)
+    return None
+
+
+def _output(answer: ToolAnswer, tools: Sequence[JsonItem]) -> JsonItem:
+    if not answer.call.native:
+        return {
+            "type": "function_call_output",
+            "call_id": answer.call.id,
+            "output": answer.text,
+        }
+    return {
+        "type": "tool_search_output",
+        "call_id": answer.call.id,
+        "execution": "client",
+        "status": "completed",
+        "tools": list(tools),
+    }
