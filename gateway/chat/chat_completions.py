@@ -29,6 +29,7 @@ class ChatStreamMerger:
     """The chunks of one call, over all its turns."""
 
     opened_as = ""
+    """The caller's id of the stream means nothing to the service."""
 
     def __init__(self) -> None:
         self._first: ChatCompletionChunk | None = None
@@ -182,7 +183,6 @@ class ChatConversation(Conversation[ChatCompletion]):
 
     wire_format = "chat"
     refused = ("functions", "go out together with found tools: give them as 'tools'")
-    new_merger = ChatStreamMerger
 
     def __init__(self, request: Mapping[str, object]) -> None:
         super().__init__(request)

@@ -74,7 +74,7 @@ class _Wrapper(Generic[C]):
             raise ConfigError(
                 f"openai must be an openai.{self._kind.__name__} client, got {actual}"
             )
-        context = ClientContext.create(gateway, observer=observer, approve=approve)
+        context = ClientContext(gateway, observer=observer, approve=approve)
         _fill(self, openai, context)
 
     def with_options(self, **options: Any) -> Self:

@@ -12,9 +12,9 @@ and a list of allowed tools stay as the host wrote them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
@@ -49,30 +49,6 @@ class ConversationState:
     """The response that the service knows, if a stream began under another id."""
 
 
-class StreamMerger(Protocol):
-    """The streamed turns of one call, in either format, as one stream."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no reply in the turn."""
-
-    @property
-    def opened_as(self) -> str:
-        """The id that the caller got, if it means anything to the service; else ""."""
-
-    def push(self, event: Any, is_ours: IsOurs) -> Iterator[Any]:
-        """Take one event and yield what may be passed on."""
-
-    def reply(self) -> Any:
-        """Return the whole turn as if it had not been streamed."""
-
-    def finish(self, final: Any) -> Iterator[Any]:
-        """Yield what waited, now that *final* goes to the caller; None for an empty turn."""
-
-    def next_turn(self) -> None:
-        """Begin another turn."""
-
-
 class Conversation(ABC, Generic[R]):
     """One call of the wrapper in one wire format.
 
@@ -83,7 +59,6 @@ class Conversation(ABC, Generic[R]):
     wire_format: ClassVar[WireFormat]
     refused: ClassVar[tuple[str, str]]
     """A parameter that cannot work with discovery, and why."""
-    new_merger: ClassVar[Callable[[], StreamMerger]]
 
     def __init__(self, request: Mapping[str, object]) -> None:
         self._request = request

@@ -13,6 +13,7 @@ import copy
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import httpx2
@@ -22,7 +23,9 @@ from openai.types.responses import Response
 from pydantic import BaseModel
 
 from gateway.chat.accounting import Accounting, attach
+from gateway.chat.chat_completions import ChatStreamMerger
 from gateway.chat.loop import ClientContext, Loop
+from gateway.chat.responses import ResponsesStreamMerger
 from gateway.errors import InvalidRequestError
 
 E = TypeVar("E", bound=BaseModel)
@@ -81,26 +84,21 @@ class InterceptedCall:
         self._options = dict(arguments.get("options") or {})
         headers = {name.lower(): text for name, text in self._headers().items()}
         self._is_raw = bool(headers.get(_RAW_HEADER))
-        """Whether the caller wants the response around the reply."""
+        self._reply: Any = None
+        """The last reply, or its stream."""
         self._raw: Any = None
-        """The response around the last reply, then."""
+        """The response around it, if the caller wants that."""
         extra = self._options.pop("extra_json", None)
         body = {**arguments["body"], **(extra if isinstance(extra, Mapping) else {})}
         self._loop = context.begin(body, is_responses=path == "/responses")
 
     async def answer(self) -> Any:
         """Return the reply for the caller, whole."""
-        replies: list[BaseModel] = []
-
-        async def ask() -> Any:
-            replies.append(await self._ask())
-            return replies[-1]
-
-        final = await self._loop.run(ask, self._in_gateway)
+        final = await self._loop.run(self._ask, self._in_gateway)
         if not self._is_raw:
-            return self._parsed_as_wanted(final, self._loop.accounting)
+            return self._parse(final)
         first = self._raw.http_response
-        return self._wrap(first if final is replies[-1] else _whole(first, final))
+        return self._wrap(first if final is self._reply else _whole(first, final))
 
     async def stream(self) -> Any:
         """Return the stream for the caller: all turns as one."""
@@ -118,7 +116,8 @@ class InterceptedCall:
 
     async def _events(self, stream: Any) -> AsyncGenerator[Any, None]:
         loop = self._loop
-        merger = loop.conversation.new_merger()
+        is_chat = loop.conversation.wire_format == "chat"
+        merger = ChatStreamMerger() if is_chat else ResponsesStreamMerger()
         with loop.end_after():
             # Without tools of ours there is one turn, which passes as it comes.
             passes = loop.tool_list.is_empty
@@ -132,7 +131,7 @@ class InterceptedCall:
                 final = None if reply is None else loop.handle_reply(reply)
                 if final is not None or reply is None:
                     break
-                await self._in_gateway(lambda reply=reply: loop.answer_calls(reply))
+                await self._in_gateway(partial(loop.answer_calls, reply))
                 merger.next_turn()
                 stream = await self._ask()
             if final is not None:
@@ -153,11 +152,10 @@ class InterceptedCall:
         body = await self._in_gateway(self._loop.next_request)
         self._check()
         arguments = {**self._arguments, "body": body, "options": self._turn_options()}
-        answer = await _settled(self._openai.post(self._path, **arguments))
-        if not self._is_raw:
-            return answer
-        self._raw = answer
-        return await _settled(answer.parse())
+        self._reply = self._raw = await _settled(self._openai.post(self._path, **arguments))
+        if self._is_raw:
+            self._reply = await _settled(self._raw.parse())
+        return self._reply
 
     async def _in_gateway(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run work of the gateway: on its background loop for a blocking caller."""
@@ -189,14 +187,14 @@ class InterceptedCall:
             options.pop("idempotency_key", None)
         return options
 
-    def _parsed_as_wanted(self, final: BaseModel, accounting: Accounting | None) -> Any:
+    def _parse(self, final: BaseModel) -> Any:
         """Return *final* parsed, as `parse` does, if the caller wants that."""
         parser = self._options.get("post_parser")
         if parser is None or isinstance(parser, NotGiven):
             return final
         parsed = parser(final)
-        if accounting is not None:
-            attach(parsed, accounting)
+        if self._loop.accounting is not None:
+            attach(parsed, self._loop.accounting)
         return parsed
 
     def _wrap(self, content: httpx2.Response) -> Any:
@@ -212,10 +210,10 @@ class InterceptedCall:
         return wrapped
 
 
-class MergedStream(Stream[E], Generic[E]):
+class _Merged:
     """Several turns of the model as one stream. ``response`` is that of the first turn."""
 
-    def __init__(self, first: Stream[E], events: Generator[E, None, None], loop: Loop[Any]) -> None:
+    def __init__(self, first: Any, events: Any, loop: Loop[Any]) -> None:
         # The base would decode a response of its own: only its attributes are needed here.
         self.response = first.response
         self._events = self._iterator = events
@@ -226,6 +224,10 @@ class MergedStream(Stream[E], Generic[E]):
         """What the call did; None until the stream has ended."""
         return self._loop.accounting
 
+
+class MergedStream(_Merged, Stream[E], Generic[E]):
+    """The stream of a blocking client."""
+
     def close(self) -> None:
         """Stop: close whichever turn is being read."""
         self._events.close()
@@ -234,21 +236,8 @@ class MergedStream(Stream[E], Generic[E]):
         self._loop.end()
 
 
-class AsyncMergedStream(AsyncStream[E], Generic[E]):
-    """Several turns of the model as one stream. ``response`` is that of the first turn."""
-
-    def __init__(
-        self, first: AsyncStream[E], events: AsyncGenerator[E, None], loop: Loop[Any]
-    ) -> None:
-        # As for `MergedStream`.
-        self.response = first.response
-        self._events = self._iterator = events
-        self._loop = loop
-
-    @property
-    def gateway(self) -> Accounting | None:
-        """What the call did; None until the stream has ended."""
-        return self._loop.accounting
+class AsyncMergedStream(_Merged, AsyncStream[E], Generic[E]):
+    """The stream of an async client."""
 
     async def close(self) -> None:
         """Stop: close whichever turn is being read."""

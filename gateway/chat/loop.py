@@ -16,7 +16,6 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic
 
@@ -36,7 +35,6 @@ from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, 
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.window import described_tools
-from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.errors import ConfigError, LoopError
 from gateway.gateway import Gateway
 from gateway.runtime.cache import Cache
@@ -48,36 +46,27 @@ InGateway = Callable[[Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
 _NO_TOOLS = ToolList(tools=(), names=MetaNames(search="", call=""), is_empty=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientContext:
-    """What all calls of one client share."""
+    """What all calls of one client share.
 
-    gateway: Gateway
-    tool_lists: ToolListBuilder
-    store: Cache[ConversationState]
-    """By response or conversation id."""
-    observer: Observer | None = None
-    approve: Approve | None = None
+    Raises:
+        ConfigError: If *gateway* is no `Gateway`.
+    """
 
-    @classmethod
-    def create(
-        cls, gateway: Gateway, *, observer: Observer | None = None, approve: Approve | None = None
-    ) -> ClientContext:
-        """Make the context of one client.
-
-        Raises:
-            ConfigError: If *gateway* is no `Gateway`.
-        """
+    def __init__(
+        self, gateway: Gateway, *, observer: Observer | None = None, approve: Approve | None = None
+    ) -> None:
         if not isinstance(gateway, Gateway):
             hint = ": pass its .gateway" if isinstance(gateway, SyncGateway) else ""
             raise ConfigError(f"gateway must be a Gateway, got {type(gateway).__name__}{hint}")
-        return cls(
-            gateway=gateway,
-            tool_lists=ToolListBuilder(gateway),
-            store=Cache("conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf),
-            observer=observer,
-            approve=approve,
+        self.gateway = gateway
+        self.observer = observer
+        self.approve = approve
+        self.tool_lists = ToolListBuilder(gateway)
+        self.store = Cache[ConversationState](
+            "conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf
         )
+        """By response or conversation id."""
 
     def begin(self, request: Mapping[str, object], *, is_responses: bool) -> Loop[Any]:
         """Begin a call; *request* is its body."""
@@ -90,8 +79,8 @@ class Loop(Generic[R]):
     """One call of the wrapper, from the caller's request to the reply."""
 
     def __init__(self, context: ClientContext, conversation: Conversation[R]) -> None:
-        self.conversation = conversation
-        self.tool_list = _NO_TOOLS
+        self.conversation: Conversation[R] = conversation
+        self.tool_list: ToolList = _NO_TOOLS
         """The tools of the last request."""
         self.accounting: Accounting | None = None
         """What the call was, once there is a reply for the caller."""
@@ -188,7 +177,7 @@ class Loop(Generic[R]):
             conversation.check()
         tokens = tool_list.own_tokens + self._other_tokens
         self._meter.record_request(
-            [*tool_list.tools, *conversation.messages()],
+            self._request_parts(),
             definition_tokens=tokens,
             catalog_tokens=0 if tool_list.is_empty else tool_lists.catalog_tokens(),
         )
@@ -201,6 +190,11 @@ class Loop(Generic[R]):
             )
         )
         return conversation.body(self.turn, tool_list)
+
+    def _request_parts(self) -> list[JsonItem]:
+        parts: list[JsonItem] = list(self.tool_list.tools)
+        parts.extend(self.conversation.messages())
+        return parts
 
     async def _build_tool_list(self) -> ToolList:
         conversation = self.conversation
@@ -216,17 +210,16 @@ class Loop(Generic[R]):
         )
 
     def _check_limits(self) -> None:
-        options, meter = self._options, self._meter
-        used = {
-            "max_turns": self.turn,
-            "max_consecutive_errors": meter.failed_turns,
-            "max_tokens": meter.tokens,
-            "max_seconds": time.monotonic() - self._started,
-        }
-        limits = {name: getattr(options, name) for name in used}
-        limits["max_consecutive_errors"] = options.max_consecutive_errors or None
-        for name, limit in limits.items():
-            if limit is not None and used[name] >= limit:
+        options = self._options
+        elapsed = time.monotonic() - self._started
+        limits = (
+            ("max_turns", options.max_turns, self.turn),
+            ("max_consecutive_errors", options.max_consecutive_errors, self._meter.failed_turns),
+            ("max_tokens", options.max_tokens, self._meter.tokens),
+            ("max_seconds", options.max_seconds, elapsed),
+        )
+        for name, limit, used in limits:
+            if limit and used >= limit:
                 raise LoopError(self.turn, limit=name)
 
     def retry_without_native(self, error: str) -> bool:
@@ -247,8 +240,7 @@ class Loop(Generic[R]):
         if reply.usage is None and self._options.max_tokens is not None:
             # Most streams report none.
             content = reply.model_dump(mode="json", exclude_unset=True)
-            request = [*self.tool_list.tools, *self.conversation.messages()]
-            self._meter.estimated_tokens += json_tokens([*request, content])
+            self._meter.estimated_tokens += json_tokens([*self._request_parts(), content])
         calls = self.conversation.calls(reply)
         ours = self.our_calls(calls)
         if len(ours) == len(calls) > 0:
@@ -258,12 +250,8 @@ class Loop(Generic[R]):
 
     def our_calls(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Return those of *calls* that we answer."""
-        return tuple(
-            call
-            for call in calls
-            if not call.foreign
-            and self.tool_list.is_ours(NATIVE_SEARCH if call.native else call.name)
-        )
+        is_ours = self.tool_list.is_ours
+        return tuple(call for call in calls if not call.foreign and is_ours(call.name))
 
     async def answer_calls(self, reply: R) -> None:
         """Run the calls of ours in *reply*, and add it with the answers to the conversation."""

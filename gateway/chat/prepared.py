@@ -70,11 +70,8 @@ class AsyncPrepared:
         self._loop = loop
         self.body = body
         """The whole request as it may be sent, for one that was given whole."""
-
-    @property
-    def tools(self) -> list[dict[str, Any]]:
+        self.tools: list[dict[str, Any]] = [dict(tool) for tool in loop.tool_list.tools]
         """The tools to send: the host's own, then ours. Leave ``tools`` out if it is empty."""
-        return [dict(tool) for tool in self._loop.tool_list.tools]
 
     async def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
         """Run the calls of ours in *reply*.
@@ -97,21 +94,13 @@ class AsyncPrepared:
 
 
 class Prepared:
-    """One turn, prepared, for blocking callers."""
+    """One turn, prepared, for blocking callers; see `AsyncPrepared`."""
 
     def __init__(self, bridge: Bridge, prepared: AsyncPrepared) -> None:
         self._bridge = bridge
         self._prepared = prepared
-
-    @property
-    def body(self) -> Mapping[str, object]:
-        """See `AsyncPrepared`."""
-        return self._prepared.body
-
-    @property
-    def tools(self) -> list[dict[str, Any]]:
-        """The tools to send: the host's own, then ours. Leave ``tools`` out if it is empty."""
-        return self._prepared.tools
+        self.body = prepared.body
+        self.tools = prepared.tools
 
     def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
         """Run the calls of ours in *reply*; see `AsyncPrepared.handle`."""
@@ -147,7 +136,7 @@ class Middleware:
         observer: Observer | None = None,
         approve: Approve | None = None,
     ) -> None:
-        self._context = ClientContext.create(gateway, observer=observer, approve=approve)
+        self._context = ClientContext(gateway, observer=observer, approve=approve)
 
     async def __call__(self, body: Mapping[str, Any], call_next: CallNext) -> dict[str, Any]:
         """Return the model's last reply to *body*.

@@ -140,7 +140,6 @@ class ResponsesConversation(Conversation[Response]):
         "background",
         "work with found tools, since nobody is there to call them: leave it out",
     )
-    new_merger = ResponsesStreamMerger
 
     def __init__(self, request: Mapping[str, object], store: Cache[ConversationState]) -> None:
         super().__init__(request)
@@ -157,16 +156,13 @@ class ResponsesConversation(Conversation[Response]):
         self.recalled = self._state.shown
         self.pending_calls = self._state.pending_calls
         self._shown: tuple[str, ...] = ()
-        self._pending_outputs: list[JsonItem] = []
-        """The answers to pending calls; they stand before the caller's input."""
+        self._has_new_input = False
+        """Whether answers to pending calls stand before the caller's input."""
         self._unsent: list[JsonItem] = list(self._input)
 
     def messages(self) -> Sequence[JsonItem]:
         """Return the conversation as chat messages, without what only the service keeps."""
-        return messages_of(self._items())
-
-    def _items(self) -> list[JsonItem]:
-        return [*self._pending_outputs, *self._input, *self.new_messages]
+        return messages_of([*self._input, *self.new_messages])
 
     def body(self, turn: int, tool_list: ToolList) -> dict[str, object]:
         """Write the request; the first one hands on the caller's own input, byte for byte."""
@@ -174,8 +170,9 @@ class ResponsesConversation(Conversation[Response]):
         body = super().body(turn, tool_list)
         if self._state.continues and self._previous:
             body["previous_response_id"] = self._state.continues
-        if turn > 1 or self._pending_outputs:
-            body["input"] = list(self._unsent) if self._conversation else self._items()
+        if turn > 1 or self._has_new_input:
+            whole = [*self._input, *self.new_messages]
+            body["input"] = list(self._unsent) if self._conversation else whole
         self._unsent.clear()
         return body
 
@@ -199,23 +196,19 @@ class ResponsesConversation(Conversation[Response]):
     def add_turn(self, reply: Response, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
         """Add the reply's items and the items that answer its calls."""
         outputs = self._outputs(answers, load)
-        items: list[JsonItem] = [
-            item.model_dump(mode="json", exclude_unset=True, by_alias=True) for item in reply.output
-        ]
+        items: list[JsonItem] = to_json_items(reply.output, "output")
         if self._request.get("store") is False:
-            # The service has not kept them and cannot read them back.
-            items = [
-                item
-                for item in items
-                if item.get("type") != "reasoning" or item.get("encrypted_content")
-            ]
+            # The service has not kept it and cannot read it back.
+            items = [item for item in items if not _is_unreadable_reasoning(item)]
         self.new_messages += [*items, *outputs]
         self._unsent += outputs
 
     def answer_pending(self, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
         """Put the answers before the caller's input; what they found is shown."""
-        self._pending_outputs = self._outputs(answers, load)
-        self._unsent = [*self._pending_outputs, *self._unsent]
+        outputs = self._outputs(answers, load)
+        self._input = [*outputs, *self._input]
+        self._unsent = [*outputs, *self._unsent]
+        self._has_new_input = True
         found = (
             name for answer in answers if answer.search for name in direct_names_in(answer.text)
         )
@@ -258,10 +251,12 @@ class ResponsesConversation(Conversation[Response]):
 
 
 def _is_our_item(item: ResponseOutputItem, is_ours: IsOurs) -> bool:
-    """Return whether *item* is a call that we answer."""
-    if item.type == "tool_search_call":
-        return item.execution == "client" and is_ours(NATIVE_SEARCH)
-    return item.type == "function_call" and is_ours(item.name)
+    call = _call_of(item)
+    return call is not None and not call.foreign and is_ours(call.name)
+
+
+def _is_unreadable_reasoning(item: JsonItem) -> bool:
+    return item.get("type") == "reasoning" and not item.get("encrypted_content")
 
 
 def _conversation_id(conversation: object) -> str:
@@ -275,7 +270,7 @@ def _call_of(item: ResponseOutputItem) -> ToolCall | None:
         return ToolCall(id=item.call_id, name=item.name, arguments=item.arguments)
     if item.type == "tool_search_call" and item.execution == "client":
         arguments = json.dumps(item.arguments or {}, default=str)
-        return ToolCall(id=item.call_id or "", name="", arguments=arguments, native=True)
+        return ToolCall(id=item.call_id or "", name=NATIVE_SEARCH, arguments=arguments)
     if item.type in _HOST_ITEMS:
         call_id = str(getattr(item, "call_id", ""))
         return ToolCall(id=call_id, name="", arguments="", foreign=True)
@@ -284,11 +279,7 @@ def _call_of(item: ResponseOutputItem) -> ToolCall | None:
 
 def _output(answer: ToolAnswer, tools: Sequence[JsonItem]) -> JsonItem:
     if not answer.call.native:
-        return {
-            "type": "function_call_output",
-            "call_id": answer.call.id,
-            "output": answer.text,
-        }
+        return {"type": "function_call_output", "call_id": answer.call.id, "output": answer.text}
     return {
         "type": "tool_search_output",
         "call_id": answer.call.id,

@@ -17,6 +17,7 @@ from gateway.discovery.approval import Approve, request_approval
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.proxies import to_parameters
 from gateway.discovery.render_results import direct_names, render
+from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.errors import (
     CallerError,
     GatewayError,
@@ -43,10 +44,13 @@ class ToolCall:
     """JSON, or what the model meant to be JSON."""
     parsed: JsonObject | None = None
     """The same, if it was parsed already; then the text is not read."""
-    native: bool = False
-    """True if the service asked for tools to load: that is a search, but no function call."""
     foreign: bool = False
-    """True if only the caller can answer a call of this kind; it is no function call either."""
+    """True if only the caller can answer a call of this kind; it is no function call."""
+
+    @property
+    def native(self) -> bool:
+        """Whether the service asks for tools to load: that is a search, but no function call."""
+        return self.name == NATIVE_SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
