@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
     HistogramDataPoint,
     InMemoryMetricReader,
     Metric,
     NumberDataPoint,
 )
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 Point = NumberDataPoint | HistogramDataPoint
 
@@ -56,3 +61,43 @@ def documented() -> dict[str, Documented]:
         name, *cells, attributes = (cell.strip() for cell in row.strip("|").split("|"))
         table[name.strip("`")] = Documented(cells, set(re.findall("`(.+?)`", attributes)))
     return table
+
+
+class Watch:
+    """Providers that keep what they receive."""
+
+    def __init__(self) -> None:
+        self.spans = InMemorySpanExporter()
+        self.began: list[str] = []
+        """The names of all spans, also of those that have not ended."""
+        self.reader = InMemoryMetricReader()
+        self.tracer = TracerProvider(shutdown_on_exit=False)
+        self.tracer.add_span_processor(SimpleSpanProcessor(self.spans))
+        self.tracer.add_span_processor(_Beginnings(self.began))
+        self.meter = MeterProvider([self.reader], shutdown_on_exit=False)
+
+    @property
+    def finished(self) -> Sequence[ReadableSpan]:
+        return self.spans.get_finished_spans()
+
+    def named(self, start: str) -> list[ReadableSpan]:
+        return [span for span in self.finished if span.name.startswith(start)]
+
+    def of(self, name: str) -> ReadableSpan:
+        (span,) = [span for span in self.finished if span.name == name]
+        return span
+
+    def written(self) -> str:
+        """Return all that went out, as text."""
+        points = [
+            (metric.name, dict(point.attributes or {})) for metric, point in recorded(self.reader)
+        ]
+        return json.dumps([span.to_json() for span in self.finished]) + json.dumps(points)
+
+
+class _Beginnings(SpanProcessor):
+    def __init__(self, began: list[str]) -> None:
+        self._began = began
+
+    def on_start(self, span: Span, parent_context: object = None) -> None:
+        self._began.append(span.name)

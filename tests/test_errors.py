@@ -60,11 +60,6 @@ def test_errors_carry_what_a_caller_acts_on() -> None:
     assert 40 == LoopError(40).turns
 
 
-def test_an_unknown_tool_without_near_names_suggests_none() -> None:
-    """An empty list of suggestions reads like a bug."""
-    assert "near" not in str(UnknownToolError("x", ()))
-
-
 def test_unknown_tools_are_lookup_errors_and_bad_requests_value_errors() -> None:
     """Callers who do not know this package catch what they know."""
     assert issubclass(UnknownToolError, LookupError)

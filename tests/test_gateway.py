@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from rdflib import Graph
 
 from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.protocol import Embedded, Role
@@ -243,31 +241,6 @@ async def test_several_queries_share_the_page_fairly(
     assert 3 == len(found.normalized)
 
 
-async def test_tools_are_listed_by_exposed_name(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """A stable order."""
-    listed = [each.exposed_name for each in await open_gateway(catalog).list_tools()]
-
-    assert sorted(listed) == listed
-    assert 12 == len(listed)
-
-
-async def test_the_graph_is_exported_as_rdf(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """Both forms say the same; an unknown one is refused."""
-    gateway = open_gateway(catalog)
-
-    turtle = Graph().parse(data=await gateway.export_graph(), format="turtle")
-    linked = json.loads(await gateway.export_graph("json-ld"))
-
-    assert len(turtle) > 12
-    assert linked
-    with pytest.raises(ConfigError, match="one of turtle, json-ld, n-triples"):
-        await gateway.export_graph("xml")  # type: ignore[arg-type]  # this is the point
-
-
 @pytest.mark.parametrize(
     ("form", "begins", "holds"),
     [
@@ -322,11 +295,6 @@ async def test_a_picture_has_a_tool_in_its_middle(open_gateway: OpenGateway) -> 
         await gateway.export_graph(centre="wrap_parcel")
     with pytest.raises(UnknownToolError, match="wrap_parcel"):
         await gateway.export_graph("dot", centre="wrap_parcle")
-
-
-async def test_an_empty_catalog_exports_an_empty_graph(open_gateway: OpenGateway) -> None:
-    """Not an error."""
-    assert 0 == len(Graph().parse(data=await open_gateway().export_graph(), format="turtle"))
 
 
 @pytest.mark.requirement("edge:no-graph-keeps-vectors")
@@ -415,25 +383,6 @@ async def test_a_search_that_the_end_comes_before_says_that_the_gateway_is_close
 
     with pytest.raises(ClosedError):
         await searching
-
-
-async def test_a_blocking_call_that_the_end_comes_before_says_so_too(
-    open_gateway: OpenGateway,
-) -> None:
-    """In whatever thread it waits."""
-    gateway, began = open_gateway(), threading.Event()
-
-    async def brood() -> None:
-        began.set()
-        await asyncio.Event().wait()
-
-    gateway.add_tool(brood)
-    calling = asyncio.ensure_future(asyncio.to_thread(SyncGateway(gateway).invoke, "brood"))
-    await asyncio.to_thread(began.wait, 30)
-    await gateway.aclose()
-
-    with pytest.raises(ClosedError):
-        await calling
 
 
 class Lingering(ListSource):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gateway.catalog.catalog import Catalog
-from gateway.errors import ClosedError, InvalidRequestError, UnknownToolError
+from gateway.errors import ClosedError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.search.resources import ResourceLibrary
 from gateway.sync import SyncCatalog, SyncGateway, SyncLibrary
@@ -38,14 +38,6 @@ def test_every_verb_works_without_a_loop(
         assert gateway.remove_server("shelf")
     with pytest.raises(ClosedError):
         gateway.search("send an e-mail")
-
-
-def test_errors_are_the_async_ones(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """Nothing is wrapped on the way."""
-    with pytest.raises(UnknownToolError):
-        SyncGateway(open_gateway(catalog)).invoke("send_emial")
 
 
 TWINS: dict[type, tuple[type, set[str]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from pathlib import Path
 
 import openai as sdk
 import pytest
@@ -12,9 +13,10 @@ from openai import AsyncOpenAI
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, Options
 from gateway.errors import LoopError
-from gateway.options import ChatOptions
+from gateway.options import ChatOptions, UsageOptions
 from gateway.testing import Call, Faults, Turn
 from tests.chat.canned import Canned
+from tests.chat.conftest import add
 from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, text
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, tool
@@ -204,42 +206,6 @@ async def test_arguments_that_are_no_messages_are_refused(
     assert [] == role.requests
 
 
-async def test_cancelling_the_caller_cancels_the_running_tool(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
-) -> None:
-    """Nobody waits for the answer any more: a function and a server's tool both stop."""
-    began, stopped = asyncio.Event(), asyncio.Event()
-
-    async def brood() -> str:
-        """Think for ever."""
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return "never"
-
-    shelf = Shelf([tool("wait", "Wait for ever.")])
-    gateway = open_gateway()
-    gateway.add_tool(brood)
-    gateway.add_server("shelf", server=shelf.server)
-    role = stage.cast(Turn(calls=(Call("brood", {}), Call("wait", {}))), Turn("Never."))
-    before = asyncio.all_tasks()
-
-    asking = asyncio.create_task(speaker.ask("async whole", gateway, role))
-    async with asyncio.timeout(10):
-        await began.wait()
-        await gateway.bridge.run(shelf.waiting.wait)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        await stopped.wait()
-        await gateway.bridge.run(shelf.cancelled.wait)
-
-    assert before == asyncio.all_tasks()
-    assert 1 == len(role.requests)
-
-
 async def test_an_answer_without_choices_passes(functions: Gateway) -> None:
     """Filters of some services answer so; the caller of the bare client sees it, too."""
     empty = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}
@@ -249,3 +215,26 @@ async def test_an_answer_without_choices_passes(functions: Gateway) -> None:
             answer = await wrapped.chat.completions.create(model="m", messages=ASK)
 
     assert [] == answer.choices
+
+
+async def test_the_calls_of_one_request_are_one_task_in_the_log_of_calls(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Two calls in the first, one in the second."""
+    gateway = open_gateway(
+        options=Options(
+            catalog_store_path=tmp_path / "catalog.sqlite3", usage=UsageOptions(record=True)
+        )
+    )
+    gateway.add_tool(add)
+    sums = (Call("add", {"a": 1, "b": 2}), Call("add", {"a": 3, "b": 4}))
+    for calls in (sums, sums[:1]):
+        role = stage.cast(find("add two numbers"), Turn(calls=calls), Turn("Done."))
+        await speaker.ask("whole", gateway, role)
+
+    lines = [*gateway.usage.call_log.lines()]
+    first, second, third = [line["task"] for line in lines]
+    assert ["local/add"] * 3 == [line["tool"] for line in lines]
+    assert first == second != third
+    assert first
+    assert third

@@ -64,16 +64,6 @@ async def test_what_cannot_work_is_refused_with_the_mend(
     assert [] == role.requests
 
 
-def test_a_name_that_no_client_has_is_an_attribute_error(
-    openai: OpenAI, functions: Gateway
-) -> None:
-    """As everywhere: `hasattr` and typing tools rely on it."""
-    client = AutoDiscoveryClient(openai, functions)
-
-    assert not hasattr(client, "no_such_thing")
-    assert not hasattr(client.chat.completions, "no_such_thing")
-
-
 @pytest.mark.parametrize("way", ["with_options", "copy"])
 def test_a_client_with_other_options_still_discovers(
     stage: Stage, openai: OpenAI, functions: Gateway, way: str

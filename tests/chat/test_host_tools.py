@@ -152,22 +152,3 @@ async def test_tools_and_messages_may_be_read_only_once(
 
     assert [MINE[0]] * 2 == [request.tools[0] for request in role.requests]
     assert [ASK[0]] * 2 == [request.messages[0] for request in role.requests]
-
-
-async def test_what_is_no_function_call_is_the_hosts(
-    stage: Stage, speaker: Speaker, functions: Gateway
-) -> None:
-    """A custom tool's definition passes as it is, and ours stand behind it."""
-    custom: dict[str, Any] = {"type": "custom", "custom": {"name": "grep", "description": "Find."}}
-    role = stage.cast(find("add"), Turn("Done."))
-
-    await speaker.ask("whole", functions, role, tools=[custom])
-
-    assert custom == role.requests[1].tools[0]
-    assert (
-        ["search_tools", "call_tool"]
-        == [
-            str(each["function"]["name"])  # type: ignore[index]  # plain JSON
-            for each in role.requests[0].tools[1:]
-        ]
-    )

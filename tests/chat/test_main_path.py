@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -177,37 +175,3 @@ async def test_meta_tools_are_neither_found_nor_called_through_another(
     rows = role.result(1)["tools"]
     assert [] == [row for row in rows if row["name"] == meta]
     assert {"error": f"{meta!r} is called directly, not through call_tool"} == role.result(2)
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    "shape",
-    [
-        {},
-        {"tools": [function("mine")], "tool_choice": "auto", "parallel_tool_calls": False},
-        {"temperature": 0.2, "n": 2, "stop": ["\n"], "user": "ada"},
-        {"response_format": {"type": "json_object"}, "seed": 7},
-        {"stream_options": {"include_usage": True}, "extra_body": {"own": 1}},
-    ],
-)
-async def test_over_an_empty_catalog_the_wrapper_sends_what_the_bare_client_sends(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, shape: dict[str, Any]
-) -> None:
-    """Nothing to find, nothing to add: to the byte, so that a host may wrap before it has tools."""
-    role = stage.act(lambda _: Turn("Hi.", (Call("mine", "{}"),) if "tools" in shape else ()))
-    stream = "stream" in way
-
-    answer = await speaker.ask(way, open_gateway(), role, **copy.deepcopy(shape))
-    bare = speaker.openai.chat.completions.create(
-        model=role.model,
-        messages=ASK,
-        stream=stream,
-        **shape,
-    )
-    if stream:
-        list(bare)
-
-    wrapped, plain = (dict(request.body) for request in role.requests)
-    plain = plain if stream else {key: plain[key] for key in plain if key != "stream"}
-    assert json.dumps(plain, sort_keys=True) == json.dumps(wrapped, sort_keys=True)
-    assert "Hi." == text(answer)

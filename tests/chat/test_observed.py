@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.metrics.export import HistogramDataPoint
+from opentelemetry.sdk.trace import ReadableSpan
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.events import Called, Event, Replied, Requested, Searched
@@ -20,6 +16,7 @@ from gateway.testing import Call, Turn
 from tests.chat.conftest import add, divide
 from tests.chat.stage import ASK, WAYS, Role, Speaker, Stage, Way, find, look
 from tests.conftest import OpenGateway
+from tests.metrics import Watch, recorded
 
 META = ("search_tools", "call_tool")
 
@@ -33,41 +30,15 @@ def working(stage: Stage) -> Role:
     )
 
 
-class Watched:
-    """A tracer provider that remembers what began and what ended."""
-
-    def __init__(self) -> None:
-        self.exporter = InMemorySpanExporter()
-        self.began: list[str] = []
-        self.provider = TracerProvider(shutdown_on_exit=False)
-        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.provider.add_span_processor(_Beginnings(self.began))
-
-    @property
-    def ended(self) -> Sequence[ReadableSpan]:
-        return self.exporter.get_finished_spans()
-
-    def named(self, start: str) -> list[ReadableSpan]:
-        return [span for span in self.ended if span.name.startswith(start)]
-
-
-class _Beginnings(SpanProcessor):
-    def __init__(self, began: list[str]) -> None:
-        self._began = began
-
-    def on_start(self, span: Span, parent_context: object = None) -> None:
-        self._began.append(span.name)
+@pytest.fixture
+def watched() -> Watch:
+    return Watch()
 
 
 @pytest.fixture
-def watched() -> Watched:
-    return Watched()
-
-
-@pytest.fixture
-def traced(open_gateway: OpenGateway, watched: Watched) -> Gateway:
+def traced(open_gateway: OpenGateway, watched: Watch) -> Gateway:
     gateway = open_gateway(
-        tracer_provider=watched.provider, options=Options(chat=ChatOptions(max_turns=3))
+        tracer_provider=watched.tracer, options=Options(chat=ChatOptions(max_turns=3))
     )
     gateway.add_tool(add)
     gateway.add_tool(divide)
@@ -164,11 +135,11 @@ async def test_usage_is_that_of_all_turns(
 @pytest.mark.requirement("auto:rule-10")
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_conversation_is_one_span_with_its_searches_and_calls_below(
-    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watched, way: Way
+    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watch, way: Way
 ) -> None:
     """In whatever thread or loop they run; and whatever began has ended."""
     await traced.list_tools()
-    tracer = watched.provider.get_tracer("host")
+    tracer = watched.tracer.get_tracer("host")
     with tracer.start_as_current_span("host"):
         await speaker.ask(way, traced, working(stage))
 
@@ -183,7 +154,7 @@ async def test_a_conversation_is_one_span_with_its_searches_and_calls_below(
     assert _id(host) == (agent.parent.span_id if agent.parent else 0)
     assert 3 == (agent.attributes or {})["gateway.chat.turns"]
     assert agent.status.is_ok or agent.status.is_unset
-    assert sorted(watched.began) == sorted(span.name for span in watched.ended)
+    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
 
 
 def _id(span: ReadableSpan) -> int:
@@ -194,7 +165,7 @@ def _id(span: ReadableSpan) -> int:
 @pytest.mark.requirement("auto:rule-10")
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_conversation_that_fails_ends_its_span_with_the_error(
-    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watched, way: Way
+    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watch, way: Way
 ) -> None:
     """The service's, or ours; no message, which could hold what somebody said."""
     with pytest.raises(LoopError):
@@ -208,12 +179,12 @@ async def test_a_conversation_that_fails_ends_its_span_with_the_error(
     ]
     assert not loop.status.is_ok
     assert not loop.status.description
-    assert sorted(watched.began) == sorted(span.name for span in watched.ended)
+    assert sorted(watched.began) == sorted(span.name for span in watched.finished)
 
 
 @pytest.mark.parametrize("reads", [0, 1])
 async def test_a_stream_that_is_left_ends_its_span_without_an_error(
-    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watched, reads: int
+    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watch, reads: int
 ) -> None:
     """Leaving is no failure; also a stream of which nothing was read is over when it is closed."""
     role = stage.cast(Turn("A longer answer."))
@@ -233,20 +204,17 @@ async def test_a_stream_that_is_left_ends_its_span_without_an_error(
 
 
 async def test_turns_are_counted_once_a_conversation(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watched: Watch
 ) -> None:
     """Also when a stream is closed more than once."""
-    reader = InMemoryMetricReader()
-    gateway = open_gateway(meter_provider=MeterProvider([reader], shutdown_on_exit=False))
+    gateway = open_gateway(meter_provider=watched.meter)
     gateway.add_tool(add)
     for way in WAYS:
         await speaker.ask(way, gateway, stage.cast(Turn(calls=(look("add"),)), Turn("Done.")))
 
-    data: Any = reader.get_metrics_data()
-    (points,) = [
-        metric.data.data_points
-        for scope in data.resource_metrics[0].scope_metrics
-        for metric in scope.metrics
-        if metric.name == "gateway.chat.turns"
+    (point,) = [
+        point
+        for metric, point in recorded(watched.reader)
+        if metric.name == "gateway.chat.turns" and isinstance(point, HistogramDataPoint)
     ]
-    assert [(4, 8)] == [(point.count, point.sum) for point in points]
+    assert (4, 8) == (point.count, point.sum)

@@ -12,7 +12,7 @@ from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.prepared import Middleware
 from gateway.errors import InvalidRequestError
 from gateway.testing import Call, ModelRequest, Turn
-from tests.chat.stage import ASK, Role, Speaker, Stage, find, function, look
+from tests.chat.stage import ASK, Role, Speaker, Stage, find, function
 
 MINE: Any = function("mine", zone={"type": "string"})
 META = ("search_tools", "call_tool")
@@ -161,20 +161,3 @@ async def test_a_middleware_hands_on_what_needs_nothing(functions: Gateway) -> N
     body = {"messages": ASK, "tools": [MINE]}
 
     assert told == await Middleware(functions)(body, ask)
-
-
-def test_a_search_may_be_handed_in_twice(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
-    """Two in one turn: both count, in order."""
-    client = AutoDiscoveryClient(openai, functions)
-    role = stage.cast(Turn(calls=(look("add two numbers"), look("greet a person"))))
-    turn = client.prepare(ASK)
-    reply = openai.chat.completions.create(
-        model=role.model,
-        messages=ASK,
-        tools=turn.tools,  # type: ignore[arg-type]  # plain JSON
-    )
-
-    messages: list[Any] = [*ASK, *turn.handle(reply).messages]
-
-    names = [tool["function"]["name"] for tool in client.prepare(messages).tools]
-    assert {"add", "greet"} <= set(names[2:])

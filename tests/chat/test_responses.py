@@ -213,12 +213,10 @@ async def test_what_a_turn_says_before_it_calls_is_passed_on(
     assert "Found." in texts[-2]
 
 
-@pytest.mark.parametrize("way", STREAMS)
-async def test_the_helper_of_the_sdk_reads_the_joined_stream(
-    stage: Stage, openai: OpenAI, functions: Gateway, way: Way
+def test_the_helper_of_the_sdk_reads_the_joined_stream(
+    stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """It checks that the response stays the same one and that every item has its place."""
-    del way
     role = stage.cast(
         Turn("Let me see. ", (look("add two numbers"),)), Turn("Ask.", (Call("mine", {}),))
     )

@@ -62,6 +62,7 @@ CHAT: dict[str, dict[str, Any]] = {
     "extra": {"extra_body": {"own": 1, "tools": [MINE]}, "extra_headers": {"x-own": "1"}},
     "nulls": {"temperature": None, "stop": None, "n": None},
     "stream": {"stream": True},
+    "stream of several": {"stream": True, "n": 3},
     "stream with usage": {"stream": True, "stream_options": {"include_usage": True}},
 }
 RESPONSES: dict[str, dict[str, Any]] = {

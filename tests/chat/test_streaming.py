@@ -15,7 +15,6 @@ from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.testing import Call, Turn
 from tests.chat.canned import DONE, Canned, event, fragment
 from tests.chat.stage import ASK, Role, Speaker, Stage, Way, calls, find, function, message, text
-from tests.conftest import OpenGateway
 from tests.testing.driving import rejoin
 
 STREAMS: tuple[Way, ...] = ("stream", "async stream")
@@ -95,62 +94,6 @@ def test_the_turns_of_one_call_look_like_one_completion(
     assert choices[-1].finish_reason
     assert [] == [choice for choice in choices if choice.delta.tool_calls]
     assert "First I look. Then I add. It is 3." == text(rejoin(chunks))
-
-
-async def test_calls_of_the_host_arrive_as_deltas(
-    stage: Stage, openai: OpenAI, functions: Gateway
-) -> None:
-    """They add up to what the server sent."""
-    role = stage.cast(Turn("Hm.", (Call("mine", {"zone": "Europe/Berlin"}),)))
-
-    chunks = list(opened(openai, functions, role, tools=MINE))
-
-    bare = openai.chat.completions.create(model=role.model, messages=ASK, stream=True)
-    assert rejoin(bare)["choices"] == rejoin(chunks)["choices"]
-    assert [None, "tool_calls"] == [chunk.choices[0].finish_reason for chunk in chunks[-2:]]
-
-
-@pytest.mark.parametrize("choices", [1, 2, 3])
-async def test_over_an_empty_catalog_the_chunks_are_those_of_the_bare_client(
-    stage: Stage, openai: OpenAI, open_gateway: OpenGateway, choices: int
-) -> None:
-    """Whole and unchanged, also with several choices: each has its own role and end."""
-    role = stage.cast(Turn(LONG))
-
-    wrapped = [each.to_dict() for each in opened(openai, open_gateway(), role, n=choices, **USAGE)]
-    bare: Any = openai.chat.completions.create(
-        model=role.model,
-        messages=ASK,
-        stream=True,
-        n=choices,
-        **USAGE,
-    )
-
-    assert _lines([each.to_dict() for each in bare]) == _lines(wrapped)
-
-
-def _lines(chunks: list[dict[str, Any]]) -> dict[int, list[Any]]:
-    """The deltas of each choice, in order."""
-    found: dict[int, list[Any]] = {}
-    for chunk in chunks:
-        for choice in chunk["choices"]:
-            found.setdefault(choice["index"], []).append(choice)
-    return found
-
-
-@pytest.mark.parametrize("asked", [True, False])
-@pytest.mark.parametrize("way", STREAMS)
-async def test_usage_is_that_of_all_turns_and_comes_only_if_asked_for(
-    stage: Stage, speaker: Speaker, functions: Gateway, way: Way, asked: bool
-) -> None:
-    """In a last chunk without choices, as the service sends it."""
-    role = stage.cast(find("add two numbers"), Turn("Done."))
-
-    whole = await speaker.ask("whole", functions, role)
-    joined = await speaker.ask(way, functions, role, **(USAGE if asked else {}))
-
-    expected = whole["usage"]["prompt_tokens"] if asked else None
-    assert expected == (joined.get("usage") or {}).get("prompt_tokens")
 
 
 def test_text_passes_while_the_answer_is_still_being_sent(functions: Gateway) -> None:

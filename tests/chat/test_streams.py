@@ -18,7 +18,6 @@ from gateway.chat.responses import ResponsesStreamMerger
 from gateway.testing import Call, ModelRequest, Turn
 from gateway.testing.chat_format import ModelAnswer
 from gateway.testing.responses_format import item_events
-from tests.testing.driving import rejoin
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 CALLS = st.lists(
@@ -99,15 +98,6 @@ def expected(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
     return [(f"c{place}", name, arguments) for place, (name, arguments) in enumerate(calls)]
 
 
-def only(reply: ChatCompletion, call_ids: set[str]) -> ChatCompletion:
-    """The reply with those calls of its first choice alone."""
-    first = reply.choices[0]
-    kept = [call for call in first.message.tool_calls or () if call.id in call_ids]
-    message = first.message.model_copy(update={"tool_calls": kept})
-    choice = first.model_copy(update={"message": message})
-    return reply.model_copy(update={"choices": [choice, *reply.choices[1:]]})
-
-
 @settings(max_examples=300, deadline=None)
 @given(turns())
 def test_however_a_turn_is_cut_its_calls_and_its_text_are_the_same(
@@ -127,69 +117,6 @@ def test_however_a_turn_is_cut_its_calls_and_its_text_are_the_same(
     sent: Any = reply.choices[0].message.to_dict().get("tool_calls") or []
     assert [{"id", "type", "function"}] * len(calls) == [set(call) for call in sent]
     assert all({"name", "arguments"} == set(call["function"]) for call in sent)
-
-
-@settings(max_examples=200, deadline=None)
-@given(turns(), st.data())
-def test_whatever_calls_go_to_the_caller_arrive_whole(
-    turn: tuple[str, list[tuple[str, str]], list[ChatCompletionChunk]], data: st.DataObject
-) -> None:
-    """All of them in the server's own pieces, or some of them, numbered anew."""
-    text, calls, chunks = turn
-    theirs = data.draw(st.sets(st.sampled_from([f"c{place}" for place in range(len(calls) or 1)])))
-    merger = ChatStreamMerger()
-    passed = [now for each in chunks for now in merger.push(each)]
-    final = only(merger.reply(), theirs)
-
-    answer = rejoin([*passed, *merger.finish(final)])
-
-    (choice,) = answer["choices"]
-    told = [
-        (call["id"], call["function"]["name"], call["function"]["arguments"])
-        for call in choice["message"].get("tool_calls", [])
-    ]
-    assert [each for each in expected(calls) if each[0] in theirs] == told
-    assert text == (choice["message"]["content"] or "")
-    assert ("tool_calls" if calls else "stop") == choice["finish_reason"]
-
-
-def test_later_turns_speak_with_the_id_of_the_first_and_without_a_role() -> None:
-    """Per choice: a second choice that begins later still says who speaks."""
-    merger = ChatStreamMerger()
-    list(merger.push(chunk({"role": "assistant", "content": "a"})))
-    merger.next_turn()
-    later = chunk({"role": "assistant", "content": "b"}).model_copy(update={"id": "other"})
-    other = chunk({"role": "assistant", "content": "c"}, index=1)
-
-    said = [now for each in (later, other) for now in merger.push(each)]
-
-    assert ["chatcmpl-1"] * 2 == [each.id for each in said]
-    assert [None, "assistant"] == [each.choices[0].delta.role for each in said]
-    assert [{"content": "b"}, {"role": "assistant", "content": "c"}] == [
-        each.choices[0].delta.to_dict() for each in said
-    ]
-
-
-def test_a_second_choices_calls_and_end_pass_when_the_firsts_are_told_again() -> None:
-    """Only the first choice is acted on; nothing of the others may get lost."""
-    merger = ChatStreamMerger()
-    for index in (0, 1):
-        for place, name in enumerate(("add", "mine")):
-            head = {"index": place, "id": f"c{place}", "type": "function"}
-            call = {**head, "function": {"name": name, "arguments": "{}"}}
-            list(merger.push(chunk({"role": "assistant", "tool_calls": [call]}, index=index)))
-        list(merger.push(chunk({}, "tool_calls", index=index)))
-
-    told = [each.choices[0] for each in merger.finish(only(merger.reply(), {"c1"}))]
-
-    names = [
-        (choice.index, call.function.name)
-        for choice in told
-        for call in choice.delta.tool_calls or []
-        if call.function
-    ]
-    assert [(0, "mine"), (1, "add"), (1, "mine")] == names
-    assert [0, 1] == [choice.index for choice in told if choice.finish_reason]
 
 
 @pytest.mark.parametrize("delta", [{"refusal": "No."}, {"function_call": {"name": "old"}}])

@@ -88,13 +88,6 @@ async def test_a_search_for_nothing_browses(shelf: Gateway) -> None:
     assert len(direct_names_in(made.text)) > 0
 
 
-async def test_more_queries_than_allowed_are_cut(shelf: Gateway) -> None:
-    """A long list is no reason to answer nothing."""
-    made = await told(shelf, "search_tools", {"queries": ["send an e-mail"] + ["x y"] * 30})
-
-    assert "send_email" in direct_names_in(made.text)
-
-
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -139,29 +132,6 @@ async def test_a_tool_is_called_by_its_name_or_through_the_meta_tool(
     assert made.result is not None
 
 
-async def test_wrong_arguments_are_answered_with_the_schema(bank: Gateway) -> None:
-    """All that the model needs to mend it."""
-    for name, given in (
-        ("transfer", {"account": "A"}),
-        ("call_tool", {"name": "transfer", "arguments": {"account": "A"}}),
-    ):
-        made = await told(bank, name, given)
-
-        body = json.loads(made.text)
-        assert "invalid arguments for 'transfer': 'amount' is a required property" == body["error"]
-        assert ["account", "amount"] == body["schema"]["required"]
-        assert ("transfer", None) == (made.tool, made.result)
-
-
-async def test_broken_json_for_a_tool_is_answered_with_its_schema(bank: Gateway) -> None:
-    """A cut answer (`finish_reason: length`) looks like this."""
-    made = await told(bank, "transfer", '{"account": "A", "amou')
-
-    body = json.loads(made.text)
-    assert body["error"].startswith("the arguments are not JSON: ")
-    assert ["account", "amount"] == body["schema"]["required"]
-
-
 async def test_a_choice_that_services_refuse_is_shown_whole_when_it_is_not_met(
     open_gateway: OpenGateway,
 ) -> None:
@@ -172,21 +142,6 @@ async def test_a_choice_that_services_refuse_is_shown_whole_when_it_is_not_met(
     made = await told(gateway, "either", {})
 
     assert schema == json.loads(made.text)["schema"]
-
-
-@pytest.mark.parametrize(
-    "call",
-    [("send_emial", {}), ("call_tool", {"name": "sendEmail", "arguments": {}})],
-)
-async def test_a_misspelt_name_is_answered_with_the_near_ones(
-    shelf: Gateway, call: tuple[str, Any]
-) -> None:
-    """Best first."""
-    made = await told(shelf, *call)
-
-    body = json.loads(made.text)
-    assert "send_email" == body["near"][0]
-    assert "unknown tool" in body["error"]
 
 
 @pytest.mark.parametrize(
@@ -208,17 +163,6 @@ async def test_the_meta_tool_says_what_it_takes(bank: Gateway, given: dict[str, 
     )
 
 
-async def test_a_tools_own_error_is_told_as_one(bank: Gateway) -> None:
-    """It answered, and said that it failed."""
-    bank.add_server("failing", server=Shelf([tool("fail", "Always fails.")]).server)
-
-    made = await told(bank, "fail", {})
-
-    assert "The tool reported an error:\ncalled fail" == made.text
-    assert made.result is not None
-    assert made.result.is_error
-
-
 async def test_a_server_that_does_not_answer_is_told(open_gateway: OpenGateway) -> None:
     """The conversation goes on without it."""
     options = Options(upstream=UpstreamOptions(call_timeout_s=0.05))
@@ -229,17 +173,6 @@ async def test_a_server_that_does_not_answer_is_told(open_gateway: OpenGateway) 
 
     assert "'slow': " in json.loads(made.text)["error"]
     assert made.result is None
-
-
-async def test_a_found_tool_that_a_tool_of_the_host_hides_is_to_be_called_by_the_meta_tool(
-    shelf: Gateway,
-) -> None:
-    """Its name means something else in this conversation."""
-    made = await told(shelf, "search_tools", {"query": "send an e-mail"}, hidden={"send_email"})
-
-    (row,) = [row for row in json.loads(made.text)["tools"] if row["name"] == "send_email"]
-    assert False is row["direct"]
-    assert "send_email" not in direct_names_in(made.text)
 
 
 async def test_a_long_result_is_cut_and_says_so(bank: Gateway) -> None:
@@ -310,19 +243,6 @@ async def test_where_no_call_tool_is_offered_no_advice_speaks_of_one(
     made = await told(gateway, "list_invoices", {}, by_name=False)
 
     assert made.text.endswith("\n[next steps: get_invoice]")
-
-
-async def test_every_step_that_is_named_can_be_called(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """Also one that the model has never seen."""
-    gateway = ready(open_gateway, catalog, 5)
-    hint = (await told(gateway, "list_invoices", {})).text.splitlines()[-1]
-
-    steps = hint.strip("[]").partition(": ")[2].split(", ")
-    called = [await told(gateway, "call_tool", {"name": step}) for step in steps]
-
-    assert steps == [made.text.splitlines()[0].removeprefix("called ") for made in called]
 
 
 async def test_a_failure_comes_without_advice(open_gateway: OpenGateway) -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from gateway.discovery.render_results import (
     Schemas,
-    described_names_in,
     direct_names,
     direct_names_in,
     render,
@@ -107,23 +106,6 @@ def test_a_tool_whose_definition_the_model_has_is_only_named() -> None:
     assert ("m0", "m1") == direct_names_in(text)
 
 
-@pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-9")
-@pytest.mark.parametrize(("wanted", "shown"), [(False, ("m0",)), (True, ("m0", "p0"))])
-def test_a_prerequisite_from_outside_the_window_is_named_and_direct_only_if_wanted(
-    wanted: bool, shown: tuple[str, ...]
-) -> None:
-    """The host's own word on it (`prerequisite_proxies`) is the only way in."""
-    result = SearchResult(
-        mode="hybrid", matches=matches(1), prerequisites=matches(1, "p", direct=False)
-    )
-
-    text = render(result, DiscoveryOptions(prerequisite_proxies=wanted))
-
-    assert ["m0", "p0"] == [row["name"] for row in read(text)]
-    assert shown == direct_names_in(text)
-    assert [True, wanted] == [row.get("direct", True) for row in read(text)]
-
-
 @pytest.mark.requirement("auto:rule-9")
 def test_at_most_eight_of_a_search_become_proxies_and_the_others_are_named() -> None:
     """They can still be called by name. One that the graph gives no reason for is a name alone."""
@@ -159,16 +141,6 @@ def test_a_weak_result_warns() -> None:
 
     assert "None of these is a likely match" in json.loads(render(result, OPTIONS))["note"]
     assert "note" not in json.loads(render(SearchResult(mode="graph", matches=matches(1)), OPTIONS))
-
-
-def test_a_description_becomes_one_line() -> None:
-    """Upstreams write pages; the schema comes with the proxy."""
-    long = f"First sentence. Second.\n\n# Usage\n{'many words ' * 500}"
-    result = SearchResult(mode="graph", matches=(match("a", description=long),))
-
-    (row,) = read(render(result, OPTIONS))
-
-    assert "First sentence." == row["about"]
 
 
 @pytest.mark.parametrize("budget", [100, 150, 200, 300, 600, 1200])
@@ -267,18 +239,6 @@ def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> No
     assert sorted(told, reverse=True) == told
     assert {True, False} == {*told}
     assert not any("direct" in row for row in rows)
-
-
-def test_parameters_that_were_told_before_are_not_told_again() -> None:
-    """Only a result that tells them is remembered as one that does."""
-    found = SearchResult(mode="graph", matches=(match("a"), match("b", required=("x",))))
-
-    text = render(found, OPTIONS, schemas=schema, shown={"b"})
-    first, second = read(text)
-
-    assert {"type", "properties"} == {*first["parameters"]}
-    assert {"name": "b", "parameters": "told before"} == second
-    assert ("a",) == described_names_in(text)
 
 
 def test_a_budget_without_room_for_rows_keeps_the_best() -> None:

@@ -48,16 +48,6 @@ async def test_work_on_the_loop_itself_is_awaited_directly(bridge: Bridge) -> No
     assert "tests" == await bridge.run(nested)
 
 
-def test_a_blocking_call_on_the_loops_own_thread_is_refused(bridge: Bridge) -> None:
-    """It would wait for itself for ever."""
-
-    async def nested() -> None:
-        bridge.call(_thread)
-
-    with pytest.raises(RuntimeError, match="await the async form"):
-        bridge.call(nested)
-
-
 def test_context_variables_travel_with_the_work(bridge: Bridge) -> None:
     """Spans of the work stand under the caller's span."""
     who: contextvars.ContextVar[str] = contextvars.ContextVar("who")

@@ -54,15 +54,6 @@ def test_a_cache_of_no_items_keeps_nothing() -> None:
     assert cache.get("a") is None
 
 
-def test_a_cleared_cache_is_empty() -> None:
-    """Hosts may want to forget."""
-    cache = Cache[int]("c", max_items=2, ttl_s=10)
-    cache.put("a", 1)
-    cache.clear()
-
-    assert 0 == len(cache)
-
-
 def test_the_owner_is_told_of_hits_and_misses_but_not_of_peeks() -> None:
     """A look that asks again for the same question must not count as a second one."""
     told: list[tuple[str, str]] = []
@@ -207,26 +198,6 @@ async def test_another_loop_has_flights_of_its_own() -> None:
 
     assert asyncio.get_running_loop() is await own
     assert other.is_closed()
-
-
-def test_a_loop_that_ends_takes_its_own_flights_along() -> None:
-    """Who asks for the same on the next one waits for nothing that is gone."""
-    flights = LoopFlight[int]()
-
-    async def never() -> int:
-        await asyncio.Event().wait()
-        return 0
-
-    async def ask() -> asyncio.Future[int]:
-        asking = asyncio.ensure_future(flights.run("key", never))
-        await asyncio.sleep(0)
-        return asking
-
-    async def work() -> int:
-        return 7
-
-    assert asyncio.run(ask()).cancelled()
-    assert 7 == asyncio.run(flights.run("key", work))
 
 
 def test_a_loop_that_is_closed_midway_is_let_go_of() -> None:
