@@ -15,7 +15,7 @@ from gateway import Embedder
 from gateway.embed.adapter import fit_text, split_into_batches
 from gateway.embed.cache import text_key
 from gateway.runtime.vectors import Matrix, VectorStore, unit_rows
-from gateway.testing.loopback import Loopback
+from gateway.testing.endpoint import Loopback
 
 
 class Vectors:

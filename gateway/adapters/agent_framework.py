@@ -26,7 +26,6 @@ from gateway.discovery.approval import Approve
 from gateway.discovery.render_results import direct_names_in
 from gateway.discovery.tool_list import ToolList
 from gateway.discovery.window import Message
-from gateway.discovery.wire_formats import names_of_tool
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
 
@@ -59,7 +58,7 @@ class GatewayMiddleware(ChatMiddleware):
         host = [tool for tool in listed if not isinstance(tool, GatewayTool)]
         found = _found_tools(context, listed)
         tools = await self._broker.build_tools(
-            list(_messages(context.messages)), map(_name, host), recalled=found
+            list(_messages(context.messages)), host, recalled=found
         )
         # The same list from now on: the search adds what it finds.
         found[:] = [name for name in found if name not in tools.proxies] + list(tools.proxies)
@@ -85,25 +84,25 @@ class GatewayTool(FunctionTool):
         self, function: Function, broker: ToolBroker, tools: ToolList, found: list[str]
     ) -> None:
         async def call(**arguments: Any) -> str:
-            answer = await broker.answer(tools, function.name, arguments)
+            answer = await broker.answer(tools, function["name"], arguments)
             if answer.search is not None:
                 found.extend(name for name in direct_names_in(answer.text) if name not in found)
             return answer.text
 
         super().__init__(
-            name=function.name, description=function.description, func=call, input_model=_Anything
+            name=function["name"],
+            description=function["description"],
+            func=call,
+            input_model=_Anything,
         )
-        self._function = function
-        self._found = found
-
-    @property
-    def found(self) -> list[str]:
+        self.found = found
         """What was found in this run, the last found last."""
-        return self._found
+        self._function = function
 
     def parameters(self) -> dict[str, Any]:
         """Return the schema."""
-        return self._function.parameters
+        schema: dict[str, Any] = self._function["parameters"]
+        return schema
 
 
 def _found_tools(context: ChatContext, tools: Sequence[object]) -> list[str]:
@@ -134,9 +133,3 @@ def _messages(messages: Sequence[ChatMessage]) -> Iterator[Message]:
 def _json(call: Any) -> str:
     arguments = call.arguments
     return arguments if isinstance(arguments, str) else json.dumps(dict(arguments or {}))
-
-
-def _name(tool: Any) -> str:
-    if isinstance(tool, dict):
-        return next(iter(names_of_tool(tool)), "")
-    return str(getattr(tool, "name", ""))

@@ -13,7 +13,6 @@ import json
 from collections.abc import Collection, Mapping
 
 from gateway.discovery.call_handler import ToolAnswer, ToolCall
-from gateway.discovery.meta_tools import FunctionTool
 from gateway.discovery.proxies import proxy
 from gateway.discovery.render_results import direct_names
 from gateway.errors import InvalidRequestError
@@ -51,24 +50,6 @@ def to_anthropic(tool: Mapping[str, object]) -> Block:
         "input_schema": function.get("parameters", {"type": "object", "properties": {}}),
     }
     return {**block, "strict": True} if function.get("strict") is True else block
-
-
-def from_anthropic(tool: Mapping[str, object]) -> FunctionTool:
-    """Write a tool of Anthropic's as a function tool of Chat Completions, as offers take them.
-
-    Raises:
-        InvalidRequestError: If it is one that the service runs itself.
-    """
-    if not tool.get("name") or "input_schema" not in tool:
-        raise InvalidRequestError("only tools with a name and an input_schema can be read")
-    function: dict[str, object] = {
-        "name": tool["name"],
-        "description": tool.get("description", ""),
-        "parameters": tool["input_schema"],
-    }
-    if tool.get("strict") is True:
-        function["strict"] = True
-    return {"type": "function", "function": function}
 
 
 def references(

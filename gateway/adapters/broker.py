@@ -7,29 +7,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, handle_call
 from gateway.discovery.render_results import direct_names
 from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.window import Message
+from gateway.discovery.wire_formats import names_of_tool
 from gateway.gateway import Gateway
-from gateway.types import Filters
+from gateway.types import Filters, JsonObject
 
+Function = Mapping[str, Any]
+"""A tool of ours: ``name``, ``description``, ``parameters`` and, if it is held to them, ``strict``.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
-    """A tool of ours, in parts that every framework has a place for."""
-
-    name: str
-    description: str
-    parameters: dict[str, object]
-    """A JSON Schema of type object: of a found tool its own."""
-    strict: bool = False
-    """Whether the model is held to the schema."""
+The parameters are a JSON Schema of type object: of a found tool its own.
+"""
 
 
 class ToolBroker:
@@ -46,13 +40,13 @@ class ToolBroker:
         self._tool_lists = ToolListBuilder(gateway)
 
     async def build_tools(
-        self, messages: Sequence[Message], host: Iterable[str], *, recalled: Sequence[str] = ()
+        self, messages: Sequence[Message], host: Iterable[object], *, recalled: Sequence[str] = ()
     ) -> ToolList:
         """Return the tools that the model may see next.
 
         Args:
             messages: The conversation so far, as chat messages.
-            host: Names of the tools that are not ours; they win.
+            host: The tools that are not ours, or their names; they win.
             recalled: Tools that were found before the messages begin, the last found last.
 
         Raises:
@@ -65,7 +59,7 @@ class ToolBroker:
         )
         return await self._tool_lists.build(request)
 
-    async def retrieve(self, query: str, host: Iterable[str]) -> ToolList:
+    async def retrieve(self, query: str, host: Iterable[object]) -> ToolList:
         """Return the tools that serve *query*, for frameworks that search on their own.
 
         Such a framework knows of no later finds: those come with their schemas in the result, and
@@ -73,7 +67,7 @@ class ToolBroker:
 
         Args:
             query: What is wanted, or the name of a tool; empty finds nothing.
-            host: Names of the tools that are not ours.
+            host: The tools that are not ours, or their names.
         """
         wanted = await self._tools_for(query)
         request = ToolListRequest(
@@ -91,22 +85,16 @@ class ToolBroker:
         return direct_names(found, self.gateway.options.discovery)
 
     async def answer(
-        self,
-        tools: ToolList,
-        name: str,
-        arguments: Mapping[str, object] | str,
-        *,
-        call_id: str = "",
+        self, tools: ToolList, name: str, arguments: JsonObject, *, call_id: str = ""
     ) -> ToolAnswer:
         """Do what a call of ours asks; it never raises for what the model did.
 
         Args:
             tools: The tools that the model saw, or a later list of the same host.
             name: The tool that it called.
-            arguments: As an object, or as the model wrote them.
+            arguments: As an object.
             call_id: The model's id of the call.
         """
-        text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments))
         options = AnswerOptions(
             schemas=tools.mode == "stable",
             shown=frozenset(tools.proxies),
@@ -114,37 +102,34 @@ class ToolBroker:
             max_result_chars=self.gateway.options.chat.max_result_chars,
             approve=self._approve,
         )
-        call = ToolCall(id=call_id, name=name, arguments=text)
+        call = ToolCall(id=call_id, name=name, arguments="", parsed=arguments)
         return await handle_call(self.gateway, tools.names, call, options)
 
 
-def _host_tools(host: Iterable[str]) -> tuple[Message, ...]:
+def _host_tools(host: Iterable[object]) -> tuple[Message, ...]:
     """Write the host's tools, of which their names are all that counts."""
-    return tuple({"type": "function", "function": {"name": name}} for name in host)
+    return tuple({"type": "function", "function": {"name": _name(tool)}} for tool in host)
+
+
+def _name(tool: object) -> str:
+    if isinstance(tool, Mapping):
+        return next(iter(names_of_tool(tool)), "")
+    return tool if isinstance(tool, str) else str(getattr(tool, "name", ""))
 
 
 def functions_of(tools: ToolList) -> list[Function]:
     """Return the tools of ours in *tools*: the meta-tools first, then the proxies."""
     inner = (tool.get("function") for tool in tools.tools)
-    definitions = [each for each in inner if isinstance(each, Mapping) and "parameters" in each]
-    return [
-        Function(
-            name=str(each["name"]),
-            description=str(each.get("description", "")),
-            parameters=dict(each["parameters"]),
-            strict=each.get("strict") is True,
-        )
-        for each in definitions
-    ]
+    return [each for each in inner if isinstance(each, Mapping) and "parameters" in each]
 
 
 def tool_calls_message(calls: Iterable[tuple[str, str, str]]) -> Message:
     """Write the message in which the model calls tools: id, name and arguments as JSON of each."""
-    made = [
+    listed = [
         {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
         for call_id, name, arguments in calls
     ]
-    return {"role": "assistant", "content": None, "tool_calls": made}
+    return {"role": "assistant", "content": None, "tool_calls": listed}
 
 
 def tool_result_message(call_id: str, content: str) -> Message:

@@ -15,7 +15,6 @@ from gateway.adapters.broker import Function, ToolBroker, functions_of
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer
 from gateway.discovery.tool_list import ToolList
-from gateway.discovery.wire_formats import names_of_tool
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
 from gateway.types import InvokeResult
@@ -69,7 +68,7 @@ class GatewayMiddleware(AgentMiddleware):
 
     async def _with_tools(self, request: ModelRequest) -> ModelRequest:
         messages = convert_to_openai_messages(request.messages)
-        tools = await self._broker.build_tools(messages, [_name(tool) for tool in request.tools])
+        tools = await self._broker.build_tools(messages, request.tools)
         ours = [self._tool(function, tools) for function in functions_of(tools)]
         return request.override(tools=[*request.tools, *ours])
 
@@ -79,20 +78,18 @@ class GatewayMiddleware(AgentMiddleware):
         call = request.tool_call
         told = request.state.get("messages", ()) if isinstance(request.state, Mapping) else ()
         messages = convert_to_openai_messages(list(told))
-        tools = await self._broker.build_tools(
-            messages, [tool.name for tool in request.runtime.tools]
-        )
+        tools = await self._broker.build_tools(messages, request.runtime.tools)
         if not tools.is_ours(call["name"]):
             return request
-        function = Function(name=call["name"], description="", parameters={})
+        function = {"name": call["name"], "description": "", "parameters": {}}
         return request.override(tool=self._tool(function, tools, call["id"] or ""))
 
     def _tool(self, function: Function, tools: ToolList, call_id: str = "") -> GatewayTool:
         return GatewayTool(
-            name=function.name,
-            description=function.description,
-            args_schema=function.parameters,
-            ask=partial(self._broker.answer, tools, function.name, call_id=call_id),
+            name=function["name"],
+            description=function["description"],
+            args_schema=function["parameters"],
+            ask=partial(self._broker.answer, tools, function["name"], call_id=call_id),
             bridge=self._broker.gateway.bridge,
         )
 
@@ -116,7 +113,3 @@ def _content(answer: ToolAnswer) -> tuple[str, InvokeResult | None]:
     if answer.failed:
         raise ToolException(answer.text)
     return answer.text, answer.result
-
-
-def _name(tool: Any) -> str:
-    return next(iter(names_of_tool(tool)), "") if isinstance(tool, dict) else str(tool.name)

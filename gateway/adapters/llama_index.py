@@ -65,11 +65,11 @@ class GatewayTool(AsyncBaseTool):
         self._broker = broker
         self._tools = tools
         self._metadata = _Metadata(
-            name=function.name,
-            description=clean(function.description, limit=_DESCRIPTION_CHARS),
+            name=function["name"],
+            description=clean(function["description"], limit=_DESCRIPTION_CHARS),
             fn_schema=None,
         )
-        self._metadata.parameters = function.parameters
+        self._metadata.parameters = function["parameters"]
 
     @property
     def metadata(self) -> ToolMetadata:
@@ -82,10 +82,10 @@ class GatewayTool(AsyncBaseTool):
 
     async def acall(self, /, **arguments: Any) -> ToolOutput:
         """Answer a call."""
-        answer = await self._broker.answer(self._tools, self._function.name, arguments)
+        answer = await self._broker.answer(self._tools, self._function["name"], arguments)
         return ToolOutput(
             content=answer.text,
-            tool_name=self._function.name,
+            tool_name=self._function["name"],
             raw_input=arguments,
             raw_output=answer.result,
             is_error=answer.failed,

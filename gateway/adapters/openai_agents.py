@@ -92,17 +92,18 @@ class GatewayServer(MCPServer):
         """Return the tools of the next turn; those that *agent* has itself win their names."""
         run = self._run(run_context)
         before = run_context.turn_input if run_context is not None else []
-        host = [str(getattr(tool, "name", "")) for tool in (agent.tools if agent else [])]
-        tools = await self._broker.build_tools([*messages_of(before), *run.messages], host)
+        tools = await self._broker.build_tools(
+            [*messages_of(before), *run.messages], agent.tools if agent else ()
+        )
         run.tools = tools
         return [
             types.Tool(
-                name=each.name,
-                description=each.description,
-                input_schema=each.parameters,
+                name=function["name"],
+                description=function["description"],
+                input_schema=function["parameters"],
                 _meta={_RUN: run.id},
             )
-            for each in functions_of(tools)
+            for function in functions_of(tools)
         ]
 
     async def call_tool(

@@ -68,7 +68,9 @@ class GatewayToolset(WrapperToolset[Any]):
         """Return the tools of one step."""
         theirs = await self.wrapped.get_tools(ctx)
         tools = await self.broker.build_tools(list(_messages(ctx.messages)), theirs)
-        ours = {each.name: self._tool(each, tools, ctx) for each in functions_of(tools)}
+        ours = {
+            function["name"]: self._tool(function, tools, ctx) for function in functions_of(tools)
+        }
         return {**theirs, **ours}
 
     async def call_tool(
@@ -89,10 +91,10 @@ class GatewayToolset(WrapperToolset[Any]):
 
     def _tool(self, function: Function, tools: ToolList, ctx: RunContext[Any]) -> _Tool:
         definition = ToolDefinition(
-            name=function.name,
-            description=function.description,
-            parameters_json_schema=function.parameters,
-            strict=function.strict,
+            name=function["name"],
+            description=function["description"],
+            parameters_json_schema=function["parameters"],
+            strict=function.get("strict"),
         )
         return _Tool(
             toolset=self,

@@ -1,11 +1,10 @@
 """Fakes that users need too: a scripted model, an embedder without a model, a store, a clock."""
 
-from gateway.testing.clock import ManualClock
 from gateway.testing.embedder import HashingEmbedder
 from gateway.testing.endpoint import Faults, Gate
+from gateway.testing.fakes import ManualClock, TemporaryStore
 from gateway.testing.model import Call, ModelRequest, Policy, Turn, script
 from gateway.testing.server import ScriptedModel
-from gateway.testing.store import TemporaryStore
 
 __all__ = [
     "Call",

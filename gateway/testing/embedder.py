@@ -11,7 +11,6 @@ import functools
 import hashlib
 import json
 import re
-import threading
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
@@ -58,7 +57,6 @@ class HashingEmbedder:
         self.transform = transform
         self._meanings = {_fold(word): _fold(meant) for word, meant in (meanings or {}).items()}
         self._synonyms = _pattern(self._meanings)
-        self._lock = threading.Lock()
         self._batches: list[tuple[str, ...]] = []
         self._info = EmbedderInfo(
             model_id=model_id or _name(dimensions, self._meanings),
@@ -74,26 +72,22 @@ class HashingEmbedder:
     @property
     def calls(self) -> int:
         """How many requests came, failed ones too."""
-        with self._lock:
-            return len(self._batches)
+        return len(self._batches)
 
     @property
     def texts(self) -> int:
         """How many texts came, repeated ones too."""
-        with self._lock:
-            return sum(map(len, self._batches))
+        return sum(map(len, self.batches))
 
     @property
     def batches(self) -> list[tuple[str, ...]]:
         """The texts of each request, in the order of arrival."""
-        with self._lock:
-            return list(self._batches)
+        return list(self._batches)
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
         """Embed *texts*; both roles alike."""
         del role
-        with self._lock:
-            self._batches.append(tuple(texts))
+        self._batches.append(tuple(texts))
         if self.fail_with is not None:
             raise self.fail_with
         vectors = self.vectors(texts)

@@ -1,4 +1,4 @@
-"""What one endpoint has seen, and how it is told to misbehave: faults and gates.
+"""A server on this machine, what each of its endpoints has seen, and how it misbehaves on demand.
 
 * A request is noted when it arrives, before it is held or fails: retries are counted too.
 * Nothing here sleeps: a test waits for a request to arrive, and lets it go when it likes.
@@ -9,15 +9,25 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import itertools
+import socket
 import threading
 from collections import deque
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Generic, Literal, Self, TypeVar
 
-from gateway.errors import ConfigError
+import uvicorn
+from starlette.types import ASGIApp
+
+from gateway.errors import ClosedError, ConfigError
+from gateway.runtime.background_loop import Bridge
 
 R = TypeVar("R")
+_KEEP_ALIVE_S = 600
+"""How long an idle connection is kept. Clients let go of theirs after seconds; a server that does
+so first hangs up on a slow one that is about to ask again.
+"""
+GRACE_S = 1
+"""How long an unfinished answer may hold up `Loopback.close`."""
 EndpointName = Literal["chat", "embeddings"]
 FaultKind = Literal[
     "none", "status", "drop", "garbage", "nan", "zero", "short_batch", "wrong_dimension"
@@ -51,12 +61,7 @@ class Gate:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.release()
 
     @property
@@ -155,3 +160,63 @@ class Endpoint(Generic[R]):
         if gate is not None:
             await gate.hold()
         return faults
+
+
+class Loopback:
+    """A real HTTP server for one app. It listens from `start` on, so nothing waits for it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        # No log_config: the host's logging is the host's.
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            timeout_keep_alive=_KEEP_ALIVE_S,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        self._server = uvicorn.Server(config)
+        self._bridge = Bridge("gateway-testing")
+        self._serving: concurrent.futures.Future[None] | None = None
+        self.port = 0
+        """0 until `start`."""
+
+    def start(self) -> None:
+        """Listen on a free port and serve. Twice is harmless.
+
+        Raises:
+            ClosedError: After `close`.
+        """
+        if self._server.should_exit:
+            raise ClosedError("this server is closed; make a new one")
+        if self._serving is not None:
+            return
+        listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        # Connections inherit it; without, each response waits some 40 ms for an acknowledgement.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port = listener.getsockname()[1]
+        self._serving = self._bridge.submit(lambda: self._server.serve(sockets=[listener]))
+
+    def settle(self, timeout_s: float) -> None:
+        """Block until the answer to every request that has arrived is done with: written, or given
+        up because it is not read.
+
+        Raises:
+            TimeoutError: Not within ``timeout_s``.
+        """
+        if self._serving is not None and not self._serving.done():
+            self._bridge.call(lambda: self._settled(timeout_s))
+
+    async def _settled(self, timeout_s: float) -> None:
+        async with asyncio.timeout(timeout_s):
+            while answering := tuple(self._server.server_state.tasks):
+                await asyncio.wait(answering)
+
+    def close(self) -> None:
+        """Finish what is being answered, hang up and join the thread. Twice is harmless."""
+        self._server.should_exit = True
+        if self._serving is not None:
+            self._serving.result()
+        self._bridge.close()

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from gateway.discovery.wire_formats import messages_of
 from gateway.errors import InvalidRequestError
@@ -123,21 +124,23 @@ class ModelRequest:
     @property
     def user_text(self) -> str:
         """The text of the last user message; "" if there is none or it is not plain text."""
-        texts = [message.get("content") for message in self.messages if _is(message, "user")]
+        users = [message for message in self.messages if message.get("role") == "user"]
+        texts = [message.get("content") for message in users]
         return texts[-1] if texts and isinstance(texts[-1], str) else ""
 
     @property
     def progress(self) -> int:
         """How many assistant messages stand after the last user message."""
-        roles = [message.get("role") for message in self.messages]
-        return _after(roles, "user").count("assistant")
+        return [message.get("role") for message in self._since("user")].count("assistant")
 
     def last_tool_results(self) -> list[dict[str, object]]:
         """Return the tool messages after the last assistant message, in order."""
-        messages = self.messages
-        roles = [message.get("role") for message in messages]
-        count = len(_after(roles, "assistant"))
-        return [message for message in messages[len(messages) - count :] if _is(message, "tool")]
+        since = self._since("assistant")
+        return [message for message in since[::-1] if message.get("role") == "tool"]
+
+    def _since(self, role: str) -> list[dict[str, object]]:
+        """Return what stands after the last message of *role*, the newest first."""
+        return list(takewhile(lambda message: message.get("role") != role, reversed(self.messages)))
 
 
 Policy = Callable[[ModelRequest], Turn]
@@ -221,14 +224,3 @@ def _call_ids(message: dict[str, object]) -> list[object]:
 def _objects(value: object) -> list[dict[str, object]]:
     items = value if isinstance(value, list) else []
     return [dict(item) for item in items if isinstance(item, Mapping)]
-
-
-def _is(message: JsonObject, role: str) -> bool:
-    return message.get("role") == role
-
-
-def _after(roles: list[object], role: str) -> list[object]:
-    """Return what stands after the last *role*; all of it if there is none."""
-    if role not in roles:
-        return roles
-    return roles[len(roles) - roles[::-1].index(role) :]

@@ -14,7 +14,6 @@ import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from types import TracebackType
 from typing import Self
 
 from starlette.applications import Starlette
@@ -22,15 +21,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.testing import chat_format, embeddings_format, responses_format
-from gateway.testing.chat_format import ModelAnswer
-from gateway.testing.conversations import ConversationStore, PromptCache
+from gateway.testing.chat_format import ConversationStore, ModelAnswer, PromptCache
 from gateway.testing.embedder import HashingEmbedder
-from gateway.testing.endpoint import Endpoint, EndpointName, FaultKind, Faults, Gate
-from gateway.testing.loopback import Loopback
+from gateway.testing.endpoint import (
+    Endpoint,
+    EndpointName,
+    FaultKind,
+    Faults,
+    Gate,
+    Loopback,
+)
 from gateway.testing.model import ModelRequest, Policy, check_request
 from gateway.types import JsonObject
 
@@ -82,12 +86,7 @@ class ScriptedModel:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def start(self) -> None:
@@ -183,10 +182,9 @@ class ScriptedModel:
             request = replace(request, stored=tuple(self._conversations.load(body)))
         faults = await self._chat.admit(request)
         media_type = _EVENTS if request.stream else _JSON
-        if faults.kind in _UNANSWERED:
-            return _respond_unanswered(faults, media_type)
-        respond = _drop if faults.kind == "drop" else _respond
-        return respond(self._format(self._answer(request)), media_type)
+        if response := _fail_at_once(faults, media_type):
+            return response
+        return _respond(self._format(self._answer(request)), media_type, faults)
 
     def _answer(self, request: ModelRequest) -> ModelAnswer:
         check_request(request)
@@ -211,32 +209,33 @@ class ScriptedModel:
         body = await _read_object(http_request)
         request = embeddings_format.parse_request(body, self.embedder.info)
         faults = await self._embeddings.admit(request.texts)
-        if faults.kind in _UNANSWERED:
-            return _respond_unanswered(faults, _JSON)
+        if response := _fail_at_once(faults, _JSON):
+            return response
         embedded = await self.embedder.embed(request.texts, role="document")
         spoil = embeddings_format.FAULTY_VECTORS.get(faults.kind)
         rows = request.shorten(embedded.vectors)
         answer = request.to_response(spoil(rows) if spoil else rows, tokens=embedded.tokens or 0)
-        respond = _drop if faults.kind == "drop" else _respond
-        return respond([_json_bytes(answer)], _JSON)
+        return _respond([_json_bytes(answer)], _JSON, faults)
 
-    async def _models(self, _request: Request) -> Response:
+    async def _models(self, _request: Request) -> ASGIApp:
         models = [
             {"id": name, "object": "model", "created": chat_format.CREATED, "owned_by": "gateway"}
             for name in (self.model, self.embedder.info.model_id)
         ]
-        return _respond([_json_bytes({"object": "list", "data": models})], _JSON)
+        return Response(_json_bytes({"object": "list", "data": models}), media_type=_JSON)
 
 
-_UNANSWERED: frozenset[FaultKind] = frozenset({"status", "garbage"})
-"""Faults that need no answer of the policy or the embedder."""
-
-
-def _respond_unanswered(faults: Faults, media_type: str) -> Response:
+def _fail_at_once(faults: Faults, media_type: str) -> Response | None:
+    """Return the response of a fault that needs no answer of the policy or the embedder."""
     if faults.kind == "status":
         # A client that retries may do so at once.
         return _error(faults.status, "the test asked for this fault", {"retry-after-ms": "1"})
-    return _respond_garbage(media_type)
+    if faults.kind == "garbage":
+        # JSON that ends in the middle, with every sign of success.
+        body = b'{"id": "garbage", "data": ['
+        body = body if media_type == _JSON else b"data: " + body + b"\n\n"
+        return Response(body, media_type=media_type)
+    return None
 
 
 def _json_bytes(body: JsonObject) -> bytes:
@@ -244,40 +243,25 @@ def _json_bytes(body: JsonObject) -> bytes:
     return json.dumps(dict(body)).encode()
 
 
-def _respond(parts: Iterable[bytes], media_type: str) -> Response:
-    """Send *parts* one by one, or together if they are JSON."""
+def _respond(parts: Sequence[bytes], media_type: str, faults: Faults) -> ASGIApp:
+    """Send *parts* one by one, or together if they are JSON.
+
+    A dropped answer promises the whole, sends half of its parts, or half of its only one, and hangs
+    up.
+    """
+    body = b"".join(parts)
+    if faults.kind == "drop":
+        half = b"".join(parts[: len(parts) // 2]) or body[: len(body) // 2]
+        headers = {"content-length": str(len(body))}
+        return StreamingResponse(_yield_parts([half]), headers=headers, media_type=media_type)
     if media_type == _JSON:
-        return Response(b"".join(parts), media_type=_JSON)
+        return Response(body, media_type=_JSON)
     return StreamingResponse(_yield_parts(parts), media_type=media_type)
 
 
 async def _yield_parts(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
-
-
-def _drop(parts: Sequence[bytes], media_type: str) -> ASGIApp:
-    """Promise the whole answer, send half of its parts, or half of its only one, and hang up."""
-    body = b"".join(parts)
-    half = b"".join(parts[: len(parts) // 2]) or body[: len(body) // 2]
-    headers = [
-        (b"content-type", media_type.encode()),
-        (b"content-length", str(len(body)).encode()),
-    ]
-
-    async def send_half(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": half, "more_body": True})
-
-    return send_half
-
-
-def _respond_garbage(media_type: str) -> Response:
-    """Send JSON that ends in the middle, with every sign of success."""
-    body = b'{"id": "garbage", "data": ['
-    return Response(
-        body if media_type == _JSON else b"data: " + body + b"\n\n", 200, None, media_type
-    )
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from gateway.testing import Gate
-from gateway.testing.loopback import Loopback
+from gateway.testing.endpoint import Loopback
 
 EVENTS = "text/event-stream"
 

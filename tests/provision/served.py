@@ -9,7 +9,7 @@ from typing import Self
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from gateway.testing.loopback import Loopback
+from gateway.testing.endpoint import Loopback
 
 
 class Served:

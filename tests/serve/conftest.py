@@ -1,4 +1,6 @@
-"""What the tests of the server share: programs of Node that speak the protocol, and a server."""
+"""What the tests of the server share: gateways before the fixture, and programs of Node that speak
+the protocol.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeAlias
@@ -20,6 +22,8 @@ from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.http import HttpOptions, serve_http
 from gateway.serve.mcp_server import mcp_server
+from tests.conftest import OpenGateway
+from tests.serve.upstream import target
 
 PACKAGES = (
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
@@ -32,6 +36,19 @@ FIXTURE = ("-m", "tests.serve.upstream")
 PATIENT = UpstreamOptions(first_listing_s=600, connect_timeout_s=600, list_timeout_s=600)
 Script: TypeAlias = Path
 """A program that Node runs."""
+Make = Callable[[str], Gateway]
+
+
+@pytest.fixture
+def behind(open_gateway: OpenGateway) -> Make:
+    """Make a gateway before the fixture, which is reached in one of `UPSTREAMS`."""
+
+    def make(over: str) -> Gateway:
+        gateway = open_gateway()
+        gateway.add_server("fixture", server=target(over))
+        return gateway
+
+    return make
 
 
 def node_env() -> dict[str, str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, TypeVar
 
 import pytest
 from mcp import Client, MCPError, types
@@ -20,20 +18,7 @@ from gateway.types import JsonObject
 from tests.conftest import OpenGateway
 from tests.fakes import suspicious
 from tests.search.test_resources import Shop, thing
-from tests.serve.upstream import Fixture
-
-T = TypeVar("T")
-ERAS = ["auto", "legacy"]
-
-
-def served(gateway: Gateway, talk: Callable[[Client], Awaitable[T]], mode: str = "auto") -> T:
-    """What *talk* says of a client of *gateway*."""
-
-    async def run() -> T:
-        async with Client(mcp_server(gateway), mode=mode) as client:
-            return await asyncio.wait_for(talk(client), 60)
-
-    return asyncio.run(run())
+from tests.serve.upstream import ERAS, Fixture
 
 
 def filled(content: object) -> JsonObject:
@@ -50,27 +35,24 @@ def fixture(open_gateway: OpenGateway) -> Gateway:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_what_is_listed_can_be_read(fixture: Gateway, mode: str) -> None:
+async def test_what_is_listed_can_be_read(fixture: Gateway, mode: str) -> None:
     """Under the address that it was listed under, which its answer bears too."""
-
-    async def talk(client: Client) -> dict[str, str]:
-        listed = (await client.list_resources()).resources
-        texts = {}
-        for each in listed:
-            (read,) = (await client.read_resource(each.uri)).contents
-            assert each.uri == read.uri
-            texts[each.name] = read.text if isinstance(read, types.TextResourceContents) else "blob"
-        return texts
+    texts = {}
+    async with Client(mcp_server(fixture), mode=mode) as client:
+        for resource in (await client.list_resources()).resources:
+            (read,) = (await client.read_resource(resource.uri)).contents
+            assert resource.uri == read.uri
+            texts[resource.name] = getattr(read, "text", "blob")
 
     assert {
         "pixel": "blob",
         "static-text": "This is the content of the static text resource.",
         "watched-resource": "Somebody may watch this.",
-    } == served(fixture, talk, mode)
+    } == texts
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_what_is_suspicious_is_in_no_list_and_can_be_read(
+async def test_what_is_suspicious_is_in_no_list_and_can_be_read(
     open_gateway: OpenGateway, mode: str
 ) -> None:
     """A client would give its texts to its model, as it would those of a tool."""
@@ -81,131 +63,101 @@ def test_what_is_suspicious_is_in_no_list_and_can_be_read(
     shop.answer = {**filled({"type": "text", "text": "Hello."}), "contents": []}
     gateway = open_gateway()
     gateway.add_source(shop)
-
-    async def talk(client: Client) -> list[str]:
+    async with Client(mcp_server(gateway), mode=mode) as client:
         await client.read_resource("gateway:/shop/odd-a://x")
         await client.get_prompt("shop/odd-p")
-        return [
-            *(each.uri for each in (await client.list_resources()).resources),
-            *(
-                each.uri_template
-                for each in (await client.list_resource_templates()).resource_templates
-            ),
-            *(each.name for each in (await client.list_prompts()).prompts),
-        ]
+        (resource,) = (await client.list_resources()).resources
+        (template,) = (await client.list_resource_templates()).resource_templates
+        (prompt,) = (await client.list_prompts()).prompts
 
-    assert ["gateway:/shop/a://x", "gateway:/shop/a://{id}", "shop/p"] == served(
-        gateway, talk, mode
+    assert ("gateway:/shop/a://x", "gateway:/shop/a://{id}", "shop/p") == (
+        resource.uri,
+        template.uri_template,
+        prompt.name,
     )
     assert ["resources/read", "prompts/get"] == [method for method, _ in shop.asked]
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_a_template_is_expanded_by_the_client(fixture: Gateway, mode: str) -> None:
+async def test_a_template_is_expanded_by_the_client(fixture: Gateway, mode: str) -> None:
     """It does not know that the address is ours."""
-
-    async def talk(client: Client) -> tuple[str, Any, list[str]]:
-        (one,) = (await client.list_resource_templates()).resource_templates
-        (read,) = (await client.read_resource(one.uri_template.replace("{id}", "42"))).contents
-        ref = types.ResourceTemplateReference(uri=one.uri_template)
-        done = await client.complete(ref, {"name": "id", "value": "p"})
-        return one.uri_template, read, done.completion.values
-
-    uri, read, values = served(fixture, talk, mode)
+    async with Client(mcp_server(fixture), mode=mode) as client:
+        (template,) = (await client.list_resource_templates()).resource_templates
+        uri = template.uri_template
+        (read,) = (await client.read_resource(uri.replace("{id}", "42"))).contents
+        reference = types.ResourceTemplateReference(uri=uri)
+        completed = await client.complete(reference, {"name": "id", "value": "p"})
 
     assert "gateway:/fixture/test://template/{id}/data" == uri
-    assert "Data for ID: 42" in read.text
-    assert ["paris", "parma"] == values
+    assert "Data for ID: 42" in getattr(read, "text", "")
+    assert ["paris", "parma"] == completed.completion.values
 
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize(
     "name", ["fixture/test_prompt_with_arguments", "test_prompt_with_arguments"]
 )
-def test_a_prompt_is_filled_in(fixture: Gateway, mode: str, name: str) -> None:
+async def test_a_prompt_is_filled_in(fixture: Gateway, mode: str, name: str) -> None:
     """By its full name, or its own if one server alone has it."""
+    async with Client(mcp_server(fixture), mode=mode) as client:
+        prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
+        (message,) = (await client.get_prompt(name, {"arg1": "hello", "arg2": "world"})).messages
+        reference = types.PromptReference(name=name)
+        completed = await client.complete(reference, {"name": "arg1", "value": "par"})
 
-    async def talk(client: Client) -> tuple[list[types.Prompt], types.GetPromptResult, list[str]]:
-        prompts = (await client.list_prompts()).prompts
-        filled = await client.get_prompt(name, {"arg1": "hello", "arg2": "world"})
-        done = await client.complete(
-            types.PromptReference(name=name), {"name": "arg1", "value": "par"}
-        )
-        return prompts, filled, done.completion.values
-
-    prompts, filled, values = served(fixture, talk, mode)
-    (one,) = [each for each in prompts if each.name == "fixture/test_prompt_with_arguments"]
-    content = filled.messages[0].content
-
-    assert "A prompt that greets in two words." == one.description
+    prompt = prompts["fixture/test_prompt_with_arguments"]
+    assert "A prompt that greets in two words." == prompt.description
     assert [("arg1", True), ("arg2", True)] == [
-        (each.name, each.required) for each in one.arguments or ()
+        (argument.name, argument.required) for argument in prompt.arguments or ()
     ]
-    assert isinstance(content, types.TextContent)
-    assert "Prompt with arguments: arg1='hello', arg2='world'" == content.text
-    assert ["paris", "parma"] == values
+    assert isinstance(message.content, types.TextContent)
+    assert "Prompt with arguments: arg1='hello', arg2='world'" == message.content.text
+    assert ["paris", "parma"] == completed.completion.values
 
 
-def test_what_a_prompt_embeds_has_our_address(fixture: Gateway) -> None:
-    """So that a client can read it again."""
+async def test_what_prompts_and_tools_link_to_has_our_address(fixture: Gateway) -> None:
+    """So that a client can read it, though it may be in no list."""
+    async with Client(mcp_server(fixture)) as client:
+        prompt = await client.get_prompt(
+            "test_prompt_with_embedded_resource", {"resourceUri": "test://static-text"}
+        )
+        called = await client.call_tool("call_tool", {"name": "test_embedded_resource"})
 
-    async def talk(client: Client) -> types.GetPromptResult:
-        name = "test_prompt_with_embedded_resource"
-        return await client.get_prompt(name, {"resourceUri": "test://static-text"})
-
-    held, _ = (message.content for message in served(fixture, talk).messages)
-
-    assert isinstance(held, types.EmbeddedResource)
-    assert "gateway:/fixture/test://static-text" == held.resource.uri
-
-
-def test_what_a_tool_links_to_has_our_address(fixture: Gateway) -> None:
-    """And can be read, though it is in no list."""
-
-    async def talk(client: Client) -> types.CallToolResult:
-        return await client.call_tool("call_tool", {"name": "test_embedded_resource"})
-
-    (held,) = served(fixture, talk).content
-
-    assert isinstance(held, types.EmbeddedResource)
-    assert "gateway:/fixture/test://embedded-resource" == held.resource.uri
+    held = [prompt.messages[0].content, called.content[0]]
+    assert ["gateway:/fixture/test://static-text", "gateway:/fixture/test://embedded-resource"] == [
+        block.resource.uri for block in held if isinstance(block, types.EmbeddedResource)
+    ]
 
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize(
     "uri", ["test://none", "gateway:/fixture/test://none", "gateway:/x/a", "y"]
 )
-def test_what_is_not_there_is_said_by_the_protocols_error(
+async def test_what_is_not_there_is_the_protocols_error(
     fixture: Gateway, mode: str, uri: str
 ) -> None:
-    """With what was asked for (SEP-2164)."""
-
-    async def talk(client: Client) -> MCPError:
+    """With the address that was read (SEP-2164)."""
+    async with Client(mcp_server(fixture), mode=mode) as client:
         with pytest.raises(MCPError) as raised:
             await client.read_resource(uri)
         with pytest.raises(MCPError, match="no server has the prompt"):
             await client.get_prompt(uri)
         with pytest.raises(MCPError, match="no server has the prompt"):
             await client.complete(types.PromptReference(name=uri), {"name": "a", "value": "b"})
-        return raised.value
 
-    error = served(fixture, talk, mode)
-
-    assert types.INVALID_PARAMS == error.error.code
-    assert {"uri": uri} == error.error.data
+    error = raised.value.error
+    assert (types.INVALID_PARAMS, {"uri": uri}) == (error.code, error.data)
 
 
-def test_a_server_that_fails_is_said_by_another_error(open_gateway: OpenGateway) -> None:
+async def test_a_server_that_fails_is_another_error(open_gateway: OpenGateway) -> None:
     """The client did nothing wrong."""
     gateway = open_gateway()
     gateway.add_server("gone", command="no-such-program-anywhere")
-
-    async def talk(client: Client) -> MCPError:
+    async with Client(mcp_server(gateway)) as client:
         with pytest.raises(MCPError) as raised:
             await client.read_resource("gateway:/gone/a://b")
-        return raised.value
 
-    assert types.INTERNAL_ERROR == served(gateway, talk).error.code
+    assert types.INTERNAL_ERROR == raised.value.error.code
 
 
 Ask = Callable[[Client], Awaitable[object]]
@@ -229,7 +181,7 @@ MALFORMED: dict[str, tuple[Ask, str, JsonObject]] = {
 
 @pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize("fault", MALFORMED)
-def test_an_answer_that_is_malformed_is_its_servers_fault(
+async def test_an_answer_that_is_malformed_is_its_servers_fault(
     open_gateway: OpenGateway, mode: str, fault: str
 ) -> None:
     """As that of a tool is: it says which server answered what."""
@@ -238,54 +190,48 @@ def test_an_answer_that_is_malformed_is_its_servers_fault(
     shop.answer = answer
     gateway = open_gateway()
     gateway.add_source(shop)
-
-    async def talk(client: Client) -> MCPError:
+    async with Client(mcp_server(gateway), mode=mode) as client:
         with pytest.raises(MCPError) as raised:
             await ask(client)
-        return raised.value
 
-    error = served(gateway, talk, mode).error
-
+    error = raised.value.error
     assert types.INTERNAL_ERROR == error.code
     assert f"'shop': answered {method} in a form that MCP does not know" == error.message
     assert error.data
 
 
-def test_a_block_of_a_prompt_that_mcp_does_not_know_is_a_text(open_gateway: OpenGateway) -> None:
+async def test_a_block_of_a_prompt_that_mcp_does_not_know_is_a_text(
+    open_gateway: OpenGateway,
+) -> None:
     """As one of a tool's is."""
     shop = Shop("shop", thing("prompt", "p"))
     shop.answer = filled({"type": "sketch", "lines": [1, 2]})
     gateway = open_gateway()
     gateway.add_source(shop)
-
-    (message,) = served(gateway, lambda client: client.get_prompt("p")).messages
+    async with Client(mcp_server(gateway)) as client:
+        (message,) = (await client.get_prompt("p")).messages
 
     assert isinstance(message.content, types.TextContent)
     assert {"type": "sketch", "lines": [1, 2]} == json.loads(message.content.text)
 
 
-def test_many_come_in_pages(open_gateway: OpenGateway) -> None:
+async def test_many_come_in_pages(open_gateway: OpenGateway) -> None:
     """Each once."""
     gateway = open_gateway()
     gateway.add_source(Shop("shop", *(thing("resource", f"a://{n}") for n in range(250))))
-
-    async def talk(client: Client) -> list[list[str]]:
-        pages: list[list[str]] = []
-        cursor: str | None = None
-        while True:
-            page = await client.list_resources(cursor=cursor)
-            pages.append([each.uri for each in page.resources])
+    pages: list[list[str]] = []
+    cursor: str | None = ""
+    async with Client(mcp_server(gateway)) as client:
+        while cursor is not None:
+            page = await client.list_resources(cursor=cursor or None)
+            pages.append([resource.uri for resource in page.resources])
             cursor = page.next_cursor
-            if cursor is None:
-                return pages
-
-    pages = served(gateway, talk)
 
     assert [100, 100, 50] == [len(page) for page in pages]
     assert 250 == len({uri for page in pages for uri in page})
 
 
-def test_details_that_the_protocol_knows_are_passed_on(open_gateway: OpenGateway) -> None:
+async def test_details_that_the_protocol_knows_are_passed_on(open_gateway: OpenGateway) -> None:
     """Others cost the details, never the thing."""
     good = {"mimeType": "text/plain", "size": 3, "annotations": {"priority": 0.5}}
     bad = {"annotations": {"priority": "high"}}
@@ -296,8 +242,8 @@ def test_details_that_the_protocol_knows_are_passed_on(open_gateway: OpenGateway
     )
     gateway = open_gateway()
     gateway.add_source(shop)
-
-    first, second = served(gateway, lambda client: client.list_resources()).resources
+    async with Client(mcp_server(gateway)) as client:
+        first, second = (await client.list_resources()).resources
 
     assert ("N", "text/plain", 3) == (first.name, first.mime_type, first.size)
     assert ("gateway:/shop/b://bad", None) == (second.uri, second.annotations)
@@ -319,7 +265,7 @@ def test_what_anybody_can_read_keeps_its_address(uri: str, address: str) -> None
 
 
 @pytest.mark.parametrize("mode", ERAS)
-def test_what_has_an_alias_is_read_under_it(fixture: Gateway, mode: str) -> None:
+async def test_what_has_an_alias_is_read_under_it(fixture: Gateway, mode: str) -> None:
     """Listed by the virtual server, read and completed at the server that has it."""
     fixture.add_virtual_server(
         "work",
@@ -330,36 +276,23 @@ def test_what_has_an_alias_is_read_under_it(fixture: Gateway, mode: str) -> None
         },
         prompts={"hello": "fixture/test_prompt_with_arguments"},
     )
-
-    async def talk(client: Client) -> dict[str, object]:
-        listed = [each.uri for each in (await client.list_resources()).resources]
-        made = [
-            each.uri_template
-            for each in (await client.list_resource_templates()).resource_templates
-        ]
-        asked = ("gateway:/work/docs:today", "gateway:/work/docs:7/data", "test://static-text")
-        read = [(await client.read_resource(uri)).contents[0].uri for uri in asked]
+    addresses = ["gateway:/work/docs:today", "gateway:/work/docs:7/data", "test://static-text"]
+    async with Client(mcp_server(fixture), mode=mode) as client:
+        listed = {each.uri for each in (await client.list_resources()).resources}
+        templates = (await client.list_resource_templates()).resource_templates
+        read = [(await client.read_resource(uri)).contents[0].uri for uri in addresses]
         with pytest.raises(MCPError, match="virtual server 'work' has no resource"):
             await client.read_resource("gateway:/work/else:where")
         prompt = await client.get_prompt("work/hello", {"arg1": "a", "arg2": "b"})
-        name = {"name": "work/answer", "arguments": {}}
-        (block,) = (await client.call_tool("call_tool", name)).content
-        assert isinstance(block, types.EmbeddedResource)
-        return {
-            "listed": "gateway:/work/docs:today" in listed,
-            "made": "gateway:/work/docs:{id}/data" in made,
-            "read": read == list(asked),
-            "prompt": len(prompt.messages),
-            "block": block.resource.uri,
-        }
+        call = {"name": "work/answer", "arguments": {}}
+        (block,) = (await client.call_tool("call_tool", call)).content
 
-    assert {
-        "listed": True,
-        "made": True,
-        "read": True,
-        "prompt": 1,
-        "block": "gateway:/fixture/test://embedded-resource",
-    } == served(fixture, talk, mode)
+    assert addresses[0] in listed
+    assert "gateway:/work/docs:{id}/data" in {each.uri_template for each in templates}
+    assert addresses == read
+    assert 1 == len(prompt.messages)
+    assert isinstance(block, types.EmbeddedResource)
+    assert "gateway:/fixture/test://embedded-resource" == block.resource.uri
 
 
 async def test_an_alias_leads_to_what_shapes_hide_or_rename(open_gateway: OpenGateway) -> None:

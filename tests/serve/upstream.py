@@ -256,14 +256,21 @@ async def _serve(server: Server[object], read: Any, write: Any, *, legacy: bool)
         await server.run(read, write, server.create_initialization_options())
 
 
-def upstream() -> Server[object]:
-    """Give a fresh server of these tools."""
-    return Fixture().server()
+UPSTREAMS = ["object", "modern", "legacy"]
+"""How a gateway reaches the fixture: as an object, or on a transport in either era."""
+ERAS = ["auto", "legacy"]
+"""The modes of a client."""
+
+
+def target(over: str) -> object:
+    """The fixture as one of `UPSTREAMS`."""
+    server = Fixture().server()
+    return server if over == "object" else piped(server, legacy=over == "legacy")
 
 
 async def _main(*, legacy: bool) -> None:
     async with stdio_server() as (read, write):
-        await _serve(upstream(), read, write, legacy=legacy)
+        await _serve(Fixture().server(), read, write, legacy=legacy)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,42 @@
-"""A store in a temporary folder, which is removed with it."""
+"""A clock that stands still until it is moved, and a store that is removed with its object."""
 
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 import weakref
 from pathlib import Path
 from tempfile import mkdtemp
 
 from gateway.embed.cache import MemoryVectorStore
+from gateway.errors import InvalidRequestError
 from gateway.runtime.cache import Clock
 from gateway.storage.protocol import SqliteStore
+
+
+class ManualClock:
+    """Pass it wherever a ``clock`` is asked for. Any thread may read and move it."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self._lock = threading.Lock()
+        self._now = now
+
+    def __call__(self) -> float:
+        """Read the time, in seconds."""
+        with self._lock:
+            return self._now
+
+    def tick(self, seconds: float) -> None:
+        """Move the time forward.
+
+        Raises:
+            InvalidRequestError: *seconds* is negative.
+        """
+        if seconds < 0:
+            raise InvalidRequestError(f"a clock does not go back: tick({seconds!r})")
+        with self._lock:
+            self._now += seconds
 
 
 class TemporaryStore(SqliteStore):
