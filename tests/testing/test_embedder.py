@@ -7,8 +7,6 @@ import asyncio
 import numpy as np
 import pytest
 
-from gateway.embed.protocol import Embedder
-from gateway.errors import ConfigError
 from gateway.runtime.vectors import Matrix, usable
 from gateway.testing import HashingEmbedder
 
@@ -16,11 +14,6 @@ from gateway.testing import HashingEmbedder
 def near(embedder: HashingEmbedder, left: str, right: str) -> float:
     vectors = embedder.vectors([left, right])
     return float(vectors[0] @ vectors[1])
-
-
-def test_it_is_an_embedder() -> None:
-    """It stands wherever a real one stands."""
-    assert isinstance(HashingEmbedder(), Embedder)
 
 
 def test_vectors_are_the_same_on_every_machine() -> None:
@@ -37,11 +30,6 @@ def test_every_text_has_a_unit_vector(text: str) -> None:
 
     assert usable(rows, count=1, dimensions=256) == ""
     assert np.linalg.norm(rows[0]) == pytest.approx(1)
-
-
-def test_no_text_gives_no_row() -> None:
-    """The shape still tells the dimensions."""
-    assert (0, 256) == HashingEmbedder().vectors([]).shape
 
 
 @pytest.mark.parametrize(
@@ -101,16 +89,6 @@ async def test_calls_and_texts_are_counted() -> None:
     assert [("a", "b")] * 10 == embedder.batches
 
 
-async def test_both_roles_give_the_same_vectors() -> None:
-    """The fake has no prefixes; the answer tells its tokens."""
-    embedder = HashingEmbedder()
-
-    answers = [await embedder.embed(["a letter"], role=role) for role in ("document", "query")]
-
-    assert answers[0].vectors.tolist() == answers[1].vectors.tolist()
-    assert [2, 2] == [answer.tokens for answer in answers]
-
-
 async def test_it_fails_while_it_is_told_to() -> None:
     """A failed request was still a request."""
     embedder = HashingEmbedder(fail_with=OSError("down"))
@@ -132,9 +110,3 @@ async def test_a_transform_spoils_the_vectors() -> None:
     answer = await HashingEmbedder(transform=zeros).embed(["a"], role="query")
 
     assert "a vector is all zeros" == usable(answer.vectors, count=1, dimensions=256)
-
-
-def test_a_vector_has_a_dimension() -> None:
-    """Nothing can be hashed into nothing."""
-    with pytest.raises(ConfigError, match="at least 1, not 0"):
-        HashingEmbedder(0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 import numpy as np
 import openai
 import pytest
@@ -23,16 +21,6 @@ def test_floats_and_base64_are_the_same_vectors() -> None:
     expected = HashingEmbedder().vectors(TEXTS).astype(np.float64).tolist()
     assert expected == [entry.embedding for entry in by_default.data]
     assert expected == [entry.embedding for entry in as_floats.data]
-
-
-def test_base64_is_little_endian_float32() -> None:
-    """Asked for by name, the SDK hands the text on as it came."""
-    with talking(script(), embedder=HashingEmbedder(4)) as (_, client):
-        answer = client.embeddings.create(model="e", input="letter", encoding_format="base64")
-
-    raw = base64.b64decode(str(answer.data[0].embedding))
-    vectors = HashingEmbedder(4).vectors(["letter"])
-    assert vectors[0].tolist() == np.frombuffer(raw, dtype="<f4").tolist()
 
 
 def test_usage_and_order_are_told() -> None:

@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.testing import Faults, HashingEmbedder, ModelRequest, ScriptedModel, Turn, script
+from gateway.testing import Faults, HashingEmbedder, ModelRequest, Turn, script
 from gateway.testing.endpoint import EndpointName, FaultKind
 from tests.testing.driving import HELLO, awaiting, talking
 
@@ -39,18 +39,6 @@ def test_faults_come_in_the_order_in_which_they_were_queued() -> None:
         with pytest.raises(openai.NotFoundError):
             client.chat.completions.create(model="m", messages=HELLO)
         client.chat.completions.create(model="m", messages=HELLO)
-
-
-def test_no_fault_forgets_those_still_due() -> None:
-    """A test breaks a service for as long as it wants, then heals it."""
-    with talking(HI) as (model, client):
-        model.fail(Faults(status=500, times=1000))
-        with pytest.raises(openai.InternalServerError):
-            client.chat.completions.create(model="m", messages=HELLO)
-        model.fail(Faults(kind="none"))
-        answer = client.chat.completions.create(model="m", messages=HELLO)
-
-    assert "Hi there." == answer.choices[0].message.content
 
 
 def test_a_dropped_answer_is_a_connection_error() -> None:
@@ -189,26 +177,6 @@ async def test_a_gate_is_awaited_and_released_on_leaving() -> None:
     assert 5 == len(model.requests)
 
 
-async def test_a_client_that_goes_away_leaves_the_server_in_order() -> None:
-    """Cancellation tests go on with the same server."""
-    async with awaiting(HI) as (model, client):
-        with model.gate() as gate:
-            task = asyncio.ensure_future(client.chat.completions.create(model="m", messages=HELLO))
-            await gate.arrived()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        answer = await client.chat.completions.create(model="m", messages=HELLO)
-
-    assert "Hi there." == answer.choices[0].message.content
-
-
-def test_a_gate_that_nobody_reaches_says_how_many_came() -> None:
-    """A wrong test ends with a reason instead of hanging."""
-    with talking(HI) as (model, _), pytest.raises(TimeoutError, match="0 of 1 requests arrived"):
-        model.gate().wait(timeout_s=0)
-
-
 def test_closing_releases_what_is_held() -> None:
     """A test that fails inside must not hang in its teardown."""
     with ThreadPoolExecutor() as pool, talking(HI) as (model, client):
@@ -219,8 +187,3 @@ def test_closing_releases_what_is_held() -> None:
         answer = work.result()
 
     assert "Hi there." == answer.choices[0].message.content
-
-
-def test_a_server_that_never_began_is_settled() -> None:
-    """There is nothing to wait for."""
-    ScriptedModel(HI).settle(timeout_s=0)

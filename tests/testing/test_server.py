@@ -55,26 +55,6 @@ def test_a_text_turn_is_a_completion() -> None:
     } == answer.to_dict()
 
 
-def test_calls_reach_the_client_in_order_and_untouched() -> None:
-    """Malformed arguments must arrive malformed."""
-    with talking(script(PARALLEL)) as (_, client):
-        answer = client.chat.completions.create(model="m", messages=HELLO)
-
-    assert [
-        {
-            "id": "call_0_0",
-            "type": "function",
-            "function": {"name": "time", "arguments": '{"zone": "CET"}'},
-        },
-        {
-            "id": "call_0_1",
-            "type": "function",
-            "function": {"name": "add", "arguments": '{"a": 1, '},
-        },
-    ] == [call.to_dict() for call in answer.choices[0].message.tool_calls or []]
-    assert answer.choices[0].finish_reason == "tool_calls"
-
-
 @pytest.mark.parametrize("chunk_chars", [1, 2, 7, 1000])
 @pytest.mark.parametrize(
     "turn",
@@ -97,22 +77,6 @@ def test_a_joined_stream_equals_the_whole_answer(turn: Turn, chunk_chars: int) -
         joined = rejoin(stream)
 
     assert whole.to_dict() == joined
-
-
-def test_every_chunk_of_one_character_holds_one_character() -> None:
-    """The size is the test's to choose, arguments included."""
-    with talking(script(PARALLEL), chunk_chars=1) as (_, client):
-        stream = client.chat.completions.create(model="m", messages=HELLO, stream=True)
-        deltas = [chunk.choices[0].delta for chunk in stream]
-
-    texts = [delta.content for delta in deltas if delta.content]
-    calls = [call.function for delta in deltas for call in delta.tool_calls or []]
-    arguments = [function.arguments for function in calls if function and function.arguments]
-    names = [function.name for function in calls if function and function.name]
-
-    assert list(PARALLEL.text) == texts
-    assert list("".join(call.raw for call in PARALLEL.calls)) == arguments
-    assert ["time", "add"] == names
 
 
 @pytest.mark.parametrize(("wanted", "expected"), [(True, [0, 1]), (False, [0, 0])])
@@ -172,18 +136,6 @@ def test_the_sdk_parses_structured_answers() -> None:
     assert Point(x=1, y=2) == answer.choices[0].message.parsed
 
 
-async def test_the_async_client_is_served_too() -> None:
-    """Whole and in chunks."""
-    async with awaiting(script(PARALLEL)) as (_, client):
-        whole = await client.chat.completions.create(model="m", messages=HELLO)
-        stream = await client.chat.completions.create(
-            model="m", messages=HELLO, stream=True, stream_options={"include_usage": True}
-        )
-        chunks = [chunk async for chunk in stream]
-
-    assert whole.to_dict() == rejoin(chunks)
-
-
 async def test_one_script_serves_many_conversations_at_once() -> None:
     """Each goes through its own turns, whatever the order in which they arrive."""
     async with awaiting(script(PARALLEL, lambda asked: Turn(asked.user_text))) as (model, client):
@@ -214,15 +166,6 @@ async def test_one_script_serves_many_conversations_at_once() -> None:
     assert 16 == len(model.requests)
 
 
-def test_requests_are_kept_as_they_came() -> None:
-    """What a wrapper sends is what its tests are about."""
-    with talking(script(Turn("Hi"))) as (model, client):
-        client.chat.completions.create(model="m", messages=HELLO, tools=tools(2), temperature=0.5)
-
-    body = {"messages": HELLO, "model": "m", "tools": tools(2), "temperature": 0.5}
-    assert [ModelRequest(path="/v1/chat/completions", body=body)] == model.requests
-
-
 def test_a_repeated_long_prompt_is_cached() -> None:
     """Tools stand before messages: the next message leaves all of them cached."""
     more: list[ChatCompletionMessageParam] = [*HELLO, {"role": "user", "content": "And?"}]
@@ -240,18 +183,6 @@ def test_a_repeated_long_prompt_is_cached() -> None:
     ]
     assert usage[0] is not None
     assert [0, usage[0].prompt_tokens] == cached
-
-
-def test_a_changed_tool_list_ends_the_cached_prefix() -> None:
-    """Why the order of tools matters, and how tests of the window measure it."""
-    with talking(script(Turn("Hi"))) as (_, client):
-        sent = tools(20, words=50)
-        client.chat.completions.create(model="m", messages=HELLO, tools=sent)
-        answer = client.chat.completions.create(model="m", messages=HELLO, tools=sent[::-1])
-
-    assert answer.usage is not None
-    assert answer.usage.prompt_tokens_details is not None
-    assert answer.usage.prompt_tokens_details.cached_tokens == 0
 
 
 def test_a_script_that_is_over_is_a_bad_request() -> None:
@@ -329,21 +260,6 @@ def test_what_the_service_refuses_is_refused(body: dict[str, object], match: str
         client.post("/chat/completions", cast_to=object, body=body)
 
 
-def test_128_tools_and_answered_calls_are_taken() -> None:
-    """The limits are inclusive, and order among the answers is free."""
-    messages = [
-        *HELLO,
-        {"role": "assistant", "tool_calls": [{"id": "1"}, {"id": "2"}]},
-        {"role": "tool", "tool_call_id": "2", "content": ""},
-        {"role": "tool", "tool_call_id": "1", "content": ""},
-    ]
-    with talking(script(Turn("a"), Turn("b"))) as (model, client):
-        body = {"model": "m", "messages": messages, "tools": tools(128)}
-        client.post("/chat/completions", cast_to=object, body=body)
-
-    assert [128] == [len(request.tools) for request in model.requests]
-
-
 def test_the_models_are_listed() -> None:
     """Hosts ask for the list to see whether a service lives."""
     with talking(script(), embedder=HashingEmbedder(8)) as (_, client):
@@ -352,42 +268,16 @@ def test_the_models_are_listed() -> None:
     assert ["scripted", "hashing-8"] == names
 
 
-def test_a_model_has_no_address_before_it_starts() -> None:
-    """Better than a connection refused at port 0."""
+def test_a_model_lives_once() -> None:
+    """It has an address from its first start on; its log and its cache belong to one life."""
     model = ScriptedModel(script())
-
     with pytest.raises(ConfigError, match="start the model first"):
         _ = model.base_url
-
-
-def test_closing_twice_or_unstarted_is_harmless() -> None:
-    """Teardown code must not need to know."""
-    model = ScriptedModel(script())
-    model.close()
-    model.close()
-
-
-def test_starting_twice_keeps_the_address() -> None:
-    """So that a started model may still be given to `with`."""
-    model = ScriptedModel(script())
     model.start()
     address = model.base_url
     with model:
-        again = model.base_url
-
-    assert address == again
-
-
-def test_a_closed_model_does_not_start_again() -> None:
-    """Its log and its cache belong to one life."""
-    model = ScriptedModel(script())
+        assert address == model.base_url
     model.close()
 
     with pytest.raises(ClosedError):
         model.start()
-
-
-def test_a_chunk_holds_at_least_one_character() -> None:
-    """Nothing would ever be sent."""
-    with pytest.raises(ConfigError, match="at least 1, not 0"):
-        ScriptedModel(script(), chunk_chars=0)
