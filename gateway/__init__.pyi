@@ -15,8 +15,8 @@ from gateway.errors import GatewayError as GatewayError
 from gateway.gateway import Gateway as Gateway
 from gateway.index.graph_documents import GraphSource as GraphSource
 from gateway.manifests.manifest import Manifest as Manifest
-from gateway.mcp.oauth import OAuth as OAuth
 from gateway.mcp.servers import HttpServer as HttpServer
+from gateway.mcp.servers import OAuth as OAuth
 from gateway.mcp.servers import StdioServer as StdioServer
 from gateway.options import Options as Options
 from gateway.provision.consent import by_policy as by_policy

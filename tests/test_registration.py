@@ -109,16 +109,16 @@ HIDDEN = "hush"
     [
         (
             {"command": ["uvx", "x"]},
-            "command must be one text, with what follows it in args, got l",
+            "command must be a text",
         ),
-        ({"command": "x", "args": HIDDEN}, "args must be a list of texts, got str"),
-        ({"command": "x", "args": [80]}, "args must be a list of texts, got list"),
-        ({"command": "x", "args": 80}, "args must be a list of texts, got int"),
-        ({"command": "x", "env": [HIDDEN]}, "env must be a mapping of texts, got list"),
-        ({"command": "x", "env": {"A": 3}}, "env must be a mapping of texts, got dict"),
-        ({"command": "x", "cwd": 3}, "cwd must be a path, got int"),
-        ({"url": 3}, "url must be a text, got int"),
-        ({"url": "http://h", "headers": HIDDEN}, "headers must be a mapping of texts, got str"),
+        ({"command": "x", "args": HIDDEN}, "args must be a list"),
+        ({"command": "x", "args": [80]}, "args[0] must be a text"),
+        ({"command": "x", "args": 80}, "args must be a list"),
+        ({"command": "x", "env": [HIDDEN]}, "env must be an object"),
+        ({"command": "x", "env": {"A": 3}}, "env.A must be a text"),
+        ({"command": "x", "cwd": 3}, "cwd must be a path"),
+        ({"url": 3}, "url must be a text"),
+        ({"url": "http://h", "headers": HIDDEN}, "headers must be an object"),
     ],
 )
 def test_how_a_server_is_reached_is_checked_at_once(

@@ -28,8 +28,7 @@ from gateway.manifests.jsonc import parse
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.secrets import as_variable, from_keyring, is_keyring, literal_secrets
 from gateway.mcp.naming import check_server_name
-from gateway.mcp.oauth import OAuth
-from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.options import CustomKind
 from gateway.options.environment import variables
 from gateway.runtime.json_models import StrictModel, Text, read_value

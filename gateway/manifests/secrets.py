@@ -56,7 +56,7 @@ class _Ring(Protocol):
 
 
 class KeyringTokens:
-    """`gateway.mcp.oauth.Tokens` in the system's keyring.
+    """`gateway.mcp.servers.TokenStore` in the system's keyring.
 
     Args:
         key: Under which name.

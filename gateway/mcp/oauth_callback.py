@@ -10,8 +10,7 @@ from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 from gateway.errors import ConfigError, UpstreamError
-from gateway.mcp.oauth import AuthorizationResponse
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import AuthorizationResponse, HttpServer
 from gateway.mcp.session import Session
 from gateway.mcp.ssrf_guard import check_url, is_local
 from gateway.options import UpstreamOptions

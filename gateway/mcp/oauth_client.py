@@ -24,8 +24,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, ValidationError
 
-from gateway.mcp.oauth import OAuth
-from gateway.runtime.cache import Clock
+from gateway.mcp.servers import OAuth
 
 _EXPIRY_MARGIN_S = 30.0
 """A token that ends sooner than this is refreshed first."""
@@ -60,15 +59,11 @@ class OAuthStorage:
 
     Args:
         auth: Whose tokens.
-        wall: Seconds since the epoch.
         force_refresh: Make the SDK's client take the tokens for expired, so that it refreshes them.
     """
 
-    def __init__(
-        self, auth: OAuth, *, wall: Clock = time.time, force_refresh: bool = False
-    ) -> None:
+    def __init__(self, auth: OAuth, *, force_refresh: bool = False) -> None:
         self._auth = auth
-        self._wall = wall
         self._force_refresh = force_refresh
         self.context: OAuthContext | None = None
         """Of the SDK's client that this is the storage of."""
@@ -100,7 +95,7 @@ class OAuthStorage:
         context = self.context
         await self._update(
             tokens=tokens,
-            expires_at=self._wall() + life_s - _EXPIRY_MARGIN_S if life_s is not None else None,
+            expires_at=time.time() + life_s - _EXPIRY_MARGIN_S if life_s is not None else None,
             issuer=context.oauth_metadata if context is not None else None,
             resource=context.protected_resource_metadata if context is not None else None,
         )
@@ -143,14 +138,12 @@ class BearerAuth(httpx2.Auth):
     Args:
         url: The server's address.
         auth: Whose tokens.
-        wall: Seconds since the epoch.
     """
 
-    def __init__(self, url: str, auth: OAuth, *, wall: Clock = time.time) -> None:
+    def __init__(self, url: str, auth: OAuth) -> None:
         self._url = url
         self._auth = auth
-        self._wall = wall
-        self._storage = OAuthStorage(auth, wall=wall)
+        self._storage = OAuthStorage(auth)
         self._refreshing = anyio.Lock()
 
     async def async_auth_flow(self, request: httpx2.Request) -> _Flow:
@@ -185,26 +178,23 @@ class BearerAuth(httpx2.Auth):
     def _needs_refresh(self, record: SignInRecord, refused: str) -> bool:
         if record.tokens is None:
             return False
-        is_expired = record.expires_at is not None and record.expires_at <= self._wall()
+        is_expired = record.expires_at is not None and record.expires_at <= time.time()
         return record.access_token == refused or is_expired
 
     def _refresh_flow(self, request: httpx2.Request) -> _Flow:
         """Return the SDK's flow: a refresh, where one can be, then *request*."""
-        storage = OAuthStorage(self._auth, wall=self._wall, force_refresh=True)
-        client = _oauth_client(self._url, self._auth, storage, _UNUSED_CALLBACK)
-        return client.async_auth_flow(request)
+        storage = OAuthStorage(self._auth, force_refresh=True)
+        return _oauth_client(self._url, self._auth, storage).async_auth_flow(request)
 
 
 def create_auth(url: str, auth: OAuth) -> httpx2.Auth:
     """Return what signs the requests to *url*; it asks a person only if *auth* says how."""
     if auth.sign_in is None:
         return BearerAuth(url, auth)
-    return _oauth_client(url, auth, OAuthStorage(auth), auth.sign_in.address)
+    return _oauth_client(url, auth, OAuthStorage(auth))
 
 
-def _oauth_client(
-    url: str, auth: OAuth, storage: OAuthStorage, address: str
-) -> OAuthClientProvider:
+def _oauth_client(url: str, auth: OAuth, storage: OAuthStorage) -> OAuthClientProvider:
     sign_in = auth.sign_in
 
     async def wait_for_answer() -> AuthorizationCodeResult:
@@ -218,7 +208,7 @@ def _oauth_client(
         url,
         _ClientMetadata(
             client_name="tool-gateway",
-            redirect_uris=[AnyUrl(address)],
+            redirect_uris=[AnyUrl(sign_in.address if sign_in else _UNUSED_CALLBACK)],
             scope=auth.scope or None,
             token_endpoint_auth_method="none",  # noqa: S106  (no secret: it says that there is none)
         ),

@@ -1,16 +1,26 @@
-"""Trying again: when, how often and how long apart. The one home of tenacity."""
+"""When a server is tried again, and when it is left alone. The one home of tenacity."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Literal, TypeVar
 
 from gateway.errors import UpstreamError
 from gateway.options import UpstreamOptions
+from gateway.runtime.cache import Clock
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
+BreakerState = Literal["closed", "open", "half_open"]
+
+_JITTER = 0.2
+"""By which share the waits of a breaker vary either way, so that many gateways do not come back
+all at once."""
+_PROBE_S = 1.0
+"""How long uses that come during the probe are told to wait."""
+_MAX_DOUBLINGS = 32
 
 
 async def retry_connect(
@@ -24,27 +34,17 @@ async def retry_connect(
     Raises:
         UpstreamError: What the last attempt raised.
     """
-    import tenacity  # noqa: PLC0415  (only a session needs it)
-
-    return await _retry(
+    return await _back_off(
         connect,
+        options,
+        lambda error: isinstance(error, UpstreamError) and error.kind == "connect",
+        max_attempts=options.connect_attempts,
         sleep=sleep,
-        stop=tenacity.stop_after_attempt(options.connect_attempts),
-        wait=tenacity.wait_random_exponential(
-            multiplier=options.backoff_s, max=options.backoff_max_s
-        ),
-        retry=tenacity.retry_if_exception(
-            lambda error: isinstance(error, UpstreamError) and error.kind == "connect"
-        ),
     )
 
 
 async def retry_forever(
-    work: Callable[[], Awaitable[None]],
-    options: UpstreamOptions,
-    *,
-    can_retry: Callable[[], bool],
-    sleep: Sleep = asyncio.sleep,
+    work: Callable[[], Awaitable[None]], options: UpstreamOptions, *, can_retry: Callable[[], bool]
 ) -> None:
     """Await *work* again whenever it ends, further and further apart, until it is cancelled.
 
@@ -52,23 +52,14 @@ async def retry_forever(
         work: Goes on for a while.
         options: How far apart.
         can_retry: Whether it is tried again when it failed.
-        sleep: Waits.
 
     Raises:
         UpstreamError: What it raised while it was not to be tried again.
     """
-    import tenacity  # noqa: PLC0415  (only a session needs it)
-
-    await _retry(
+    await _back_off(
         work,
-        sleep=sleep,
-        wait=tenacity.wait_random_exponential(
-            multiplier=options.backoff_s, max=options.backoff_max_s
-        ),
-        retry=tenacity.retry_if_result(lambda _: True)
-        | tenacity.retry_if_exception(
-            lambda error: isinstance(error, UpstreamError) and can_retry()
-        ),
+        options,
+        lambda error: error is None or (isinstance(error, UpstreamError) and can_retry()),
     )
 
 
@@ -83,20 +74,12 @@ async def retry_if_safe(call: Callable[[], Awaitable[T]], *, repeatable: bool) -
     Raises:
         UpstreamError: What the last attempt raised.
     """
-    import tenacity  # noqa: PLC0415  (only a session needs it)
-
-    return await _retry(
-        call,
-        stop=tenacity.stop_after_attempt(2),
-        wait=tenacity.wait_none(),
-        retry=tenacity.retry_if_exception(
-            lambda error: (
-                isinstance(error, UpstreamError)
-                and error.kind == "lost"
-                and (repeatable or not error.sent)
-            )
-        ),
-    )
+    try:
+        return await call()
+    except UpstreamError as error:
+        if error.kind != "lost" or (error.sent and not repeatable):
+            raise
+    return await call()
 
 
 def retry_while_locked(
@@ -127,11 +110,88 @@ def retry_while_locked(
     )(work)
 
 
-async def _retry(work: Callable[[], Awaitable[T]], **policy: Any) -> T:
+async def _back_off(
+    work: Callable[[], Awaitable[T]],
+    options: UpstreamOptions,
+    should_retry: Callable[[BaseException | None], bool],
+    *,
+    max_attempts: int | None = None,
+    sleep: Sleep = asyncio.sleep,
+) -> T:
     import tenacity  # noqa: PLC0415  (only a session needs it)
 
     # tenacity awaits only what it sees to be a coroutine function.
     async def attempt() -> T:
         return await work()
 
-    return await tenacity.AsyncRetrying(reraise=True, **policy)(attempt)
+    return await tenacity.AsyncRetrying(
+        sleep=sleep,
+        stop=tenacity.stop_after_attempt(max_attempts) if max_attempts else tenacity.stop_never,
+        wait=tenacity.wait_random_exponential(
+            multiplier=options.backoff_s, max=options.backoff_max_s
+        ),
+        retry=lambda state: state.outcome is not None and should_retry(state.outcome.exception()),
+        reraise=True,
+    )(attempt)
+
+
+class Breaker:
+    """A circuit breaker: a server that keeps failing is left alone, then probed once.
+
+    States: *closed* lets everything through; *open* refuses; *half_open* lets one use through,
+    whose outcome decides. Not for several threads.
+
+    Args:
+        options: How many failures in a row open it, how long it is open the first time, and at
+            most; each failed probe doubles the time.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, options: UpstreamOptions, *, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._failures = 0
+        self._openings = 0
+        self._open_until: float | None = None
+        self._is_probing = False
+
+    @property
+    def state(self) -> BreakerState:
+        """Its state now."""
+        if self._open_until is None:
+            return "closed"
+        return "half_open" if self._is_probing or self._clock() >= self._open_until else "open"
+
+    def admit(self) -> float:
+        """Return how many seconds to stay away; 0 lets a use through, whose end must be noted."""
+        if self._open_until is None:
+            return 0.0
+        wait_s = self._open_until - self._clock()
+        if wait_s > 0:
+            return wait_s
+        if self._is_probing:
+            return _PROBE_S
+        self._is_probing = True
+        return 0.0
+
+    def record_success(self) -> None:
+        """Take note that the server answered."""
+        self._failures = self._openings = 0
+        self._open_until = None
+        self._is_probing = False
+
+    def record_failure(self) -> None:
+        """Take note that the server could not be reached, died or stayed silent."""
+        options = self._options
+        self._failures += 1
+        is_tripped = self._open_until is None and self._failures >= options.breaker_failures
+        if self._is_probing or is_tripped:
+            wait_s = min(options.breaker_s * 2**self._openings, options.breaker_max_s)
+            self._openings = min(self._openings + 1, _MAX_DOUBLINGS)
+            jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  (no secret)
+            self._open_until = self._clock() + wait_s * jitter
+            self._is_probing = False
+
+    def end_use(self) -> None:
+        """Take note that a use ended. If nothing was recorded, it said nothing of the server."""
+        self._is_probing = False

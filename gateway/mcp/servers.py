@@ -1,16 +1,108 @@
-"""How an MCP server is reached, as values. Their `repr` shows no secret."""
+"""How an MCP server is reached and signed in to, as values. Their `repr` shows no secret.
+
+Tokens are never part of a configuration: they live in a `TokenStore`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Literal, Protocol
 from urllib.parse import urlsplit
 
+from pydantic import ConfigDict, Field
+
 from gateway.errors import ConfigError
-from gateway.mcp.oauth import OAuth
+from gateway.runtime.json_models import StrictModel, read_value
+
+TokenStoreKind = Literal["file", "keyring"]
+"""What keeps tokens: a file that only its owner can read, or the system's keyring."""
+_MAX_PORT = 65535
+
+
+class TokenStore(Protocol):
+    """Keeps what one sign-in gave, as a text. May block."""
+
+    def read(self) -> str | None:
+        """Return the text; None if there is none."""
+
+    def write(self, text: str) -> None:
+        """Keep *text* in place of what was there."""
+
+    def forget(self) -> None:
+        """Keep nothing. Twice is harmless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationResponse:
+    """What the authorization server made the person's browser bring back."""
+
+    code: str
+    state: str | None = None
+    issuer: str | None = None
+
+
+class SignIn(Protocol):
+    """Asks a person to sign in."""
+
+    @property
+    def address(self) -> str:
+        """Where the browser is sent back to: a loopback address."""
+
+    async def show(self, url: str) -> None:
+        """Bring the person to *url*."""
+
+    async def wait(self) -> AuthorizationResponse:
+        """Wait until the person has decided.
+
+        Raises:
+            UpstreamError: The answer was no.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuth:
+    """OAuth 2.1 with PKCE, as MCP has it: the server names the authorization server."""
+
+    scope: str = ""
+    """What is asked for, separated by blanks; empty asks for what the server names."""
+    client_id: str = ""
+    """Of a client that was registered by hand; empty registers one (RFC 7591)."""
+    client_secret: str = field(default="", repr=False)
+    client_metadata_url: str = ""
+    """An https address that describes the client and is its id, where the server takes that."""
+    callback_port: int = 0
+    """Where the browser comes back to on this machine; 0 takes a free one."""
+    store: TokenStoreKind = "file"
+    """What keeps the tokens."""
+    tokens: TokenStore | None = field(default=None, repr=False, compare=False)
+    """Where they are; None has none, so every request is refused until a person signs in."""
+    sign_in: SignIn | None = field(default=None, repr=False, compare=False)
+    """How a person is asked to sign in; None asks no person."""
+
+    def __post_init__(self) -> None:
+        """Check what no server would take."""
+        metadata = urlsplit(self.client_metadata_url)
+        if self.client_metadata_url and (metadata.scheme != "https" or len(metadata.path) < 2):
+            raise ConfigError("OAuth: client_metadata_url must be an https address with a path")
+        if self.client_secret and not self.client_id:
+            raise ConfigError("OAuth: client_secret goes with a client_id")
+        if not 0 <= self.callback_port <= _MAX_PORT:
+            raise ConfigError("OAuth: callback_port must be between 0 and 65535")
+        if self.store not in {"file", "keyring"}:
+            raise ConfigError(f"OAuth: store must be file or keyring, got {self.store!r}")
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """As whom and for what is asked; holds no secret."""
+        return ("oauth", self.scope, self.client_id, self.client_metadata_url)
+
+    def with_tokens(self, tokens: TokenStore) -> OAuth:
+        """Return the same with *tokens*, if it has none."""
+        return self if self.tokens is not None else replace(self, tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +192,19 @@ def _is_http_url(url: object) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
+class _Arguments(StrictModel):
+    """What a host says of a server."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    command: str | None
+    args: Annotated[list[str], Field(strict=False)]
+    env: Mapping[str, str] | None
+    cwd: Annotated[Path, Field(strict=False)] | None
+    url: str | None
+    headers: Mapping[str, str] | None
+
+
 def server_target(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_server`)
     name: str,
     *,
@@ -119,39 +224,8 @@ def server_target(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_
     if sum(value is not None for value in (command, url, server)) != 1:
         raise ConfigError(f"server {name!r}: give exactly one of command=…, url=… and server=…")
     values = {"command": command, "args": args, "env": env, "cwd": cwd}
-    _check_types(name, {**values, "url": url, "headers": headers})
+    read_value(_Arguments, {**values, "url": url, "headers": headers}, where=f"server {name!r}")
     if command is not None:
         folder = Path(cwd) if cwd is not None else None
         return StdioServer(command=command, args=tuple(args), env=env or {}, cwd=folder)
     return server if url is None else HttpServer(url=url, headers=headers or {})
-
-
-def _check_types(name: str, values: Mapping[str, object]) -> None:
-    """Refuse what is of another type. The message shows no value: it may be a secret."""
-    for key, value in values.items():
-        expected, is_valid = _TYPES[key]
-        if value is not None and not is_valid(value):
-            kind = type(value).__name__
-            raise ConfigError(f"server {name!r}: {key} must be {expected}, got {kind}")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, Sequence) and not _is_text(value) and all(map(_is_text, value))
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, Mapping) and all(map(_is_text, (*value, *value.values())))
-
-
-_TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
-    "command": ("one text, with what follows it in args", _is_text),
-    "args": ("a list of texts", _is_list),
-    "env": ("a mapping of texts", _is_table),
-    "cwd": ("a path", lambda value: isinstance(value, str | Path)),
-    "url": ("a text", _is_text),
-    "headers": ("a mapping of texts", _is_table),
-}

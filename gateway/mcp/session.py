@@ -24,10 +24,9 @@ from gateway.mcp.error_mapping import (
     request_error,
     timeout_error,
 )
-from gateway.mcp.listing import read_listing
+from gateway.mcp.listing import Subscriptions, read_listing, subscribe, watch_lists
 from gateway.mcp.raw_results import send_request
 from gateway.mcp.server_requests import ActiveCalls, capability_error
-from gateway.mcp.subscriptions import Subscriptions, subscribe, watch_lists
 from gateway.mcp.transports import ConnectionCallbacks, open_session, redirect_sdk_logs
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean

@@ -17,8 +17,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import Literal, Protocol, TypeVar
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamUnavailableError
-from gateway.mcp.breaker import Breaker, BreakerState
-from gateway.mcp.retry import retry_connect
+from gateway.mcp.retry import Breaker, BreakerState, retry_connect
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 from gateway.types import InvokeResult, JsonObject
@@ -29,8 +28,7 @@ ConnectionState = Literal["idle", "connecting", "active", "failed", "closed"]
 """*idle*: ready to connect; *failed*: the last connection could not be opened, or died."""
 
 _ANSWERED = frozenset({"refused", "authorization"})
-_UNASKED = frozenset({"unavailable"})
-"""Faults that say nothing about the server's health: it was not asked."""
+"""Faults of a server that is well."""
 
 
 class Connection(Protocol):
@@ -95,8 +93,6 @@ class Supervisor:
         self._closed = False
         self.in_flight = 0
         """Uses that are under way."""
-        self.opened = 0
-        """Connections that were opened."""
 
     @property
     def state(self) -> ConnectionState:
@@ -120,11 +116,6 @@ class Supervisor:
         """The state of the circuit breaker."""
         return self._breaker.state
 
-    @property
-    def fault(self) -> str:
-        """Why the last use failed; empty if it did not."""
-        return self._fault
-
     async def use(
         self, work: Callable[[Connection], Awaitable[T]], *, unlimited: bool = False
     ) -> T:
@@ -140,26 +131,29 @@ class Supervisor:
             ClosedError: After `close`.
         """
         self._check_open()
-        self._check_breaker()
+        wait_s = self._breaker.admit()
+        if wait_s:
+            raise UpstreamUnavailableError(
+                self._server,
+                f"failed too often and is left alone for {wait_s:.1f} s; the last time it said: "
+                f"{self._fault}",
+                retry_after_s=wait_s,
+            )
         connection: Connection | None = None
-        is_recorded = False
         try:
             async with nullcontext() if unlimited else self._slot():
                 connection = await self._usable_connection()
                 async with self._counted():
                     result = await work(connection)
         except UpstreamError as error:
-            is_recorded = True
             self._record_error(error, connection)
             raise
         else:
-            is_recorded = True
             self._fault = ""
             self._breaker.record_success()
             return result
         finally:
-            if not is_recorded:
-                self._breaker.release()
+            self._breaker.end_use()
 
     def refuse(self) -> bool:
         """Refuse every further use; return whether there is something that `close` must end."""
@@ -202,20 +196,9 @@ class Supervisor:
         if self._closed:
             raise ClosedError(f"source {self._server!r} is closed; make a new one")
 
-    def _check_breaker(self) -> None:
-        wait_s = self._breaker.admit()
-        if wait_s:
-            raise UpstreamUnavailableError(
-                self._server,
-                f"failed too often and is left alone for {wait_s:.1f} s; the last time it said: "
-                f"{self._fault}",
-                retry_after_s=wait_s,
-            )
-
     def _record_error(self, error: UpstreamError, connection: Connection | None) -> None:
-        if error.kind in _UNASKED:
-            self._breaker.release()
-            return
+        if error.kind == "unavailable":
+            return  # It was not asked.
         self._fault = error.detail
         if error.kind in _ANSWERED:
             self._breaker.record_success()
@@ -263,7 +246,6 @@ class Supervisor:
         connection = self._connection = await self._connect()
         await connection.ready()
         self._check_open()
-        self.opened += 1
         return connection
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""From what a host names to the source that stands for it: servers and virtual servers.
+"""From what a host or its files name to the source that stands for it: servers, virtual ones too.
 
 * A server is listed once and its listing is stored; transforms are applied to what is stored.
 * Nothing is started here.
@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from gateway.errors import attempt
+from gateway.errors import ConfigError, attempt
+from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.options import Options
+from gateway.options import CustomKind, Options
 from gateway.options.environment import tokens_path
-from gateway.registration.config_reload import Configured
 from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.sources.cached import CachedSource, CacheKey
@@ -24,11 +26,134 @@ from gateway.sources.registry import Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualServer, VirtualSource
 from gateway.storage.oauth_tokens import with_token_store
-from gateway.types import Hints, ToolDefinition
+from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.types.listing import Listing
 
 _CHECK_STEP_S = 1.0
 """How long not to look again for old listings: else every search would look at every server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """One server as its file, or code, has it."""
+
+    target: object
+    transforms: tuple[Transform, ...] = ()
+    owner: str = ""
+    """The file and the name in it; empty if there is no file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reloaded:
+    """What reading the configuration again changed, by name of server."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """As they were: their sessions live on."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """What is odd about the files."""
+
+
+@dataclass(slots=True)
+class ConfigFiles:
+    """The configuration files of one gateway.
+
+    Equal entries are equal servers: what did not change keeps its session. A file that cannot be
+    read changes nothing; an entry that cannot be used leaves its server as it was.
+    """
+
+    servers: dict[str, Configured] = field(default_factory=dict)
+    """As they were read last."""
+    origins: list[str] = field(default_factory=list)
+    """The files, in the order in which they came."""
+    kinds: dict[str, CustomKind] = field(default_factory=dict)
+    """The kinds that they declare, as they were read last."""
+    fixed_kinds: dict[str, CustomKind] = field(default_factory=dict)
+    """The kinds that were declared without a file."""
+
+    def add(self, manifest: Manifest, names: Container[str]) -> dict[str, Configured]:
+        """Add a file, and return its servers.
+
+        Args:
+            manifest: What it says.
+            names: The names of servers that are there.
+
+        Raises:
+            ConfigError: If the file is there already, or one of its names is taken; nothing is
+                added then.
+        """
+        if manifest.origin and manifest.origin in self.origins:
+            raise ConfigError(f"{manifest.origin!r} was added already: reload() reads it again")
+        new = _server_entries(manifest)
+        _check_free(new, names)
+        self.servers |= new
+        self.kinds |= manifest.kinds
+        if manifest.origin:
+            self.origins.append(manifest.origin)
+        else:
+            self.fixed_kinds |= manifest.kinds
+        return new
+
+    def read(self, names: Container[str]) -> tuple[ConfigFiles, tuple[Diagnostic, ...]]:
+        """Return the files as they are now, and warnings about them.
+
+        What came without a file stays as it is.
+
+        Raises:
+            ConfigError: If a file cannot be read, or a new name is taken.
+        """
+        from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
+
+        fixed = {name: entry for name, entry in self.servers.items() if not entry.owner}
+        after = replace(self, servers=fixed, kinds=dict(self.fixed_kinds))
+        notes: list[Diagnostic] = []
+        for origin in self.origins:
+            manifest = read_manifest(Path(origin))
+            after.kinds |= manifest.kinds
+            new = _server_entries(manifest)
+            notes += manifest.warnings
+            for name in manifest.unusable:
+                before = self.servers.get(name)
+                if before is not None and before.owner == manifest.owner(name):
+                    new[name] = before
+                    detail = f"{Path(origin).name}: server {name!r} stays as it was"
+                    notes.append(Diagnostic(stage="catalog", code="config_warning", detail=detail))
+            _check_free(new.keys() - self.servers.keys(), names)
+            _check_free(new, after.servers)
+            after.servers |= new
+        return after, tuple(notes)
+
+    def compare(self, after: ConfigFiles, notes: tuple[Diagnostic, ...]) -> Reloaded:
+        """Return what changed up to *after*."""
+        before, now = self.servers, after.servers
+        both = [name for name in now if name in before]
+        return Reloaded(
+            added=tuple(name for name in now if name not in before),
+            changed=tuple(name for name in both if now[name] != before[name]),
+            removed=tuple(name for name in before if name not in now),
+            kept=tuple(name for name in both if now[name] == before[name]),
+            diagnostics=notes,
+        )
+
+
+def _server_entries(manifest: Manifest) -> dict[str, Configured]:
+    """Return the entry of each server in *manifest*, virtual ones last."""
+    return {
+        name: Configured(
+            target=target, transforms=manifest.transforms.get(name, ()), owner=manifest.owner(name)
+        )
+        for name, target in {**manifest.servers, **manifest.virtual}.items()
+    }
+
+
+def _check_free(new: Iterable[str], names: Container[str]) -> None:
+    for name in new:
+        if name in names:
+            raise ConfigError(
+                f"a server {name!r} is there already: remove it first, or choose another name"
+            )
 
 
 class Servers:
@@ -67,42 +192,30 @@ class Servers:
         self._sweeps = SingleFlight[None](bridge.submit)
         self._listings = SingleFlight[Listing](bridge.submit)
 
-    def add_configured(self, name: str, entry: Configured) -> None:
-        """Register what a configuration says of *name*.
+    def add(
+        self,
+        name: str,
+        entry: Configured,
+        hints: Mapping[str, Hints] | None = None,
+        *,
+        trusted: bool = False,
+    ) -> None:
+        """Register a server; see `Gateway.add_server`.
 
         Raises:
             ConfigError: If the name is taken or illegal.
         """
-        if not isinstance(entry.target, VirtualServer):
-            self.add(
-                name,
-                entry.target,
-                {},
-                trusted=False,
+        target = entry.target
+        if isinstance(target, VirtualServer):
+            virtual = VirtualSource(
+                target,
+                sources=self._real_sources,
+                store=self._store,
                 owner=entry.owner,
-                transforms=entry.transforms,
+                options=self._options,
             )
+            self._registry.add(virtual, {}, follows=target.servers)
             return
-        source = VirtualSource(
-            entry.target,
-            sources=self._real_sources,
-            store=self._store,
-            owner=entry.owner,
-            options=self._options,
-        )
-        self._registry.add(source, {}, follows=entry.target.servers)
-
-    def add(
-        self,
-        name: str,
-        target: object,
-        hints: Mapping[str, Hints],
-        *,
-        trusted: bool,
-        owner: str = "",
-        transforms: Sequence[Transform] = (),
-    ) -> None:
-        """Register a server, of a file if it has an *owner*; see `Gateway.add_server`."""
         if isinstance(target, HttpServer):
             target = with_token_store(name, target, self._tokens)
 
@@ -122,15 +235,14 @@ class Servers:
         source = CachedSource(
             live,
             store=self._store,
-            key=_cache_key(target, owner),
+            key=_cache_key(target, entry.owner),
             flights=self._listings,
             options=self._options,
             on_change=lambda: self._registry.mark_dirty(name),
             clock=self._clock,
         )
-        self._registry.add(_transformed(source, transforms), hints, itself=self._entity(name))
+        self._register(name, source, entry.transforms, {} if hints is None else hints)
         self.cached[name] = source
-        self._next_check = -math.inf
 
     def refresh_stale(self) -> None:
         """Read old listings anew and delete listings that nothing uses, in the background."""
@@ -146,16 +258,13 @@ class Servers:
 
     def change(self, name: str, entry: Configured, *, restart: bool) -> None:
         """Change *name* to what *entry* says; without *restart* its listing and session stay."""
-        self._next_check = -math.inf
         source = self.cached.get(name)
         self._registry.remove(name)
         if source is None or restart:
             self.cached.pop(name, None)
-            self.add_configured(name, entry)
+            self.add(name, entry)
         else:
-            self._registry.add(
-                _transformed(source, entry.transforms), {}, itself=self._entity(name)
-            )
+            self._register(name, source, entry.transforms, {})
 
     def recheck(self, names: Iterable[str]) -> None:
         """Let in again what was approved meanwhile."""
@@ -176,9 +285,18 @@ class Servers:
         # A fault of the store is reported where a caller waits for it.
         await attempt(in_thread(self._store.sweep))
 
-    def _entity(self, name: str) -> ToolDefinition | None:
-        """Return a server as an entity, if servers are entities."""
-        return ToolDefinition(name=name, kind="server") if self._are_entities else None
+    def _register(
+        self,
+        name: str,
+        source: Source,
+        transforms: Sequence[Transform],
+        hints: Mapping[str, Hints],
+    ) -> None:
+        if transforms:
+            source = TransformedSource(source, *transforms)
+        itself = ToolDefinition(name=name, kind="server") if self._are_entities else None
+        self._registry.add(source, hints, itself=itself)
+        self._next_check = -math.inf
 
     def _real_sources(self) -> dict[str, Source]:
         """Return the sources without their transforms, and without the virtual ones."""
@@ -187,10 +305,6 @@ class Servers:
             for name, registration in self._registry.all().items()
             if not isinstance(registration.source, VirtualSource)
         }
-
-
-def _transformed(source: Source, transforms: Sequence[Transform]) -> Source:
-    return TransformedSource(source, *transforms) if transforms else source
 
 
 def _cache_key(target: object, owner: str) -> CacheKey:

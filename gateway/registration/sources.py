@@ -16,8 +16,7 @@ from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import server_target
 from gateway.mcp.supervisor import ConnectionState
 from gateway.options import CustomKind, Options
-from gateway.registration.config_reload import ConfigFiles, Configured, Reloaded, compare
-from gateway.registration.servers import Servers
+from gateway.registration.servers import ConfigFiles, Configured, Reloaded, Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
 from gateway.sources.entries import EntrySource
@@ -164,8 +163,8 @@ class GatewaySources:
             headers=headers,
             server=server,
         )
-        hints = {} if hints is None else hints
-        self._servers.add(name, target, hints, trusted=trusted, transforms=transforms)
+        entry = Configured(target=target, transforms=tuple(transforms))
+        self._servers.add(name, entry, hints, trusted=trusted)
 
     def add_virtual_server(
         self,
@@ -197,7 +196,7 @@ class GatewaySources:
             resources=aliases(resources or {}),
             prompts=aliases(prompts or {}),
         )
-        self._servers.add_configured(name, Configured(target=table))
+        self._servers.add(name, Configured(target=table))
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """Register the servers of an ``mcp.json``; return warnings about it.
@@ -216,7 +215,7 @@ class GatewaySources:
 
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, entry in self._config_files.add(manifest, self._registry).items():
-            self._servers.add_configured(name, entry)
+            self._servers.add(name, entry)
         self._declare_kinds(self._config_files.kinds)
         return manifest.warnings
 
@@ -289,12 +288,13 @@ class GatewaySources:
 
     async def _reload(self) -> Reloaded:
         async with self._reloading:
-            before = dict(self._config_files.servers)
-            read = self._config_files.read
-            after, kinds, notes = await asyncio.to_thread(read, self._registry)
-            changes = compare(before, after, notes)
+            before = self._config_files
+            after, notes = await asyncio.to_thread(before.read, self._registry)
+            changes = before.compare(after, notes)
             restarted = [
-                name for name in changes.changed if before[name].target != after[name].target
+                name
+                for name in changes.changed
+                if before.servers[name].target != after.servers[name].target
             ]
             cached = self._servers.cached
             ended = (cached[name] for name in (*changes.removed, *restarted) if name in cached)
@@ -302,9 +302,9 @@ class GatewaySources:
             for name in changes.removed:
                 self._drop(name)
             for name in (*changes.added, *changes.changed):
-                self._servers.change(name, after[name], restart=name in restarted)
-            self._config_files.servers, self._config_files.kinds = after, kinds
-            self._declare_kinds(kinds)
+                self._servers.change(name, after.servers[name], restart=name in restarted)
+            self._config_files = after
+            self._declare_kinds(after.kinds)
             self._servers.recheck(changes.kept)
             return changes
 

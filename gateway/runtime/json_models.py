@@ -30,6 +30,7 @@ _EXPECTED: Mapping[str, str] = {
     "model_attributes_type": "an object",
     "dataclass_type": "an object",
     "int_type": "a whole number",
+    "path_type": "a path",
     "bool_type": "true or false",
 }
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.mcp.oauth import TokenStore, TokenStoreKind
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import HttpServer, TokenStore, TokenStoreKind
 from gateway.runtime.atomic_file import write_atomically
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
-from gateway.mcp.oauth import OAuth
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import HttpServer, OAuth
 
 URL = "https://a/mcp"
 

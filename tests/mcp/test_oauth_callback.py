@@ -7,9 +7,8 @@ import asyncio
 import pytest
 
 from gateway.errors import ConfigError, UpstreamError
-from gateway.mcp.oauth import AuthorizationResponse, OAuth
 from gateway.mcp.oauth_callback import LoopbackSignIn, listen_for_sign_in, sign_in
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import AuthorizationResponse, HttpServer, OAuth
 from tests.mcp.conftest import PATIENT
 
 

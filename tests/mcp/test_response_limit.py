@@ -15,8 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from gateway.errors import UpstreamError
-from gateway.mcp.oauth import OAuth
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
@@ -98,11 +97,10 @@ async def test_a_json_answer_that_is_too_long_fails_its_request_and_nothing_else
         for _ in range(2):
             with pytest.raises(UpstreamError, match="max_message_bytes"):
                 await srv.list_tools()
-        opened = srv.supervisor.opened
-        breaker = srv.supervisor.breaker
+        breaker, state = srv.supervisor.breaker, srv.state
         await srv.close()
 
-    assert (1, "closed") == (opened, breaker)
+    assert ("closed", "active") == (breaker, state)
 
 
 async def test_an_answer_that_is_packed_is_refused(bridge: Bridge) -> None:

@@ -1,52 +1,55 @@
-"""What is tried again, how far apart, and what is never sent twice."""
+"""What is tried again, how far apart, what is never sent twice, and who is left alone."""
 
 from __future__ import annotations
 
 import pytest
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.retry import retry_connect, retry_if_safe, retry_while_locked
+from gateway.mcp.retry import Breaker, retry_connect, retry_if_safe, retry_while_locked
 from gateway.options import UpstreamOptions
+from gateway.testing import ManualClock
 
 OPTIONS = UpstreamOptions(connect_attempts=4, backoff_s=1.0, backoff_max_s=3.0)
 UNREACHED = UpstreamError("s", "nothing answers", kind="connect", sent=False)
+LOST = UpstreamError("s", "ended under way", kind="lost")
+UNSENT = UpstreamError("s", "ended before", kind="lost", sent=False)
 
 
-class Tries:
-    """Raises each of *faults* in turn, then gives ``done``; remembers how long it was let wait."""
+class Attempts:
+    """Raises each of *faults* in turn, then returns ``done``; counts, and notes the pauses."""
 
     def __init__(self, *faults: Exception) -> None:
         self.faults = list(faults)
-        self.made = 0
-        self.waits: list[float] = []
+        self.count = 0
+        self.pauses: list[float] = []
 
     async def __call__(self) -> str:
-        self.made += 1
+        self.count += 1
         if self.faults:
             raise self.faults.pop(0)
         return "done"
 
-    async def wait(self, seconds: float) -> None:
-        self.waits.append(seconds)
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
 
 
 async def test_a_server_that_cannot_be_reached_is_tried_again_within_growing_limits() -> None:
-    """Full jitter: each wait lies between nothing and a bound that doubles to its maximum."""
-    tries = Tries(UNREACHED, UNREACHED, UNREACHED)
+    """Full jitter: each pause lies between nothing and a bound that doubles to its maximum."""
+    attempts = Attempts(UNREACHED, UNREACHED, UNREACHED)
 
-    assert "done" == await retry_connect(tries, OPTIONS, sleep=tries.wait)
+    assert "done" == await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
     assert [True, True, True] == [
-        0 <= wait <= bound for wait, bound in zip(tries.waits, (1.0, 2.0, 3.0), strict=True)
+        0 <= pause <= bound for pause, bound in zip(attempts.pauses, (1.0, 2.0, 3.0), strict=True)
     ]
 
 
 async def test_attempts_have_an_end() -> None:
-    """The last failure is the one that is told."""
-    tries = Tries(*[UNREACHED] * 5)
+    """The last failure is the one that is raised."""
+    attempts = Attempts(*[UNREACHED] * 5)
 
     with pytest.raises(UpstreamError, match="nothing answers"):
-        await retry_connect(tries, OPTIONS, sleep=tries.wait)
-    assert 4 == tries.made
+        await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
+    assert 4 == attempts.count
 
 
 @pytest.mark.parametrize(
@@ -60,70 +63,110 @@ async def test_attempts_have_an_end() -> None:
 )
 async def test_what_will_not_mend_itself_is_not_tried_again(fault: Exception) -> None:
     """A wrong key tried three times is a locked account."""
-    tries = Tries(fault)
+    attempts = Attempts(fault)
 
     with pytest.raises(type(fault)):
-        await retry_connect(tries, OPTIONS, sleep=tries.wait)
-    assert (1, []) == (tries.made, tries.waits)
-
-
-LOST = UpstreamError("s", "ended under way", kind="lost")
-UNSENT = UpstreamError("s", "ended before", kind="lost", sent=False)
+        await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
+    assert 1 == attempts.count
 
 
 @pytest.mark.parametrize(
-    ("fault", "repeatable", "made"),
+    ("faults", "repeatable", "count"),
     [
-        (UNSENT, False, 2),
-        (UNSENT, True, 2),
-        (LOST, False, 1),
-        (LOST, True, 2),
-        (UNREACHED, True, 1),
-        (UpstreamTimeoutError("s", "silent"), True, 1),
-        (UpstreamError("s", "no"), True, 1),
-        (ClosedError("closed"), True, 1),
+        ([UNSENT], False, 2),
+        ([UNSENT], True, 2),
+        ([LOST], False, 1),
+        ([LOST], True, 2),
+        ([LOST, LOST, LOST], True, 2),
+        ([UNREACHED], True, 1),
+        ([UpstreamTimeoutError("s", "silent")], True, 1),
+        ([UpstreamError("s", "no")], True, 1),
     ],
 )
-async def test_a_call_is_sent_again_only_if_it_never_left_or_may_run_twice(
-    fault: Exception, *, repeatable: bool, made: int
+async def test_a_call_is_sent_again_once_and_only_if_it_never_left_or_may_run_twice(
+    faults: list[Exception], *, repeatable: bool, count: int
 ) -> None:
-    """Money sent twice is worse than a failure that is told."""
-    tries = Tries(fault)
+    """Money sent twice is worse than a failure that is reported."""
+    attempts = Attempts(*faults)
 
-    if made == 1:
-        with pytest.raises(type(fault)):
-            await retry_if_safe(tries, repeatable=repeatable)
+    if len(faults) < count:
+        assert "done" == await retry_if_safe(attempts, repeatable=repeatable)
     else:
-        assert "done" == await retry_if_safe(tries, repeatable=repeatable)
-    assert made == tries.made
+        with pytest.raises(UpstreamError):
+            await retry_if_safe(attempts, repeatable=repeatable)
+    assert count == attempts.count
 
 
-async def test_a_call_is_sent_twice_at_the_most() -> None:
-    """A server that dies of a request must not die of it for ever."""
-    tries = Tries(LOST, LOST, LOST)
-
-    with pytest.raises(UpstreamError):
-        await retry_if_safe(tries, repeatable=True)
-    assert 2 == tries.made
-
-
-def test_what_others_hold_is_tried_until_they_let_go_and_nothing_else_is() -> None:
-    """A fault of another kind is told at once, and so is one that lasts too long."""
-    faults: list[Exception] = [OSError("held"), OSError("held"), ValueError("other")]
+def test_what_others_lock_is_tried_until_it_is_free_and_nothing_else_is() -> None:
+    """A fault of another kind is raised at once, and so is one that lasts too long."""
+    faults: list[Exception] = [OSError("locked"), OSError("locked"), ValueError("other")]
 
     def work() -> str:
         if faults:
             raise faults.pop(0)
         return "done"
 
-    def tried(most_s: float) -> str:
+    def attempt(max_s: float) -> str:
         return retry_while_locked(
-            work, lambda each: isinstance(each, OSError), pause_s=0, max_s=most_s
+            work, lambda error: isinstance(error, OSError), pause_s=0, max_s=max_s
         )
 
     with pytest.raises(ValueError, match="other"):
-        tried(60)
-    assert "done" == tried(60)
-    faults.append(OSError("held"))
-    with pytest.raises(OSError, match="held"):
-        tried(0)
+        attempt(60)
+    assert "done" == attempt(60)
+    faults.append(OSError("locked"))
+    with pytest.raises(OSError, match="locked"):
+        attempt(0)
+
+
+def breaker(clock: ManualClock) -> Breaker:
+    """One that opens after two failures, for 4 s, then 8 s, then 10 s."""
+    return Breaker(UpstreamOptions(breaker_failures=2, breaker_s=4, breaker_max_s=10), clock=clock)
+
+
+def test_failures_in_a_row_open_the_breaker_and_an_answer_between_does_not() -> None:
+    """A server that works now and then works; waits vary by a fifth."""
+    circuit = breaker(ManualClock())
+    circuit.record_failure()
+    circuit.record_success()
+    circuit.record_failure()
+    before = circuit.state
+    circuit.record_failure()
+
+    assert ("closed", "open") == (before, circuit.state)
+    assert pytest.approx(4, rel=0.2) == circuit.admit()
+
+
+@pytest.mark.parametrize("has_answered", [False, True])
+def test_one_probe_decides_and_the_others_wait(*, has_answered: bool) -> None:
+    """A server that just came back must not be stormed; a caller that left says nothing of it."""
+    clock = ManualClock()
+    circuit = breaker(clock)
+    circuit.record_failure()
+    circuit.record_failure()
+    clock.tick(5)
+    state = circuit.state
+    waits = [circuit.admit() for _ in range(3)]
+    if has_answered:
+        circuit.record_success()
+    circuit.end_use()
+
+    assert ("half_open", [0.0, 1.0, 1.0]) == (state, waits)
+    assert ("closed" if has_answered else "half_open") == circuit.state
+    assert 0.0 == circuit.admit()
+
+
+def test_each_failed_probe_doubles_the_wait_up_to_its_limit() -> None:
+    """A server that is gone for good costs less and less."""
+    clock = ManualClock()
+    circuit = breaker(clock)
+    circuit.record_failure()
+    circuit.record_failure()
+    waits = []
+    for _ in range(3):
+        clock.tick(circuit.admit())
+        circuit.admit()
+        circuit.record_failure()
+        waits.append(circuit.admit())
+
+    assert pytest.approx([8.0, 10.0, 10.0], rel=0.2) == waits

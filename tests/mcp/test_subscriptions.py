@@ -14,7 +14,7 @@ from mcp.server import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
 from gateway.errors import ClosedError, InvalidRequestError, UpstreamError
-from gateway.mcp.subscriptions import Subscriptions
+from gateway.mcp.listing import Subscriptions
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource

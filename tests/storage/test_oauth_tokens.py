@@ -11,8 +11,7 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from gateway.manifests.secrets import KeyringTokens
-from gateway.mcp.oauth import OAuth, TokenStore, TokenStoreKind
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import HttpServer, OAuth, TokenStore, TokenStoreKind
 from gateway.storage.oauth_tokens import FileTokens, with_token_store
 
 
