@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from gateway.mcp.servers import StdioServer
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
-from gateway.types.listing import Listing
 
 HERE = Path(__file__).parent / "servers"
 PATIENCE_S = 120
@@ -62,20 +61,15 @@ async def hostile(bridge: Bridge, record: Path) -> AsyncIterator[Hostile]:
         await source.close()
 
 
-Listed = Callable[[StdioServer], Awaitable[Listing]]
-
-
-@pytest.fixture
-async def listed(bridge: Bridge) -> AsyncIterator[Listed]:
-    """List a real server; it is closed at the end."""
-    made: list[McpSource] = []
-
-    async def ask(target: StdioServer) -> Listing:
-        made.append(McpSource("srv", target, bridge=bridge, options=PATIENT))
-        return await made[-1].list_tools()
-
-    yield ask
-    for source in made:
+@asynccontextmanager
+async def opened(
+    bridge: Bridge, target: object, options: UpstreamOptions = PATIENT
+) -> AsyncIterator[McpSource]:
+    """Return a source of *target*, which is closed at the end."""
+    source = McpSource("srv", target, bridge=bridge, options=options)
+    try:
+        yield source
+    finally:
         await source.close()
 
 

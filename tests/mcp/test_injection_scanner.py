@@ -10,9 +10,9 @@ import pytest
 
 from gateway.mcp.injection_scanner import scan_definition
 from gateway.mcp.servers import StdioServer
+from gateway.runtime.background_loop import Bridge
 from tests.cli.running import BIN
-from tests.fakes import definitions
-from tests.mcp.conftest import Listed
+from tests.mcp.conftest import opened
 
 CASES = Path(__file__).parents[1] / "cases" / "poisoning"
 
@@ -37,23 +37,6 @@ def test_sentences_that_honest_tools_say_are_not_flagged() -> None:
         (each["name"], scan_definition(each))
         for each in cases("honest.jsonl")
         if scan_definition(each)
-    ]
-
-    assert [] == flagged
-
-
-def test_plain_tools_are_not_flagged() -> None:
-    """Three thousand of them."""
-    flagged = [
-        each.name
-        for each in definitions(3000)
-        if scan_definition(
-            {
-                "name": each.name,
-                "description": each.description,
-                "inputSchema": dict(each.input_schema),
-            }
-        )
     ]
 
     assert [] == flagged
@@ -84,10 +67,11 @@ def test_an_attack_is_not_hidden_behind_what_nobody_reads(tool: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("command", ["mcp-server-time", "excel-mcp-server", "word_mcp_server"])
-async def test_tools_of_real_servers_are_not_flagged(command: str, listed: Listed) -> None:
+async def test_tools_of_real_servers_are_not_flagged(bridge: Bridge, command: str) -> None:
     """A scanner that cries wolf is turned off."""
     args = ("stdio",) if command.startswith("excel") else ()
-    listing = await listed(StdioServer(str(BIN / command), args))
+    async with opened(bridge, StdioServer(str(BIN / command), args)) as source:
+        listing = await source.list_tools()
 
     assert {} == listing.suspicions
     assert set(listing.digests) == {"server:srv", *(tool.name for tool in listing.tools)}

@@ -14,8 +14,7 @@ from gateway.errors import InvalidRequestError, UpstreamError, UpstreamTimeoutEr
 from gateway.mcp.raw_results import RAW, hide_raw
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
-from gateway.sources.protocol import ResourceSource
+from tests.mcp.conftest import opened
 from tests.serve.upstream import piped
 
 Page = Callable[[Any, Any], Awaitable[types.ListPromptsResult]]
@@ -73,9 +72,8 @@ async def test_a_bad_list_of_prompts_costs_no_tool(
     server: Server[Any] = Server("s", on_list_tools=one_tool, on_list_prompts=page)
     target: object = server if over == "object" else piped(server, legacy=over == "legacy")
     options = UpstreamOptions(max_pages=4, list_timeout_s=60 if page is not silent else 1)
-    source = McpSource("srv", target, bridge=bridge, options=options)
-    listing = await source.list_tools()
-    await source.close()
+    async with opened(bridge, target, options) as source:
+        listing = await source.list_tools()
 
     assert ["tool"] == [each.name for each in listing.tools]
     assert prompts == len(listing.definitions) - 1
@@ -97,9 +95,8 @@ async def test_a_list_that_goes_in_circles_costs_no_other_list(bridge: Bridge) -
     server: Server[Any] = Server(
         "s", on_list_tools=one_tool, on_list_resources=resources, on_list_prompts=prompts
     )
-    source = McpSource("srv", server, bridge=bridge, options=UpstreamOptions())
-    listing = await source.list_tools()
-    await source.close()
+    async with opened(bridge, server) as source:
+        listing = await source.list_tools()
 
     assert ["resource", "prompt"] == [
         item.kind for item in listing.definitions if item.kind != "tool"
@@ -117,13 +114,6 @@ async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
     text = "x" * (3000 if params.name == "long" else 3)
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return types.GetPromptResult.model_validate({"messages": [message]})
-
-
-def prompting(bridge: Bridge) -> McpSource:
-    """A source over a server whose prompts are odd, on a transport."""
-    server: Server[Any] = Server("s", on_list_tools=one_tool, on_get_prompt=odd_prompt)
-    options = UpstreamOptions(call_timeout_s=1, max_result_bytes=1024)
-    return McpSource("srv", piped(server, legacy=False), bridge=bridge, options=options)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +137,7 @@ def test_what_the_sdk_would_refuse_whole_is_hidden_from_it(method: str, key: str
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "said"),
+    ("name", "error", "detail"),
     [
         ("none", InvalidRequestError, "no such prompt"),
         ("fails", UpstreamError, "error -32603"),
@@ -156,13 +146,13 @@ def test_what_the_sdk_would_refuse_whole_is_hidden_from_it(method: str, key: str
     ],
 )
 async def test_what_cannot_be_had_is_an_error_that_says_why(
-    bridge: Bridge, name: str, error: type[Exception], said: str
+    bridge: Bridge, name: str, error: type[Exception], detail: str
 ) -> None:
     """Within the limits, and without the server's own words where nobody asked wrongly."""
-    source = prompting(bridge)
-    assert isinstance(source, ResourceSource)
+    server: Server[Any] = Server("s", on_list_tools=one_tool, on_get_prompt=odd_prompt)
+    options = UpstreamOptions(call_timeout_s=1, max_result_bytes=1024)
+    async with opened(bridge, piped(server, legacy=False), options) as source:
+        with pytest.raises(error, match=detail) as raised:
+            await source.ask("prompts/get", {"name": name})
 
-    with pytest.raises(error, match=said) as raised:
-        await source.ask("prompts/get", {"name": name})
-    await source.close()
     assert "secret" not in str(raised.value)

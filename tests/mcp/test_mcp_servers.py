@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gateway.errors import ClosedError, ConfigError, UpstreamError
+from gateway.errors import ConfigError, UpstreamError
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.mcp.session import Session
 from gateway.options import UpstreamOptions
@@ -26,19 +26,10 @@ from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
 from gateway.types import Filters
 from tests.conftest import OpenGateway
-from tests.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, lives, served
+from tests.mcp.conftest import HERE, PATIENCE_S, opened, served
 from tests.mcp.servers.plain import plain
 
 BIN = Path(sys.executable).parent
-
-
-@asynccontextmanager
-async def opened(bridge: Bridge, target: object) -> AsyncIterator[McpSource]:
-    source = McpSource("srv", target, bridge=bridge, options=PATIENT)
-    try:
-        yield source
-    finally:
-        await source.close()
 
 
 async def test_what_a_server_says_of_itself_describes_it(open_gateway: OpenGateway) -> None:
@@ -72,17 +63,6 @@ async def test_the_servers_of_the_demo_are_listed_whole(
     assert () == listing.diagnostics
 
 
-async def test_a_real_tool_answers_and_reports_its_own_failure(bridge: Bridge) -> None:
-    """The flag of the protocol decides, not the text."""
-    async with opened(bridge, StdioServer(str(BIN / "mcp-server-time"))) as source:
-        good = await source.call("get_current_time", {"timezone": "UTC"}, tool_id="t")
-        bad = await source.call("get_current_time", {"timezone": "Nowhere"}, tool_id="t")
-
-    assert "UTC" in good.text
-    assert not good.is_error
-    assert bad.is_error
-
-
 async def test_an_mcpserver_object_runs_in_this_process(bridge: Bridge) -> None:
     """The high-level server of the SDK is what most examples show."""
     server = MCPServer("high")
@@ -109,15 +89,6 @@ async def test_a_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: 
         listing = await source.list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
-
-
-async def test_a_server_is_the_hosts_to_trust(bridge: Bridge) -> None:
-    """Nothing that a server says makes it trusted."""
-    options = UpstreamOptions()
-    guest = McpSource("a", StdioServer("x"), bridge=bridge, options=options)
-    own = McpSource("a", StdioServer("x"), bridge=bridge, options=options, trusted=True)
-
-    assert (False, True) == (guest.trusted, own.trusted)
 
 
 @pytest.mark.parametrize(
@@ -184,16 +155,6 @@ async def test_a_server_that_does_not_end_is_left_after_the_limit() -> None:
         await left.wait()
 
 
-async def test_closing_a_source_that_never_opened_starts_nothing(bridge: Bridge) -> None:
-    """A host with forty servers may use two."""
-    source = McpSource("srv", StdioServer("no"), bridge=bridge, options=UpstreamOptions())
-
-    await source.close()
-
-    with pytest.raises(ClosedError):
-        await source.list_tools()
-
-
 @pytest.mark.parametrize(
     ("status", "mend"),
     [(401, "HTTP 401: give it the right headers"), (404, "path of the url"), (500, "HTTP 500")],
@@ -257,17 +218,6 @@ async def test_a_restarted_http_server_is_found_again(bridge: Bridge, record: Pa
 
     assert "back" == answer.text
     await source.close()
-
-
-async def test_a_child_is_gone_when_close_returns(bridge: Bridge, record: Path) -> None:
-    """Servers hold files and ports: none may outlive its source."""
-    target = StdioServer(sys.executable, (str(HERE / "hostile.py"), "pid", str(record)))
-    source = McpSource("srv", target, bridge=bridge, options=UpstreamOptions())
-    await source.list_tools()
-
-    await source.close()
-
-    assert not lives(int(lines(record)[0]))
 
 
 async def test_closing_after_the_bridge_is_harmless() -> None:

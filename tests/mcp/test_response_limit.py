@@ -18,9 +18,8 @@ from gateway.errors import UpstreamError
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
 from gateway.storage.oauth_tokens import FileTokens
-from tests.mcp.conftest import served
+from tests.mcp.conftest import opened, served
 
 GOOD = {"name": "good", "description": "Works.", "inputSchema": {"type": "object"}}
 
@@ -70,19 +69,20 @@ async def _endless() -> AsyncIterator[bytes]:
         await asyncio.sleep(0)  # so that it can be told that nobody listens
 
 
-def source(bridge: Bridge, port: int) -> McpSource:
-    options = UpstreamOptions(max_message_bytes=100_000)
-    return McpSource(
-        "srv", HttpServer(f"http://127.0.0.1:{port}/mcp"), bridge=bridge, options=options
-    )
+OPTIONS = UpstreamOptions(max_message_bytes=100_000)
+
+
+def target(port: int, auth: OAuth | None = None) -> HttpServer:
+    return HttpServer(f"http://127.0.0.1:{port}/mcp", auth=auth)
 
 
 async def test_an_answer_within_the_limit_is_taken(bridge: Bridge) -> None:
     """So that the others fail for their length."""
-    async with served(bridge, app(50_000)) as port:
-        srv = source(bridge, port)
-        listing = await srv.list_tools()
-        await srv.close()
+    async with (
+        served(bridge, app(50_000)) as port,
+        opened(bridge, target(port), OPTIONS) as source,
+    ):
+        listing = await source.list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
 
@@ -92,24 +92,26 @@ async def test_a_json_answer_that_is_too_long_fails_its_request_and_nothing_else
     bridge: Bridge, *, endless: bool
 ) -> None:
     """The SDK would hold all of it; the session goes on."""
-    async with served(bridge, app(200_000, endless=endless)) as port:
-        srv = source(bridge, port)
+    async with (
+        served(bridge, app(200_000, endless=endless)) as port,
+        opened(bridge, target(port), OPTIONS) as source,
+    ):
         for _ in range(2):
             with pytest.raises(UpstreamError, match="max_message_bytes"):
-                await srv.list_tools()
-        breaker, state = srv.supervisor.breaker, srv.state
-        await srv.close()
+                await source.list_tools()
+        states = source.supervisor.breaker, source.state
 
-    assert ("closed", "active") == (breaker, state)
+    assert ("closed", "active") == states
 
 
 async def test_an_answer_that_is_packed_is_refused(bridge: Bridge) -> None:
     """Fifty thousand letters are two hundred bytes: nobody asked for that."""
-    async with served(bridge, app(50_000, packed=True)) as port:
-        srv = source(bridge, port)
+    async with (
+        served(bridge, app(50_000, packed=True)) as port,
+        opened(bridge, target(port), OPTIONS) as source,
+    ):
         with pytest.raises(UpstreamError, match="DecodingError"):
-            await srv.list_tools()
-        await srv.close()
+            await source.list_tools()
 
 
 async def test_a_refusal_is_no_stream_whatever_it_says(bridge: Bridge, tmp_path: Path) -> None:
@@ -123,10 +125,9 @@ async def test_a_refusal_is_no_stream_whatever_it_says(bridge: Bridge, tmp_path:
     token = {"access_token": "a", "token_type": "Bearer", "refresh_token": "r"}
     tokens.write(json.dumps({"tokens": token, "client": client}))
     routes = [Route(path, refuse, methods=["POST", "GET"]) for path in ("/mcp", "/token")]
-    async with served(bridge, Starlette(routes=routes)) as port:
-        target = HttpServer(f"http://127.0.0.1:{port}/mcp", auth=OAuth(tokens=tokens))
-        options = UpstreamOptions(max_message_bytes=100_000)
-        srv = McpSource("srv", target, bridge=bridge, options=options)
+    async with (
+        served(bridge, Starlette(routes=routes)) as port,
+        opened(bridge, target(port, OAuth(tokens=tokens)), OPTIONS) as source,
+    ):
         with pytest.raises(UpstreamError, match="gateway login srv"):
-            await srv.list_tools()
-        await srv.close()
+            await source.list_tools()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,19 +30,23 @@ def test_other_names_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "mcp", "ftp://h/x", "http://", "http://h:port/", "http://[::1", "http://h:99999/"]
+    "url",
+    [
+        None,
+        1,
+        "",
+        "mcp",
+        "ftp://h/x",
+        "http://",
+        "http://h:port/",
+        "http://[::1",
+        "http://h:99999/",
+    ],
 )
-def test_an_address_that_cannot_be_one_is_refused_without_being_shown(url: str) -> None:
+def test_an_address_that_cannot_be_one_is_refused_without_being_shown(url: Any) -> None:
     """It may hold a key."""
     with pytest.raises(ConfigError, match=r"must look like http://host:port/path$"):
         HttpServer(url)
-
-
-@pytest.mark.parametrize("url", [None, 1, b"http://h/"])
-def test_an_address_is_a_text(url: object) -> None:
-    """Whatever else it is, nobody can be asked there."""
-    with pytest.raises(ConfigError, match="must look like"):
-        HttpServer(url)  # type: ignore[arg-type]  # (the point of the test)
 
 
 _TEXTS = st.text(st.characters(exclude_categories=()), max_size=4)
@@ -76,19 +81,6 @@ def test_no_secret_is_in_what_a_log_would_show() -> None:
 
     assert "s3cret" not in f"{http!r} {stdio!r} {http.origin}"
     assert "https://example.org:8" == http.origin
-
-
-@pytest.mark.parametrize(
-    ("url", "origin"),
-    [
-        ("http://127.0.0.1:80/x", "http://127.0.0.1:80"),
-        ("http://[::1]/x", "http://[::1]"),
-        ("https://example.org/x?key=1", "https://example.org"),
-    ],
-)
-def test_the_origin_of_an_address_is_what_may_be_shown(url: str, origin: str) -> None:
-    """Its path and query may hold a key."""
-    assert origin == HttpServer(url).origin
 
 
 def test_a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run() -> None:

@@ -166,16 +166,6 @@ async def test_nothing_of_a_group_outlives_its_end(tmp_path: Path, script: str) 
     await until(lambda: not lives(inner))
 
 
-async def test_ending_what_ended_is_harmless(tmp_path: Path) -> None:
-    """Children die at any moment."""
-    process = await started("", tmp_path)
-    await process.wait()
-
-    await stop_process(process)
-
-    assert 0 == process.returncode
-
-
 async def test_a_child_inherits_few_variables_and_gets_what_it_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -237,25 +237,6 @@ async def test_a_probe_whose_caller_left_does_not_hold_the_breaker() -> None:
     assert Listing() == await supervisor.use(listing)
 
 
-async def test_more_than_the_slots_wait_for_their_turn() -> None:
-    """A server is not flooded."""
-    supervisor, _ = supervised(max_in_flight=2)
-    most = 0
-    gate = asyncio.Event()
-
-    async def work(_connection: Connection) -> None:
-        nonlocal most
-        most = max(most, supervisor.in_flight)
-        await gate.wait()
-
-    working = [asyncio.create_task(supervisor.use(work)) for _ in range(5)]
-    await until(lambda: supervisor.in_flight == 2)
-    gate.set()
-    await asyncio.gather(*working)
-
-    assert (2, 0) == (most, supervisor.in_flight)
-
-
 async def test_waiting_for_a_turn_has_an_end_and_says_nothing_of_the_server() -> None:
     """Whoever waits behind calls that hang must not hang too."""
     supervisor, _ = supervised(max_in_flight=1, call_timeout_s=0.05, breaker_failures=1)
@@ -290,17 +271,6 @@ async def test_a_session_that_only_stays_silent_is_replaced_by_the_probe() -> No
     await supervisor.use(listing)
 
     assert (0, 1, 2) == (left, stuck.closed, len(plug.given))
-
-
-async def test_one_silence_replaces_nothing() -> None:
-    """A slow tool is no dead server."""
-    supervisor, plug = supervised()
-    with pytest.raises(UpstreamError):
-        await supervisor.use(raising(UpstreamTimeoutError("s", "silent")))
-
-    await supervisor.use(listing)
-
-    assert 1 == len(plug.given)
 
 
 async def test_an_ephemeral_session_ends_after_its_last_use() -> None:
@@ -369,11 +339,3 @@ async def test_closing_ends_an_opening_and_refuses_what_comes() -> None:
     with pytest.raises(ClosedError):
         await supervisor.use(listing)
     assert "closed" == supervisor.state
-
-
-async def test_closing_what_never_opened_needs_nothing() -> None:
-    """A host with forty servers may use two."""
-    supervisor, plug = supervised()
-
-    assert not supervisor.refuse()
-    assert [] == plug.given

@@ -114,11 +114,13 @@ def handle(message: Json) -> None:
             send({"id": request, "error": {"code": -32601, "message": "no such method"}})
         return
     found = answer(message.get("params") or {})
+    is_deaf = MODE == "deaf" and method == "tools/list" and RECORD.read_text() == "initialized\n"
+    if is_deaf:
+        os.close(0)
     if found is not None:
         kind = "error" if "code" in found else "result"
         send({"id": request, kind: found})
-    if MODE == "deaf" and method == "tools/list" and RECORD.read_text("utf-8") == "initialized\n":
-        os.close(0)
+    if is_deaf:
         signal.pause()
 
 
