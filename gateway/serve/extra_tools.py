@@ -10,38 +10,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from mcp import types
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from gateway.errors import ConfigError, GatewayError
 from gateway.gateway import Gateway
 from gateway.provision.discover import LIMIT, discover, overview_for_model
 from gateway.provision.provisioner import Provisioner, result_for_model
-from gateway.runtime.json_models import StrictModel, read_value
 from gateway.serve.mcp_server import ExtraTool
-from gateway.types import JsonObject
+from gateway.sources.function_schema import describe_function
+from gateway.sources.protocol import InvalidCallError
+from gateway.types import Hints, JsonObject
 
 ExtraName = Literal["discover", "provision", "install"]
-M = TypeVar("M", bound=BaseModel)
-
-
-class _DiscoverArguments(StrictModel):
-    intent: str = Field("", description="What is wanted; none tells of everything.")
-    limit: int = Field(LIMIT, ge=1, le=50)
-
-
-class _PlanArguments(StrictModel):
-    intent: str = Field(description="What is wanted, in words.")
-    pick: str = Field("", description="One of the candidates of an earlier answer, by name.")
-
-
-class _InstallArguments(_PlanArguments):
-    apply: bool = Field(
-        default=False,
-        description="Install it, if every gate passes; then find its tools by search.",
-    )
+Answer = dict[str, Any]
 
 
 def extra_tools(
@@ -67,62 +51,67 @@ def extra_tools(
 
 
 def _discover_tool(gateway: Gateway) -> ExtraTool:
-    async def run(arguments: _DiscoverArguments) -> dict[str, object]:
-        overview = await discover(gateway, arguments.intent or None, limit=arguments.limit)
+    async def describe(
+        intent: str = "", limit: Annotated[int, Field(ge=1, le=50)] = LIMIT
+    ) -> Answer:
+        """Tell which servers and tools are here, with their schemas; nothing is installed.
+
+        Args:
+            intent: What is wanted; none tells of everything.
+            limit: At most so many tools.
+        """
+        overview = await discover(gateway, intent or None, limit=limit)
         return overview_for_model(overview, max_chars=gateway.options.chat.max_result_chars)
 
-    tool = types.Tool(
-        name="discover",
-        description=(
-            "Tell which servers and tools are here, with their schemas; nothing is installed."
-        ),
-        input_schema=_schema(_DiscoverArguments),
-        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
-    )
-    return ExtraTool(tool=tool, run=_checked(_DiscoverArguments, run))
+    annotations = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    return _extra_tool("discover", describe, annotations)
 
 
 def _provision_tool(provisioner: Provisioner, *, installs: bool) -> ExtraTool:
-    model = _InstallArguments if installs else _PlanArguments
+    async def install(intent: str, pick: str = "", apply: bool = False) -> Answer:
+        """Find a server for what no tool here can do and, with apply, bring it in.
 
-    async def run(arguments: _PlanArguments) -> dict[str, object]:
-        apply = isinstance(arguments, _InstallArguments) and arguments.apply
-        result = await provisioner.provision(arguments.intent, apply=apply, pick=arguments.pick)
-        return result_for_model(result)
+        Args:
+            intent: What is wanted, in words.
+            pick: One of the candidates of an earlier answer, by name.
+            apply: Install it, if every gate passes; then find its tools by search.
+        """
+        return result_for_model(await provisioner.provision(intent, apply=apply, pick=pick))
 
-    outcome = " and, with apply, bring it in." if installs else ": tells a plan, installs nothing."
-    tool = types.Tool(
-        name="provision",
-        description=f"Find a server for what no tool here can do{outcome}",
-        input_schema=_schema(model),
-        annotations=types.ToolAnnotations(
-            read_only_hint=not installs, destructive_hint=False, open_world_hint=True
-        ),
+    async def plan(intent: str, pick: str = "") -> Answer:
+        """Find a server for what no tool here can do: tells a plan, installs nothing.
+
+        Args:
+            intent: What is wanted, in words.
+            pick: One of the candidates of an earlier answer, by name.
+        """
+        return await install(intent, pick)
+
+    annotations = types.ToolAnnotations(
+        read_only_hint=not installs, destructive_hint=False, open_world_hint=True
     )
-    return ExtraTool(tool=tool, run=_checked(model, run))
+    return _extra_tool("provision", install if installs else plan, annotations)
 
 
-def _checked(
-    model: type[M], run: Callable[[M], Awaitable[dict[str, object]]]
-) -> Callable[[JsonObject], Awaitable[types.CallToolResult]]:
-    """Return *run* with its arguments checked, and its errors as answers to the model."""
+def _extra_tool(
+    name: str, function: Callable[..., Awaitable[Answer]], annotations: types.ToolAnnotations
+) -> ExtraTool:
+    """Return *function* with its arguments checked, and its errors as answers to the model."""
+    described = describe_function(function, name=name, description=None, hints=Hints())
 
-    async def call(arguments: JsonObject) -> types.CallToolResult:
+    async def run(arguments: JsonObject) -> types.CallToolResult:
         try:
-            answer = await run(read_value(model, dict(arguments), where=""))
-        except GatewayError as error:
+            answer = await function(**described.bind(arguments))
+        except (GatewayError, InvalidCallError) as error:
             block = types.TextContent(type="text", text=str(error))
             return types.CallToolResult(content=[block], is_error=True)
         text = types.TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=answer)
 
-    return call
-
-
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON Schema of *model*, without the titles that pydantic makes of names."""
-    schema = model.model_json_schema()
-    del schema["title"]
-    for property_schema in schema["properties"].values():
-        del property_schema["title"]
-    return schema
+    tool = types.Tool(
+        name=name,
+        description=described.definition.description,
+        input_schema=dict(described.definition.input_schema),
+        annotations=annotations,
+    )
+    return ExtraTool(tool=tool, run=run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from contextvars import Context
-from types import TracebackType
 from typing import Protocol, Self
 
 from mcp.server import Server
@@ -66,12 +65,7 @@ class RepairedStream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from pydantic import BaseModel, ValidationError
@@ -27,7 +26,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options.environment import environment
-from gateway.options.validation import OptionObject, Range, Timeout
 from gateway.serve.api.auth import ANONYMOUS, OPERATOR, ApiCaller, Authenticator
 from gateway.serve.api.catalog_view import CatalogViews
 from gateway.serve.api.entity_routes import EntityRoutes
@@ -46,6 +44,9 @@ from gateway.serve.api.search_routes import SearchRoutes, default_ranking
 from gateway.serve.http import HttpOptions, transport_security
 
 M = TypeVar("M", bound=BaseModel)
+MAX_BODY_BYTES = 1024 * 1024
+MAX_DEPTH = 32
+"""Objects and lists within each other in a body."""
 MAX_FAULTS = 20
 """The most faults that one response names."""
 _HTTP_ERRORS = {
@@ -57,27 +58,13 @@ _ENTRANCES = frozenset({"/", "/api"})
 """Paths that a person tries first: the refusal there names the OpenAPI document."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiOptions(OptionObject):
-    """What one request may cost."""
-
-    max_body_bytes: Annotated[int, Range(minimum=1024)] = 1024 * 1024
-    max_depth: Annotated[int, Range(minimum=4)] = 32
-    """Objects and lists within each other."""
-    time_limit_s: Timeout = 30.0
-    """A slower response is given up."""
-
-
-_DEFAULTS = ApiOptions()
-
-
 def api_app(
     gateway: Gateway,
     http: HttpOptions,
     *,
     tokens: Sequence[ApiCaller] = (),
     fusion: str = "",
-    options: ApiOptions = _DEFAULTS,
+    time_limit_s: float = 30.0,
 ) -> ASGIApp:
     """Make the application.
 
@@ -87,7 +74,7 @@ def api_app(
         tokens: More accepted tokens. Without any token every caller is the operator.
         fusion: ``rrf`` or ``legacy``: what ranks where a search does not say; empty is as the
             environment has it.
-        options: What one request may cost.
+        time_limit_s: A slower response is given up.
 
     Raises:
         ConfigError: There is no such fusion.
@@ -111,7 +98,7 @@ def api_app(
 
     routes = [Route(DOCUMENT_PATH, describe, methods=["GET"])]
     for path, by_method in by_path.items():
-        endpoint = _Endpoint(by_method, authenticator, options)
+        endpoint = _Endpoint(by_method, authenticator, time_limit_s)
         routes.append(
             Route(path.replace("{id}", "{id:path}"), endpoint.answer, methods=[*by_method])
         )
@@ -127,11 +114,11 @@ class _Endpoint:
         self,
         operations: Mapping[str, Operation],
         authenticator: Authenticator,
-        options: ApiOptions,
+        time_limit_s: float,
     ) -> None:
         self._operations = operations
         self._authenticator = authenticator
-        self._options = options
+        self._time_limit_s = time_limit_s
 
     async def answer(self, request: Request) -> Response:
         """Answer a request; an error becomes a problem."""
@@ -140,7 +127,7 @@ class _Endpoint:
         return problem(refusal(response)) if isinstance(response, Failed) else response
 
     async def _answer_in_time(self, operation: Operation, request: Request) -> Response:
-        async with asyncio.timeout(self._options.time_limit_s):
+        async with asyncio.timeout(self._time_limit_s):
             answer = await operation.handler(await self._read_call(operation, request))
         return answer if isinstance(answer, Response) else respond(answer, operation.statuses[0])
 
@@ -151,13 +138,13 @@ class _Endpoint:
         caller.check_right(operation.right)
         model: object = None
         if operation.body is not None:
-            model = await read_body(request, operation.body, self._options)
+            model = await read_body(request, operation.body)
         elif operation.parameters is not None:
             model = read_parameters(request.query_params, operation.parameters)
         return ApiCall(caller=caller, key=request.path_params.get("id", ""), request=model)
 
 
-async def read_body(request: Request, model: type[M], options: ApiOptions) -> M:
+async def read_body(request: Request, model: type[M]) -> M:
     """Read the JSON body of *request*.
 
     Raises:
@@ -169,16 +156,14 @@ async def read_body(request: Request, model: type[M], options: ApiOptions) -> M:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > options.max_body_bytes:
-            raise RefusedError(
-                413, "too_large", f"the body may take {options.max_body_bytes} bytes"
-            )
+        if len(body) > MAX_BODY_BYTES:
+            raise RefusedError(413, "too_large", f"the body may take {MAX_BODY_BYTES} bytes")
     try:
         value = from_json(bytes(body), allow_inf_nan=False)
     except ValueError as error:
         raise RefusedError(400, "not_json", "the body is not JSON") from error
-    if _depth(value) > options.max_depth:
-        raise RefusedError(422, "too_deep", f"the body is nested deeper than {options.max_depth}")
+    if _depth(value) > MAX_DEPTH:
+        raise RefusedError(422, "too_deep", f"the body is nested deeper than {MAX_DEPTH}")
     return _validate(model, value, "the body does not fit: see errors", "#/")
 
 

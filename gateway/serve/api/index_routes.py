@@ -63,15 +63,11 @@ class IndexRoutes:
     Args:
         gateway: The gateway of the index.
         views: Shared by all routes.
-        build_wait_s: How long a question waits for a build that is under way.
     """
 
-    def __init__(
-        self, gateway: Gateway, views: CatalogViews, *, build_wait_s: float = BUILD_WAIT_S
-    ) -> None:
+    def __init__(self, gateway: Gateway, views: CatalogViews) -> None:
         self._gateway = gateway
         self._views = views
-        self._build_wait_s = build_wait_s
         self._counts: Mapping[str, int] = {}
         self._rebuild_task: asyncio.Task[None] | None = None
         self._rebuild_failure = ""
@@ -80,7 +76,7 @@ class IndexRoutes:
     async def index(self, call: ApiCall) -> IndexStatus:
         """Read the size and state of the index."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._build_wait_s):
+            async with asyncio.timeout(BUILD_WAIT_S):
                 self._counts = (await self._views.current()).counts
         report, embedder = await self._gateway.report(wait=False), self._gateway.embedder
         is_building = any(note.code == "index_building" for note in report.diagnostics)

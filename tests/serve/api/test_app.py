@@ -19,7 +19,7 @@ from gateway.errors import (
     StoreError,
     UpstreamError,
 )
-from gateway.serve.api.app import ApiOptions, api_app
+from gateway.serve.api.app import api_app
 from gateway.serve.api.auth import ADMIN, ALL_SCOPES, WRITE, ApiCaller
 from gateway.serve.api.problems import refusal
 from gateway.serve.http import HttpOptions
@@ -168,9 +168,7 @@ class Endless:
 
 async def test_an_answer_that_takes_too_long_is_given_up(mixed: Mixed) -> None:
     """Whatever it waits for."""
-    async with open_client(
-        mixed(embedder=Endless()), options=ApiOptions(time_limit_s=0.05)
-    ) as client:
+    async with open_client(mixed(embedder=Endless()), time_limit_s=0.05) as client:
         answer = await client.post("/api/search/semantic", json={"query": "a refund"})
 
     assert (503, "too_slow") == code(answer)
