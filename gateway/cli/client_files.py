@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Literal
 
@@ -114,7 +115,7 @@ class RequiredVariable:
 
 @dataclass(slots=True, kw_only=True)
 class Conversion:
-    """Converts entries one after another; equal secrets share a variable."""
+    """Converts entries one after another; equal secrets of one name share a variable."""
 
     inputs: Mapping[str, str] = field(default_factory=dict)
     """The inputs that VS Code asks its user for, by id."""
@@ -147,16 +148,24 @@ class Conversion:
 
     def _convert(self, server: str, key: str, value: object) -> object:
         if isinstance(value, list):
-            return self._hide_in_arguments(server, [self._expand(server, item) for item in value])
+            return self._convert_arguments(server, [self._expand(server, item) for item in value])
         if isinstance(value, dict):
             return {
-                name: self._hide(server, f"{key}.{name}", name, self._expand(server, item))
+                name: self._hide_secret(server, f"{key}.{name}", name, self._expand(server, item))
                 for name, item in value.items()
             }
         if not isinstance(value, str):
             return value
         text = self._expand(server, value)
-        return self._hide(server, key, key, text) if key == "url" else text
+        return self._hide_secret(server, key, key, text) if key == "url" else text
+
+    def _convert_arguments(self, server: str, arguments: list[str]) -> list[str]:
+        for position, name, span in find_in_arguments(list(arguments)):
+            where = f"args[{position}]"
+            arguments[position] = self._replace(server, where, name, arguments[position], span)
+        for position, text in enumerate(arguments):
+            self._note_if_random(server, f"args[{position}]", text)
+        return arguments
 
     def _expand(self, server: str, value: object) -> str:
         """Return *value* with the variables of other clients written as ours."""
@@ -169,26 +178,17 @@ class Conversion:
             where = self.inputs.get(input_id) or f"the input {input_id!r} of VS Code"
             self._require(variable, server, where)
             return f"${{{variable}}}"
-        if name == "userHome":
-            return "${HOME}"
-        if name in {"pathSeparator", "/"}:
-            return os.sep
-        if name == "workspaceFolder" and self.project is not None:
-            return str(self.project)
+        meanings = {"userHome": "${HOME}", "pathSeparator": os.sep, "/": os.sep}
+        if self.project is not None:
+            meanings["workspaceFolder"] = str(self.project)
+        if name in meanings:
+            return meanings[name]
         if name != "workspaceFolder" and _ENV_NAME.fullmatch(name):
             return f"${{{name.removeprefix('env:')}}}"
         self.notes.append(f"{server}: {whole} is not known here: write what it stands for")
         return whole
 
-    def _hide_in_arguments(self, server: str, arguments: list[str]) -> list[str]:
-        for position, name, span in find_in_arguments(list(arguments)):
-            where = f"args[{position}]"
-            arguments[position] = self._replace(server, where, name, arguments[position], span)
-        for position, text in enumerate(arguments):
-            self._note_if_random(server, f"args[{position}]", text)
-        return arguments
-
-    def _hide(self, server: str, where: str, name: str, text: str) -> str:
+    def _hide_secret(self, server: str, where: str, name: str, text: str) -> str:
         span = find_secret(name, text)
         if span is not None:
             return self._replace(server, where, name, text, span)
@@ -203,22 +203,14 @@ class Conversion:
 
     def _replace(self, server: str, where: str, name: str, text: str, span: Span) -> str:
         start, end = span
-        variable = self._variable_of(server, where, name, text[start:end])
+        own, secret = _variable_name(f"{server}_{name or 'secret'}"), text[start:end]
+        names = chain([own], (f"{own}_{number}" for number in count(2)))
+        if where.startswith("env."):
+            names = chain([_variable_name(name)], names)
+        # A name is taken by the first secret that needs it.
+        variable = next(name for name in names if self._secrets.setdefault(name, secret) == secret)
         self._require(variable, server, where)
         return f"{text[:start]}${{{variable}}}{text[end:]}"
-
-    def _variable_of(self, server: str, where: str, name: str, secret: str) -> str:
-        for variable, value in self._secrets.items():
-            if value == secret:
-                return variable
-        unique = _variable_name(f"{server}_{name or 'secret'}")
-        variable = _variable_name(name) if where.startswith("env.") else unique
-        count = 1
-        while variable in self._secrets:
-            variable = unique if count == 1 else f"{unique}_{count}"
-            count += 1
-        self._secrets[variable] = secret
-        return variable
 
     def _require(self, variable: str, server: str, where: str) -> None:
         item = RequiredVariable(variable=variable, server=server, where=where)

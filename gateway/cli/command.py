@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -18,10 +18,12 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from gateway.cli import options
-from gateway.cli.exit_codes import EPILOG, INTERRUPTED, OK, UNAVAILABLE, USAGE
+from gateway.cli.app import COMMANDS
+from gateway.cli.exit_codes import EPILOG, INTERRUPTED, NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.cli.tables import document, printable, to_json
 from gateway.errors import ConfigError, GatewayError, InvalidArgumentsError, InvalidRequestError
 from gateway.types import CODES, Diagnostic
+from graphs.errors import GraphError
 
 
 def stderr() -> Console:
@@ -38,8 +40,11 @@ class Output:
     view: RenderableType | None = None
     """What is printed otherwise: a string as it is, but for control characters; "" for nothing;
     None for *data* as tables."""
+    _: KW_ONLY
+    found: object = True
+    """Whether there is anything to show."""
     code: int = OK
-    """The exit code."""
+    """The exit code, if another one than *found* means."""
     notes: Sequence[str] = ()
     """Remarks after the view."""
 
@@ -61,10 +66,14 @@ class Output:
 F = TypeVar("F", bound=Callable[..., Output])
 
 
-def command_group(name: str | None = None, *, help_text: str = "") -> typer.Typer:
+def command_group(name: str = "") -> typer.Typer:
     """Return a group of commands; one without a name holds commands of the top level."""
     return typer.Typer(
-        name=name, help=help_text, epilog=EPILOG, no_args_is_help=True, add_completion=False
+        name=name or None,
+        help=COMMANDS.get(name),
+        epilog=EPILOG,
+        no_args_is_help=True,
+        add_completion=False,
     )
 
 
@@ -85,7 +94,7 @@ def command(
             with report_errors(as_json=as_json):
                 output = function(**values)
                 output.print(as_json=as_json)
-            raise typer.Exit(output.code)
+            raise typer.Exit(output.code or (OK if output.found else NOTHING))
 
         if has_json:
             signature = inspect.signature(function, eval_str=True)
@@ -117,14 +126,15 @@ def warn(diagnostics: Iterable[Diagnostic]) -> None:
 
 @contextmanager
 def report_errors(*, as_json: bool) -> Iterator[None]:
-    """End the command with a message and an exit code when the block raises a `GatewayError`.
+    """End the command with a message and an exit code when the block raises an error
+    of the gateway or of a graph.
 
     Raises:
         typer.Exit: The block failed or was interrupted.
     """
     try:
         yield
-    except GatewayError as error:
+    except (GatewayError, GraphError) as error:
         stderr().print(Text.assemble(("error: ", "bold red"), printable(str(error))))
         # The schema shows how to correct a call.
         extra = {"schema": error.schema} if isinstance(error, InvalidArgumentsError) else {}
@@ -133,7 +143,7 @@ def report_errors(*, as_json: bool) -> Iterator[None]:
             typer.echo(to_json({"error": error_data}))
         elif extra:
             stderr().print(to_json(extra))
-        is_usage = isinstance(error, ConfigError | InvalidRequestError)
+        is_usage = isinstance(error, ConfigError | InvalidRequestError | GraphError)
         raise typer.Exit(USAGE if is_usage else UNAVAILABLE) from None
     except KeyboardInterrupt:
         stderr().print("stopped")

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich import progress
 
 from gateway.cli.command import note, stderr, warn
-from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
+from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.options import DEFAULT_CONFIG
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
@@ -56,26 +56,17 @@ class CatalogSession:
         """The exit code that follows from the servers alone."""
         return UNAVAILABLE if self.unusable else OK
 
-    def code_for(self, found: object) -> int:
-        """Return the exit code of a command that found *found*."""
-        return self.code or (OK if found else NOTHING)
-
     def snapshot(self) -> Snapshot:
         """Return the index of the session's catalog."""
         gateway = self.gateway.gateway
         return gateway.bridge.call(gateway.snapshot)
 
 
-def choose_strategy(strategy: Strategy | None, *, package: str = _MODEL_PACKAGE) -> Strategy:
-    """Return *strategy*, or the best one that is installed.
-
-    Args:
-        strategy: The user's choice; None is ``auto`` with *package*, else ``graph`` with a note.
-        package: The package of the embedded model.
-    """
+def choose_strategy(strategy: Strategy | None) -> Strategy:
+    """Return *strategy*, or the best one that is installed."""
     if strategy is not None:
         return strategy
-    if find_spec(package) is not None:
+    if find_spec(_MODEL_PACKAGE) is not None:
         return "auto"
     note(
         "the embedded model is not installed, so words and the graph rank alone; "

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
+from gateway.cli.demo.conversations import find_program
 from gateway.cli.demo.scripted_model import policy
-from gateway.cli.demo.stage import find_programs
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.errors import ConfigError
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn
@@ -97,9 +96,9 @@ def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: 
     assert (None, True) == (call["tool_id"], call["is_error"])
 
 
-def test_a_server_that_is_not_installed_is_named_with_the_mend(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"'mcp-server-time' is not installed.*\[demo\]"):
-        find_programs(tmp_path, search_path=str(tmp_path))
+def test_a_server_that_is_not_installed_is_named_with_the_mend() -> None:
+    with pytest.raises(ConfigError, match=r"'no-such-program' is not installed.*\[demo\]"):
+        find_program("no-such-program")
 
 
 @pytest.mark.parametrize(

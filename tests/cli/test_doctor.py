@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.commands.doctor import check_models
-from gateway.embed.local.encoders import E5_FILES, MINILM_FILES, USE
+from gateway.embed.local.encoders import USE
 from tests.cli.running import Place, Ran
 
 
@@ -72,10 +72,9 @@ def test_each_server_is_looked_at_without_being_started(place: Place) -> None:
         "meta": "fail",
         "odd": "ok",
         "v": "ok",
-        "w": "warn",
+        "w": "ok",
     } == {name.removeprefix("server "): row[0] for name, row in data.items() if "server " in name}
     assert "GATEWAY_TEST_NONE" in data["server unset"][1]
-    assert "nobody" in data["server w"][1]
     assert ["ok", "warn"] == [row[0] for row in checks(ran)["configuration"]]
 
 
@@ -122,21 +121,12 @@ def test_a_broken_file_and_a_folder_that_cannot_be_written_are_faults(place: Pla
     assert "fail" == checks(stored)["servers"][0][0]
 
 
-def test_what_the_caches_hold_and_what_may_be_deleted_is_reported(place: Place) -> None:
-    """Another version's encoder; not the one in use, nor what is just being made of it."""
-    encoders = place.folder / "encoders"
-    env = {"GATEWAY_ENCODER_DIR": str(encoders)}
-    none = checks(place.run("doctor", "--json", env=env))["encoder files"][0]
-    ours = E5_FILES.folder(encoders)
-    third, old = MINILM_FILES.folder(encoders), encoders / "e5-int8-0-old"
-    for folder in (ours, ours.with_name(f"{ours.name}-making"), third, old):
-        folder.mkdir(parents=True)
-        (folder / "model.bin").write_bytes(b"\0" * 2_000_000)
+def test_what_the_caches_hold_is_reported(place: Place) -> None:
+    place.put("encoders/model.bin", "0" * 2_000_000)
+    env = {"GATEWAY_ENCODER_DIR": str(place.folder / "encoders")}
     data = checks(place.run("doctor", "--json", env=env))
 
-    assert ("ok", f"{encoders}, 0 MB; the first embedding makes them", "") == none
-    assert data["encoder files"][0][1].startswith(f"{encoders}, 8 MB")
-    assert data["encoder files"][0][2].endswith("delete there e5-int8-0-old")
+    assert ("ok", f"{place.folder / 'encoders'}, 2 MB", "") == data["encoder files"][0]
     assert data["cache folder"][0][1].startswith(f"{place.cache}, ")
 
 
@@ -147,8 +137,6 @@ def test_models_that_are_missing_or_changed_are_reported(tmp_path: Path) -> None
     missing = replace(USE, package="no_such_package")
     changed = replace(USE, folder=tmp_path)
     found = [item.verdict for item in check_models((missing, changed))]
-    (foreign,) = check_models((changed,), runs=lambda _model: False)
 
     assert ["warn", "fail"] == found
-    assert ("warn", True) == (foreign.verdict, "not all that runs it" in foreign.detail)
     assert {"ok", "warn"} >= {item.verdict for item in check_models()}

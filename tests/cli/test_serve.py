@@ -89,25 +89,13 @@ def test_what_only_an_address_needs_is_refused_over_pipes(place: Place) -> None:
 
 def test_over_http_it_says_where(place: Place) -> None:
     """And ends with the signal that any service manager sends."""
-    command = [sys.executable, "-m", "gateway", "serve", "--http", "--port", "0"]
-    with subprocess.Popen(
-        [*command, "--config", place.config(), "--strategy", "graph"],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), "COLUMNS": "200"},
-    ) as running:
-        assert running.stderr is not None
-        line = next(item for item in running.stderr if "serving" in item)
-        url = line.split("serving ")[1].strip()
-        api = running.stderr.readline()
+    with place.serve("--config", place.config()) as (_, messages, url):
 
         async def listed() -> list[str]:
             async with Client(url) as client:
                 return [item.name for item in (await client.list_tools()).tools]
 
-        names = asyncio.run(listed())
-        running.terminate()
-        running.wait(timeout=30)
+        api, names = next(messages), asyncio.run(listed())
 
     assert ["search_tools", "call_tool"] == names
     assert f"{url.removesuffix('/mcp')}/openapi.json\n" in api
@@ -117,35 +105,20 @@ def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_reported(place:
     """By itself, and by the signal that services are told with."""
     config = Path(place.config())
     whole = config.read_text()
-    command = [sys.executable, "-m", "gateway", "serve", "--http", "--port", "0"]
-    with subprocess.Popen(
-        [*command, "--config", str(config), "--strategy", "graph"],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), "COLUMNS": "200"},
-    ) as running:
-        assert running.stderr is not None
-        output = iter(running.stderr)
 
-        def listener(words: str) -> str:
-            return next(item for item in output if words in item)
+    def replace(text: str) -> None:
+        # At once: a file that is seen half written is reported too.
+        place.put("new", text).replace(config)
 
-        def put(text: str) -> None:
-            # At once: a file that is seen half written is told too.
-            (place.folder / "new").write_text(text)
-            (place.folder / "new").replace(config)
-
-        listener("serving")
-        put("{")
-        broken = listener("stay as they were")
-        put(json.dumps({"mcpServers": {"time": TIME, "second": TIME}}))
-        changed = listener("read again")
-        put(whole)
-        gone = listener("read again")
-        running.send_signal(signal.SIGHUP)
-        same = listener("read again")
-        running.terminate()
-        running.wait(timeout=30)
+    with place.serve("--config", str(config)) as (process, messages, _):
+        replace("{")
+        broken = next(item for item in messages if "stay as they were" in item)
+        replace(json.dumps({"mcpServers": {"time": TIME, "second": TIME}}))
+        changed = next(item for item in messages if "read again" in item)
+        replace(whole)
+        gone = next(item for item in messages if "read again" in item)
+        process.send_signal(signal.SIGHUP)
+        same = next(item for item in messages if "read again" in item)
 
     assert "servers.json" in broken
     assert "line 1, column 2" in broken
@@ -178,29 +151,16 @@ def test_what_cannot_be_served_is_said(place: Place) -> None:
 def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None:
     """With a token by reference; not with --no-api."""
     (place.folder / "tokens.toml").write_text('[tokens.me]\ntoken = "${MY_TOKEN}"\n')
-    command = [sys.executable, "-m", "gateway", "serve", "--http", "--port", "0", "--strategy"]
-    command += ["graph", "--config", place.config({})]
 
     def answered(*more: str) -> list[int]:
-        with subprocess.Popen(
-            [*command, *more],
-            stderr=subprocess.PIPE,
-            text=True,
-            env={
-                "PATH": str(BIN),
-                "GATEWAY_CACHE_DIR": str(place.cache),
-                "COLUMNS": "200",
-                "MY_TOKEN": "0123456789abcdef",
-            },
-        ) as running:
-            assert running.stderr is not None
-            line = next(item for item in running.stderr if "serving" in item)
-            url = line.split("serving ")[1].strip().replace("/mcp", "/api/search/tags")
-            with httpx2.Client(trust_env=False) as client:
-                bare = client.get(url)
-                named = client.get(url, headers={"Authorization": "Bearer 0123456789abcdef"})
-            running.terminate()
-            running.wait(timeout=30)
+        config = place.config({})
+        with (
+            place.serve("--config", config, *more, MY_TOKEN="0123456789abcdef") as (_, _, url),  # noqa: S106
+            httpx2.Client(trust_env=False) as client,
+        ):
+            tags = url.replace("/mcp", "/api/search/tags")
+            bare = client.get(tags)
+            named = client.get(tags, headers={"Authorization": "Bearer 0123456789abcdef"})
         return [bare.status_code, named.status_code]
 
     assert [401, 200] == answered("--tokens", str(place.folder / "tokens.toml"))

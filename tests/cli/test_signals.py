@@ -7,9 +7,7 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
-
-from gateway.cli.signals import watch_files
+from gateway.cli.signals import watch_file
 
 PATIENCE_S = 60
 
@@ -36,7 +34,7 @@ async def test_a_file_that_is_written_replaced_or_gone_is_reported(tmp_path: Pat
     file, other = tmp_path / "mcp.json", tmp_path / "new"
     file.write_text("1")
     listener = Heard()
-    async with watch_files([file], listener):
+    async with watch_file(file, listener):
         file.write_text("22")
         await listener.again()
         other.write_text("333")
@@ -46,12 +44,11 @@ async def test_a_file_that_is_written_replaced_or_gone_is_reported(tmp_path: Pat
         await listener.again()
 
 
-@pytest.mark.parametrize("package", ["watchfiles", "no_such_package"])
-async def test_a_signal_is_heard_with_and_without_the_extra(tmp_path: Path, package: str) -> None:
-    """And no more once the block is left: the process's own way of taking it is back."""
+async def test_a_signal_is_heard_until_the_block_is_left(tmp_path: Path) -> None:
+    """The process's own way of taking it is back then."""
     before = signal.getsignal(signal.SIGHUP)
     listener = Heard()
-    async with watch_files([tmp_path / "none"], listener, package=package):
+    async with watch_file(tmp_path / "none", listener):
         os.kill(os.getpid(), signal.SIGHUP)
         await listener.again()
 

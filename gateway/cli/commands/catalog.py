@@ -15,7 +15,6 @@ from gateway.catalog.metadata import project
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, warn
 from gateway.cli.commands.search import parse_object
-from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import ONE_COMMAND, open_session, vector_store
 from gateway.cli.tables import table, to_json
 from gateway.errors import ConfigError, InvalidRequestError
@@ -30,9 +29,7 @@ from gateway.types import Entity, Filters, Hints, JsonObject, Status
 
 _NOTHING = "the catalog holds no such thing: gateway catalog import, catalog add or servers add"
 
-app = command_group(
-    "catalog", help_text="Keep agents, skills, servers and things of your own beside the tools."
-)
+app = command_group("catalog")
 NamespaceOption = Annotated[str, Option(help="Whose it is; part of the id.")]
 EntryId = Annotated[str, Argument(metavar="ID", help="As list shows it.")]
 
@@ -93,7 +90,7 @@ def list_(
         table(map(_fields, page.entities), "id", "status", "enabled", "tags", "description")
         if page.entities
         else _NOTHING,
-        OK if page.entities else NOTHING,
+        found=page.entities,
         notes=(f"there are more: --after {page.next}",) if page.next else (),
     )
 
@@ -160,7 +157,7 @@ def remove(key: EntryId) -> Output:
         is_removed = entries.remove(key)
     return Output(
         {"id": key, "removed": is_removed},
-        code=OK if is_removed else NOTHING,
+        found=is_removed,
         notes=() if is_removed else ("no entry has this id; what servers list goes with them",),
     )
 
@@ -180,11 +177,7 @@ def import_(
     with _open_entries() as entries:
         ids = entries.put(*imported) if imported else ()
     warn(diagnostics)
-    return Output(
-        {"ids": ids, "notes": diagnostics},
-        "\n".join((*ids, f"imported: {len(ids)}")),
-        OK if ids else NOTHING,
-    )
+    return Output({"ids": ids, "notes": diagnostics}, found=ids)
 
 
 @command(app)
@@ -200,9 +193,8 @@ def export(
     """Write the entries: a bundle as one file; into a folder, agent cards and SKILL.md files."""
     with _open_entries() as catalog:
         entries = [entry for entry in catalog.entries() if not kind or entry.kind in kind]
-    code = OK if entries else NOTHING
     if out is None:
-        return Output(bundle(entries), to_json(bundle(entries)), code)
+        return Output(bundle(entries), to_json(bundle(entries)), found=entries)
     files = {out: write_bundle(entries)} if out.suffix == ".json" else files_of(entries, out)
     existing = [str(path) for path in files if path.exists()]
     if existing and not force:
@@ -210,4 +202,4 @@ def export(
     for path, text in files.items():
         write_text(path, text, expected=read_text(path))
     data = {"entries": len(entries), "files": list(files)}
-    return Output(data, "", code, notes=(f"{len(entries)} entries written to {out}",))
+    return Output(data, "", found=entries, notes=(f"{len(entries)} entries written to {out}",))

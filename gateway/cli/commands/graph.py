@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,7 +15,7 @@ from gateway.cli.command import Output, command, command_group, note, stderr
 from gateway.cli.exit_codes import OK, USAGE
 from gateway.cli.session import open_session
 from gateway.cli.tables import document, pairs, table
-from gateway.errors import ConfigError, InvalidRequestError
+from gateway.errors import ConfigError
 from gateway.index.graph_documents import graph_of, node_named
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.tool_graph_builder import names_of
@@ -27,20 +26,7 @@ from gateway.search.expand.edge_proposals import batches
 _CHARS_PER_TOKEN = 4
 """An estimate."""
 
-app = command_group(
-    "graph", help_text="See, draw, ask, check and write down the graph of the tools."
-)
-
-
-@contextmanager
-def _graph_errors() -> Iterator[None]:
-    """Turn errors of `graphs` into errors of the gateway."""
-    try:
-        yield
-    except graphs.QueryError as error:
-        raise InvalidRequestError(str(error)) from error
-    except graphs.GraphError as error:
-        raise ConfigError(str(error)) from error
+app = command_group("graph")
 
 
 @command(app)
@@ -69,10 +55,13 @@ def show(
             for edge in around(graph, node)
         ]
         view = table(rows, "direction", "predicate", "other", "rule", "source")
-        return Output({"tool": name, "edges": rows}, view, session.code_for(rows))
+        return Output({"tool": name, "edges": rows}, view, found=rows, code=session.code)
     counts = {"tools": session.report.tools, **_counts(graph)}
     return Output(
-        {**counts, "index": session.report}, document(counts), session.code_for(graph.nodes)
+        {**counts, "index": session.report},
+        document(counts),
+        found=graph.nodes,
+        code=session.code,
     )
 
 
@@ -111,9 +100,9 @@ def export(
     with open_session(config, documents=documents) as session:
         text = session.gateway.export_graph(form, centre=centre, hops=hops)
     if out is None:
-        return Output(None, text, session.code)
+        return Output(None, text, code=session.code)
     write_text(out, text, expected=read_text(out))
-    return Output(None, "", session.code)
+    return Output(None, "", code=session.code)
 
 
 @command(app)
@@ -131,7 +120,7 @@ def derive(
     """
     with open_session(config, documents=documents) as session:
         derived = written(graph_of(session.snapshot()))
-    return document_output(derived, out, force=force, code=session.code_for(derived))
+    return document_output(derived, out, force=force, code=session.code)
 
 
 @command(app)
@@ -144,8 +133,7 @@ def validate(
     ] = None,
 ) -> Output:
     """Check Markdown-LD documents, and the graph they make with SHACL if pyshacl is installed."""
-    with _graph_errors():
-        documents, notices = graphs.collect(path)
+    documents, notices = graphs.collect(path)
     code, names = OK, dict[str, str]()
     if config is not None:
         with open_session(config) as session:
@@ -208,8 +196,7 @@ def propose(  # noqa: PLR0913  (one for each option)
         "output_tokens": proposed.output_tokens,
     }
     stderr().print(pairs(more))
-    code = session.code_for(proposed.documents)
-    return document_output(proposed.documents, out, force=force, code=code, more=more)
+    return document_output(proposed.documents, out, force=force, code=session.code, more=more)
 
 
 @command(app)
@@ -226,16 +213,14 @@ def query(
     """Ask the graph in SPARQL; nothing is changed and nothing is fetched."""
     with open_session(config, documents=documents) as session:
         graph = graph_of(session.snapshot())
-    with _graph_errors():
-        answer = graphs.query_sparql(graph.facts, text, limit=limit, timeout_s=timeout_s)
+    answer = graphs.query_sparql(graph.facts, text, limit=limit, timeout_s=timeout_s)
     if answer.truncated:
         note(f"cut at {limit} rows: ask for less, or raise --limit")
-    code = session.code_for(answer.rows or answer.value is not None)
     if answer.value is not None:
-        return Output(answer, "yes" if answer.value else "no", code)
+        return Output(answer, "yes" if answer.value else "no", code=session.code)
     rows = (dict(zip(answer.columns, row, strict=True)) for row in answer.rows)
     view = table(rows, *(f"{column}={column}.value" for column in answer.columns))
-    return Output(answer, view if answer.rows else "Nothing was found.", code)
+    return Output(answer, view, found=answer.rows, code=session.code)
 
 
 def document_output(
@@ -243,7 +228,7 @@ def document_output(
     folder: Path | None,
     *,
     force: bool,
-    code: int,
+    code: int = OK,
     more: Mapping[str, object] | None = None,
 ) -> Output:
     """Return documents as a bundle that ``--graph`` reads, and as text.
@@ -262,10 +247,10 @@ def document_output(
     data = {"version": 1, "documents": texts, **(more or {})}
     if folder is None:
         shown = "\n".join(f"<!-- {item['path']} -->\n{item['content']}" for item in texts)
-        return Output(data, shown, code)
+        return Output(data, shown, found=documents, code=code)
     _write_documents(documents, folder, force=force)
     remark = f"{len(documents)} documents written to {folder}: read them, then --graph {folder}"
-    return Output(data, "", code, notes=(remark,))
+    return Output(data, "", found=documents, code=code, notes=(remark,))
 
 
 def _write_documents(documents: Sequence[graphs.Document], folder: Path, *, force: bool) -> None:
@@ -276,7 +261,6 @@ def _write_documents(documents: Sequence[graphs.Document], folder: Path, *, forc
                 f"{str(folder / existing[0])!r} is there already; nothing was written: name "
                 "another folder, or overwrite with --force"
             )
-        with _graph_errors():
-            graphs.write(documents, folder)
+        graphs.write(documents, folder)
     except OSError as error:
         raise ConfigError(f"cannot write to {str(folder)!r}: {error.strerror}") from error

@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, stderr, warn
-from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
+from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.session import (
     ONE_COMMAND,
     choose_strategy,
@@ -40,15 +40,6 @@ _QUESTIONS: Mapping[Stage, str] = {
 }
 _CHECK = ("gate=name", "verdict", "why=reason")
 """The columns of policy checks."""
-_CODES = {
-    "local": OK,
-    "planned": OK,
-    "installed": OK,
-    "none": NOTHING,
-    "refused": NOTHING,
-    "declined": NOTHING,
-    "failed": UNAVAILABLE,
-}
 
 app = command_group()
 
@@ -78,7 +69,8 @@ def discover(
     return Output(
         {"intent": intent, **to_jsonable(overview)},
         view if overview.tools else "Nothing was found.",
-        session.code_for(overview.tools),
+        found=overview.tools,
+        code=session.code,
     )
 
 
@@ -136,7 +128,8 @@ def provision(  # noqa: PLR0913  (one for each option)
     return Output(
         {"intent": intent, **to_jsonable(result)},
         Group(*_result_parts(result)),
-        _CODES[result.outcome],
+        found=result.outcome in {"local", "planned", "installed"},
+        code=UNAVAILABLE if result.outcome == "failed" else OK,
     )
 
 

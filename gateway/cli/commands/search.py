@@ -16,7 +16,6 @@ from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, warn
-from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import (
     choose_strategy,
     open_session,
@@ -73,7 +72,8 @@ def search(  # noqa: PLR0913  (one for each option)
     return Output(
         {"query": query, "strategy": session.strategy, "result": result, "index": session.report},
         explanation(result, diagnostics) if explain else search_table(result),
-        session.code_for(result.matches),
+        found=result.matches,
+        code=session.code,
     )
 
 
@@ -129,7 +129,8 @@ def tools(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
     return Output(
         {"tools": entities, "index": session.report},
         table(entities, "tool=exposed_name", "server", *columns),
-        session.code_for(entities),
+        found=entities,
+        code=session.code,
     )
 
 
@@ -152,7 +153,7 @@ def call(
                 raise
             # It may belong to a server that could not be used.
             raise UpstreamError(tool, f"{error} Mend the servers first.") from error
-    return Output(result, result_text(result), NOTHING if result.is_error else session.code)
+    return Output(result, result_text(result), found=not result.is_error, code=session.code)
 
 
 def result_text(result: InvokeResult) -> str:
@@ -201,7 +202,8 @@ def index(
     path = str(vector_store().path)
     return Output(
         {"strategy": session.strategy, "store": path, **to_jsonable(report)},
-        code=session.code_for(report.tools),
+        found=report.tools,
+        code=session.code,
     )
 
 
@@ -214,6 +216,6 @@ def _show_store() -> Output:
             count, size = store.count(), store.path.stat().st_size
     return Output(
         {"store": str(store.path), "bytes": size, "vectors": count},
-        code=OK if count else NOTHING,
+        found=count,
         notes=() if count else ("nothing is stored yet: gateway index build",),
     )

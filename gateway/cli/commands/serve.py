@@ -14,7 +14,7 @@ from typer import Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.session import choose_strategy, open_gateway, read_config, warn_of_index
-from gateway.cli.signals import graceful_shutdown, watch_files
+from gateway.cli.signals import graceful_shutdown, watch_file
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, Options, SearchOptions
@@ -195,7 +195,7 @@ async def _run(
     server = mcp_server(gateway, expose=expose, extras=extras)
     indexing = asyncio.create_task(_index(gateway))
     try:
-        async with watch_files([config], lambda: _reload(gateway)):
+        async with watch_file(config, lambda: _reload(gateway)):
             await run_server(server)
     except ConfigError as error:
         # The listener does not know the options of the command.

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ from gateway.cli import options
 from gateway.cli.client_files import Conversion
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.trust import changed_name
-from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
+from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.session import (
     ONE_COMMAND,
     check_configured,
@@ -46,9 +46,7 @@ _SECRET_REFERENCE = re.compile(
 )
 _REFERENCE = re.compile(r"\$\{[^}]*\}|\b(?:env|keyring):[\w./-]+")
 
-app = command_group(
-    "servers", help_text="Add, list, test and remove the servers of your configuration."
-)
+app = command_group("servers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +213,7 @@ def list_(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
         table(statuses, "server=name", *columns)
         if statuses
         else "No servers are configured: gateway servers add",
-        OK if statuses else NOTHING,
+        found=statuses,
     )
 
 
@@ -236,6 +234,9 @@ def server_statuses(config: Path) -> tuple[ServerStatus, ...]:
 def _status(name: str, manifest: Manifest, records: SqliteListingStore) -> ServerStatus:
     items = sorted(records.changed(manifest.owner(name)))
     changed = tuple(changed_name(name, item) for item in items)
+    if name in manifest.unusable:
+        reasons = [item.detail for item in manifest.warnings if is_about(item, name)]
+        return ServerStatus(name=name, state="unusable", detail="; ".join(reasons))
     if virtual := manifest.virtual.get(name):
         aliases = len(virtual.tools) + len(virtual.resources) + len(virtual.prompts)
         return ServerStatus(
@@ -249,29 +250,18 @@ def _status(name: str, manifest: Manifest, records: SqliteListingStore) -> Serve
         )
     target = manifest.servers.get(name)
     if target is None:
-        if name not in manifest.unusable:
-            return ServerStatus(name=name, state="disabled")
-        reasons = [item.detail for item in manifest.warnings if is_about(item, name)]
-        return ServerStatus(name=name, state="unusable", detail="; ".join(reasons))
-    is_program = isinstance(target, StdioServer)
-    status = ServerStatus(
-        name=name,
-        kind="program" if is_program else "address",
-        target=target.command if isinstance(target, StdioServer) else target.origin,
-        state="never listed",
-        pins="changed" if changed else "none",
-        changed=changed,
-    )
+        return ServerStatus(name=name, state="disabled")
     stored = records.listing(target.fingerprint)
-    if stored is None:
-        return status
-    return replace(
-        status,
-        state="listed",
-        tools=len(stored.listing.tools),
-        age_s=max(time.time() - stored.listed_at, 0.0),
-        pins="changed" if changed else "kept",
-        digests=stored.listing.digests,
+    return ServerStatus(
+        name=name,
+        kind="program" if isinstance(target, StdioServer) else "address",
+        target=target.command if isinstance(target, StdioServer) else target.origin,
+        state="listed" if stored else "never listed",
+        tools=len(stored.listing.tools) if stored else None,
+        age_s=max(time.time() - stored.listed_at, 0.0) if stored else None,
+        pins="changed" if changed else "kept" if stored else "none",
+        changed=changed,
+        digests=stored.listing.digests if stored else {},
     )
 
 
@@ -295,7 +285,7 @@ def run_tests(
     return Output(
         {"config": str(config), "servers": tests},
         table(tests, "server=name", "works", "seconds", "tools", "problems=diagnostics.detail"),
-        OK if all(test.works for test in tests) else UNAVAILABLE,
+        code=OK if all(test.works for test in tests) else UNAVAILABLE,
     )
 
 

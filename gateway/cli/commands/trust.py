@@ -14,7 +14,6 @@ from typer import Argument, Option
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
-from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import check_configured, read_config
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest
@@ -57,7 +56,7 @@ def approve(
     return Output(
         {"approved": approved, "changed": pending},
         None if changes else "nothing changed",
-        OK if approved or not names else NOTHING,
+        found=approved or not names,
     )
 
 

@@ -13,7 +13,6 @@ import graphs
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.commands.graph import document_output
-from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import choose_strategy, open_session
 from gateway.errors import InvalidRequestError
 from gateway.options import Options
@@ -30,7 +29,7 @@ _DOCUMENT = "urn:tool-gateway:shown-by-use"
 _NO_CALLS = "no calls are noted: a program has them noted with UsageOptions(record=True)"
 _MAY_BE_CHANCE = "these orders may be chance: the tasks do not predict each other yet"
 
-app = command_group("usage", help_text="See, write down and forget what calls have shown.")
+app = command_group("usage")
 
 
 @command(app)
@@ -51,7 +50,7 @@ def show(
         "believed": is_trusted,
     }
     if not rows:
-        return Output(data, _NO_CALLS, NOTHING)
+        return Output(data, _NO_CALLS, found=False)
     return Output(data, notes=() if is_trusted or not transitions else (_MAY_BE_CHANCE,))
 
 
@@ -71,9 +70,9 @@ def export(
     more = {"followed": _transition_rows(transitions)}
     if not transitions:
         note("nothing was called after something else often enough to be written down")
-        return document_output((), None, force=force, code=NOTHING, more=more)
+        return document_output((), None, force=force, more=more)
     document = _transition_document(transitions)
-    return document_output([document], out, force=force, code=OK, more=more)
+    return document_output([document], out, force=force, more=more)
 
 
 @command(app)
@@ -91,7 +90,8 @@ def report(
     gains = gain_rows(replayed, is_trusted=history.is_predictive)
     return Output(
         {"tasks": len(history.tasks), "believed": history.is_predictive, **gains},
-        code=session.code_for(replayed.learn.calls),
+        found=replayed.learn.calls,
+        code=session.code,
     )
 
 
