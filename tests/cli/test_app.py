@@ -30,12 +30,6 @@ def test_the_version_is_reported_without_loading_what_is_heavy(tmp_path: Path) -
     assert (OK, f"tool-gateway {VERSION}\n[]\n") == (ran.code, ran.out)
 
 
-def test_the_package_runs_as_the_command(tmp_path: Path) -> None:
-    ran = child("-m", "gateway", "--version", cwd=tmp_path, env={})
-
-    assert (OK, f"tool-gateway {VERSION}\n") == (ran.code, ran.out)
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -59,13 +53,6 @@ def test_colours_go_when_the_environment_says_so(place: Place) -> None:
 
     assert "\x1b[3" not in plain.out + plain.err
     assert "\x1b[" in coloured.out
-
-
-def test_the_console_script_leaves_with_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(["--version"])
-
-    assert (OK, f"tool-gateway {VERSION}\n") == (left.value.code, capsys.readouterr().out)
 
 
 def test_output_may_be_any_stream() -> None:

@@ -7,39 +7,26 @@ import json
 import pytest
 
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
-from tests.cli.running import EXCEL, TIME, Place
+from tests.cli.running import EXCEL, Place
 
 _TOKYO = '{"timezone": "Asia/Tokyo"}'
 
 
 def test_a_tool_answers_on_standard_output(place: Place) -> None:
-    ran = place.run("call", "get_current_time", _TOKYO, "-c", place.config())
+    config = place.config()
+    ran = place.run("call", "get_current_time", _TOKYO, "-c", config)
+    whole = place.run("call", "time/get_current_time", _TOKYO, "-c", config, "--json")
 
     assert (OK, "") == (ran.code, ran.err)
     assert json.loads(ran.out)["timezone"] == "Asia/Tokyo"
-
-
-def test_the_whole_answer_comes_as_json(place: Place) -> None:
-    ran = place.run("call", "time/get_current_time", _TOKYO, "-c", place.config(), "--json")
-
-    answer = ran.json
-    assert (OK, False) == (ran.code, answer["is_error"])
-    assert answer["tool_id"] == "time/get_current_time"
-    assert "Asia/Tokyo" in answer["content"][0]["text"]
+    assert ("time/get_current_time", False) == (whole.json["tool_id"], whole.json["is_error"])
+    assert json.loads(whole.json["content"][0]["text"])["timezone"] == "Asia/Tokyo"
 
 
 def test_arguments_can_come_from_standard_input(place: Place) -> None:
     ran = place.run("call", "get_current_time", "-", "-c", place.config(), stdin=_TOKYO)
 
     assert ran.code == OK
-
-
-def test_an_id_starts_its_own_server_alone(place: Place) -> None:
-    config = place.config({"time": TIME, "gone": {"command": "no-such-program"}})
-
-    ran = place.run("call", "time/get_current_time", _TOKYO, "-c", config)
-
-    assert (OK, "") == (ran.code, ran.err)
 
 
 def test_what_the_tool_calls_a_failure_is_one(place: Place) -> None:

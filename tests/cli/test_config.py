@@ -37,16 +37,6 @@ def test_a_named_file_that_is_missing_is_named(place: Place) -> None:
     assert "or name another file" in ran.err
 
 
-def test_broken_json_is_reported_with_its_place(place: Place) -> None:
-    broken = place.folder / "broken.json"
-    broken.write_text('{"mcpServers": {\n  "time": }}')
-
-    ran = place.run("tools", "-c", str(broken))
-
-    assert ran.code == USAGE
-    assert "line 2, column 11" in ran.err
-
-
 def test_an_unknown_key_is_a_warning_and_no_more(place: Place) -> None:
     ran = place.run("tools", "-c", place.config({"time": {**TIME, "colour": "red"}}, theme="dark"))
 

@@ -79,14 +79,6 @@ def test_the_edges_around_a_tool_say_where_they_come_from(place: Place, notes: s
     assert "groups" in shown.out
 
 
-def test_a_tool_that_is_not_there_is_bad_usage(place: Place) -> None:
-    """With the near names, as for a call."""
-    ran = place.run("graph", "show", "convert_tim", "-c", place.config(), "--json")
-
-    assert (USAGE, "UnknownToolError") == (ran.code, ran.json["error"]["type"])
-    assert "convert_time" in ran.err
-
-
 def test_an_empty_catalog_has_an_empty_graph(place: Place) -> None:
     """Nothing is found, and nothing breaks."""
     config = place.config({})
@@ -97,24 +89,6 @@ def test_an_empty_catalog_has_an_empty_graph(place: Place) -> None:
 
     assert [NOTHING] * 3 == [item.code for item in ran]
     assert (OK, "") == (exported.code, exported.out.strip())
-
-
-@pytest.mark.parametrize(
-    ("form", "begins", "holds"),
-    [
-        ("json-ld", "{", "nextStep"),
-        ("n-triples", "<", "ns#nextStep> <urn:"),
-    ],
-)
-def test_the_graph_is_written_in_the_form_that_is_wanted(
-    place: Place, form: str, begins: str, holds: str
-) -> None:
-    """To standard output, ready for the next program, whatever the terminal's width."""
-    ran = place.run("graph", "export", "--format", form, "-c", place.config())
-
-    assert OK == ran.code
-    assert ran.out.startswith(begins)
-    assert holds in ran.out
 
 
 def test_a_picture_is_centred_on_a_tool_and_kept_in_a_file(place: Place) -> None:
@@ -257,6 +231,8 @@ def test_a_query_is_answered_as_a_table_or_as_json(place: Place) -> None:
     text = "SELECT ?next WHERE { ?tool tg:nextStep ?next ; schema:author ?nobody }"
     steps = "SELECT ?next ?none WHERE { ?tool tg:nextStep ?next }"
 
+    cut = place.run("graph", "query", "SELECT ?a WHERE { ?a ?b ?c }", "-n", "2", "-c", config)
+    yes = place.run("graph", "query", "ASK { ?a tg:nextStep ?b }", "-c", config)
     nothing = place.run("graph", "query", text, "-c", config)
     shown = place.run("graph", "query", steps, "-c", config)
     ran = place.run("graph", "query", steps, "-c", config, "--json")
@@ -264,28 +240,10 @@ def test_a_query_is_answered_as_a_table_or_as_json(place: Place) -> None:
     node = "urn:tool-gateway:tool:time/convert_time"
     assert (NOTHING, OK, OK) == (nothing.code, shown.code, ran.code)
     assert node in shown.out
+    assert "cut at 2 rows" in cut.err
+    assert (OK, "yes\n") == (yes.code, yes.out)
     term = {"kind": "iri", "value": node, "language": "", "datatype": ""}
     assert (["next", "none"], [[term, None]]) == (ran.json["columns"], ran.json["rows"])
-
-
-def test_a_query_is_cut_at_its_limit_and_reports_it(place: Place) -> None:
-    """A whole graph is too long for a terminal."""
-    ran = place.run(
-        "graph", "query", "SELECT ?a WHERE { ?a ?b ?c }", "-n", "2", "-c", place.config(), "--json"
-    )
-
-    assert (OK, 2, True) == (ran.code, len(ran.json["rows"]), ran.json["truncated"])
-    assert "cut at 2 rows" in ran.err
-
-
-def test_a_yes_or_no_is_an_answer(place: Place) -> None:
-    """No is found out, not nothing found."""
-    config = place.config()
-
-    yes = place.run("graph", "query", "ASK { ?a tg:nextStep ?b }", "-c", config)
-    no = place.run("graph", "query", "ASK { ?a schema:author ?b }", "-c", config)
-
-    assert [(OK, "yes"), (OK, "no")] == [(item.code, item.out.strip()) for item in (yes, no)]
 
 
 def test_a_search_reads_the_hosts_documents_too(place: Place, notes: str) -> None:

@@ -55,19 +55,6 @@ def test_servers_come_over_and_secrets_become_variables(place: Place) -> None:
     assert SECRET not in ran.out + ran.err + (place.folder / "mcp.json").read_text()
 
 
-def test_people_read_what_became_of_each(place: Place) -> None:
-    """And what is to be done."""
-    place.put(".config/Claude/claude_desktop_config.json", DESKTOP)
-    dry = place.at_home("import", "claude", "--dry-run")
-    ran = place.at_home("import", "claude")
-
-    assert "nothing was written" in dry.err
-    assert "GITHUB_TOKEN     git-hub  env.GITHUB_TOKEN" in ran.out
-    assert "called 'git hub' there" in ran.out
-    assert "it is this gateway" in ran.out
-    assert SECRET not in dry.out + ran.out
-
-
 def test_all_files_of_a_client_are_read_and_the_first_of_a_name_stays(place: Place) -> None:
     """The user's own, those of this project, and no other project's."""
     one, two = {"command": "one"}, {"command": "two"}

@@ -58,10 +58,3 @@ def test_a_store_that_cannot_be_read_is_unavailable(place: Place) -> None:
 
     assert (UNAVAILABLE, "") == (ran.code, ran.out)
     assert "vector store" in ran.err
-
-
-def test_people_see_what_a_build_did(place: Place) -> None:
-    ran = place.run("index", "-c", place.config())
-
-    assert "embedded_texts  6" in ran.out
-    assert "vectors.sqlite3" in ran.out

@@ -15,7 +15,7 @@ from gateway.cli.command import report_errors, warn
 from gateway.cli.commands.search import explanation, result_text, search_table
 from gateway.cli.exit_codes import INTERRUPTED
 from gateway.cli.session import show_progress
-from gateway.cli.tables import document, pairs, printable, table, to_jsonable
+from gateway.cli.tables import printable, table, to_jsonable
 from gateway.types import (
     Content,
     Counts,
@@ -78,15 +78,6 @@ def test_a_table_shows_values_by_their_paths() -> None:
     assert "c       text  description\n1, yes        One." in _shown(
         table(rows, "a.b.c", "text=d", "description")
     )
-
-
-def test_an_object_is_shown_with_its_lists_as_tables() -> None:
-    data = {"n": 1234.5678, "none": None, "rows": [{"k": "v"}], "by name": {"x": {"y": 0}}}
-
-    assert "n  1,234.568\n\nrows\nk\nv\n\nby name\nx  y 0" == _shown(document(data)).replace(
-        "1234", "1,234"
-    )
-    assert "" == _shown(pairs({"empty": []})).strip()
 
 
 def test_a_supplement_is_explained_by_its_path() -> None:

@@ -38,14 +38,6 @@ def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
     assert 1 == ran.out.count(" tool ")
 
 
-def test_an_empty_query_browses_by_name(place: Place) -> None:
-    ran = place.run("search", "", "-c", place.config(), "--strategy", "graph")
-
-    assert ran.code == OK
-    assert "tools, by name" in ran.out
-    assert "confidence" not in ran.out
-
-
 def test_gibberish_finds_nothing_and_reports_it(place: Place) -> None:
     config = place.config()
 

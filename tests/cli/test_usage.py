@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cli.commands.usage import gain_rows
 from gateway.storage.call_log import SqliteCallLog
 from gateway.usage.call_log import Call
-from gateway.usage.evaluation import Gain, UsageEvaluation
 from tests.cli.running import Place
 
 
@@ -96,15 +94,7 @@ def test_without_tools_there_is_nothing_to_judge(used: Place) -> None:
     assert 1 == shown.code
     assert "learn" in shown.out
     assert (25, True, 0) == (data["tasks"], data["believed"], data["rerank"]["calls"])
-
-
-def test_a_gain_is_reported_with_what_auto_makes_of_it() -> None:
-    """What is learned counts where the history is believed too."""
-    sure = Gain(tasks=30, calls=60, mean=0.25, low=0.125, high=0.5, higher=40, lower=2)
-    found = UsageEvaluation(learn=sure, rerank=Gain(tasks=30, calls=60, mean=-0.5, low=-1.0))
-
-    assert (True, False) == tuple(row["on"] for row in gain_rows(found, is_trusted=True).values())
-    assert (False, False) == tuple(row["on"] for row in gain_rows(found, is_trusted=False).values())
+    assert (False, False) == (data["learn"]["on"], data["rerank"]["on"])
 
 
 def test_calls_are_forgotten(used: Place) -> None:

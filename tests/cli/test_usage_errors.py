@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from gateway.cli.app import COMMANDS, app, describe_usage_error, load_command, wants_json
-from gateway.cli.exit_codes import OK, USAGE
+from gateway.cli.app import COMMANDS, app, load_command
+from gateway.cli.exit_codes import USAGE
 from tests.cli.running import Place, Ran
 
 VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool"}
@@ -159,24 +158,4 @@ def test_without_json_nothing_but_the_words_for_people_is_reported(
 
 def test_what_stands_after_two_dashes_is_not_ours(typed: Callable[..., Ran]) -> None:
     """It belongs to the server that is added."""
-    assert [True, False, False] == [
-        wants_json(each) for each in (["a", "--json"], ["a", "--", "--json"], [])
-    ]
     assert "" == typed("servers", "add", "--", "--json").out
-
-
-def test_help_and_version_are_no_errors(typed: Callable[..., Ran]) -> None:
-    ran = typed("search", "--json", "--help")
-
-    assert (OK, "") == (ran.code, ran.err)
-    with pytest.raises(json.JSONDecodeError):
-        json.loads(ran.out)
-
-
-def test_an_error_of_nowhere_points_at_the_whole() -> None:
-    """Typer raises some before there is a command."""
-    assert {
-        "type": "UsageError",
-        "message": "odd",
-        "hint": "see gateway --help",
-    } == describe_usage_error(ValueError("odd"))
