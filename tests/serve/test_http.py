@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.serve.http import HttpOptions, is_loopback, serve_http
+from gateway.serve.http import HttpOptions, WrapApp, is_loopback, serve_http
 from gateway.serve.mcp_server import mcp_server
 from tests.conftest import OpenGateway
 from tests.fakes import tool
@@ -24,12 +24,13 @@ TOKEN = "s3cret-of-the-test"  # noqa: S105  (no secret)
 
 
 @asynccontextmanager
-async def served(gateway: Gateway, options: HttpOptions) -> AsyncIterator[str]:
+async def served(
+    gateway: Gateway, options: HttpOptions, beside: WrapApp = lambda app: app
+) -> AsyncIterator[str]:
     """Serve *gateway* and give the address."""
     where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(
-        serve_http(mcp_server(gateway), options, on_listening=where.set_result)
-    )
+    serving = serve_http(mcp_server(gateway), options, beside=beside, on_listening=where.set_result)
+    task = asyncio.create_task(serving)
     try:
         yield await where
     finally:

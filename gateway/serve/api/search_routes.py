@@ -7,13 +7,11 @@ import secrets
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import repeat
 from typing import Any, Literal
-
-import numpy as np
 
 from gateway.catalog.metadata import project
 from gateway.errors import ConfigError
@@ -250,74 +248,61 @@ class _Rows:
 
         Matched servers bring along their tools that hold words of the query.
         """
-        lifted_tools = self._lift_tools([hit for hit in hits if hit.entity.kind in _SERVERS])
+        servers = [hit.entity.id for hit in hits if hit.entity.kind in _SERVERS]
+        tools = {server: self._visible_tools(server) for server in servers}
+        lifted = self._lift([tool for own in tools.values() for tool in own])
         groups: defaultdict[str, list[Row | ToolRow]] = defaultdict(list)
         for hit in hits:
+            fields = self._fields(hit)
+            if hit.entity.id in tools:
+                fields["num_tools"] = len(tools[hit.entity.id])
+                fields["matching_tools"] = [
+                    MatchingTool(**_entity_fields(tool, display))
+                    for tool, display in lifted
+                    if tool.parent == hit.entity.id
+                ]
             group, row = _GROUPS.get(hit.entity.kind, _CUSTOM)
-            groups[group].append(row(**self._fields(hit, lifted_tools)))
+            groups[group].append(row(**fields))
         if "tool" in self.filters.kinds:
-            tool_ids = {row.id for row in groups["tools"]}
-            groups["tools"] += [
-                ToolRow(**_entity_fields(entity, display))
-                for entity, display in self._entities(lifted_tools)
-                if entity.id not in tool_ids
-            ]
+            found = {row.id for row in groups["tools"]}
+            rows = [ToolRow(**_entity_fields(tool, display)) for tool, display in lifted]
+            groups["tools"] += [row for row in rows if row.id not in found]
         return {name: groups[name] for name, _ in (*_GROUPS.values(), _CUSTOM)}
 
-    def _fields(self, hit: _Hit, lifted_tools: Mapping[int, float]) -> dict[str, Any]:
+    def _fields(self, hit: _Hit) -> dict[str, Any]:
         """Return what a row may say of *hit*."""
         entity, wanted = hit.entity, self.request.metadata_fields
-        fields = _entity_fields(entity, hit.display, hit.match)
-        fields["metadata"] = project(entity.metadata, wanted)
-        if entity.kind == "agent":
-            shows_card = wanted is None and is_card(entity.metadata)
-            card = {"name": entity.name, "description": entity.description, **entity.metadata}
-            fields["agent_card"] = card if shows_card else None
-        if entity.kind in _SERVERS:
-            own = self._visible_tools(entity.id)
-            fields["num_tools"] = len(own)
-            fields["matching_tools"] = [
-                MatchingTool(**_entity_fields(tool, display))
-                for tool, display in self._entities(lifted_tools, own)
-            ]
-        return fields
+        shows_card = wanted is None and is_card(entity.metadata)
+        card = {"name": entity.name, "description": entity.description, **entity.metadata}
+        return {
+            **_entity_fields(entity, hit.display, hit.match),
+            "metadata": project(entity.metadata, wanted),
+            "agent_card": card if shows_card else None,
+        }
 
-    def _entities(
-        self, tools: Mapping[int, float], own: Collection[int] | None = None
-    ) -> list[tuple[Entity, float]]:
-        """Return *tools* as entities; with *own*, those among them."""
-        entities = self.view.snapshot.entities
-        return [
-            (entities[position], display)
-            for position, display in tools.items()
-            if own is None or position in own
-        ]
-
-    def _visible_tools(self, server: str) -> list[int]:
-        """Return the positions of the tools of *server* that the caller may see."""
+    def _visible_tools(self, server: str) -> list[Entity]:
+        """Return the tools of *server* that the caller may see."""
         # The tags that were searched for are those of the server.
         filters = replace(self.filters, kinds=frozenset({"tool"}), tags=frozenset())
-        mask = self.view.snapshot.mask(filters)
-        positions = np.asarray(self.view.tools.get(server, ()), dtype=np.intp)
-        visible: list[int] = positions[mask[positions]].tolist()
-        return visible
+        mask, entities = self.view.snapshot.mask(filters), self.view.snapshot.entities
+        return [
+            entities[position] for position in self.view.tools.get(server, ()) if mask[position]
+        ]
 
-    def _lift_tools(self, servers: Sequence[_Hit]) -> Mapping[int, float]:
-        """Return the tools of *servers* that hold words of the query: display score by position."""
-        positions = [each for hit in servers for each in self._visible_tools(hit.entity.id)]
-        words = [_tool_words(self.view.snapshot.entities[position]) for position in positions]
+    def _lift(self, tools: Sequence[Entity]) -> list[tuple[Entity, float]]:
+        """Return those of *tools* that hold words of the query, with their display scores."""
+        words = [
+            ToolWords(
+                server=tool.server,
+                name=tool.name,
+                name_words=words_of(tokens(tool.name)),
+                description_words=words_of(tokens(tool.description)),
+            )
+            for tool in tools
+        ]
         query = words_of(tokens(self.request.query))
         found = server_tools(words, query, limit=self.request.max_results)
-        return {positions[tool.place]: tool.display for tool in found}
-
-
-def _tool_words(entity: Entity) -> ToolWords:
-    return ToolWords(
-        server=entity.server,
-        name=entity.name,
-        name_words=words_of(tokens(entity.name)),
-        description_words=words_of(tokens(entity.description)),
-    )
+        return [(tools[each.place], each.display) for each in found]
 
 
 def _ranked(hit: _Hit, rank: int) -> RankedResult:

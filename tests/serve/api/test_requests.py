@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -132,17 +131,6 @@ async def test_what_is_free_is_not_without_bounds(
         answer = await client.post("/api/entities", content=body, headers=JSON)
 
     assert expected == (answer.status_code, answer.json()["code"])
-
-
-async def test_deep_enough_is_fine(open_gateway: OpenGateway) -> None:
-    """And a capital N is no number."""
-    body = json.loads(nested(10)) | {"name": "Not Infinite", "namespace": "reading"}
-    async with open_client(open_gateway()) as client:
-        answer = await client.post("/api/entities", json=body)
-        again = await client.get(answer.headers["location"])
-
-    assert 201 == answer.status_code
-    assert body["metadata"] == again.json()["metadata"]
 
 
 @pytest.mark.parametrize(

@@ -301,16 +301,6 @@ async def test_where_vectors_fail_words_rank_this_once(mixed: Mixed) -> None:
     assert {"embed"} == {each["stage"] for each in answer.json()["diagnostics"]}
 
 
-async def test_an_empty_catalog_is_told(mixed: Mixed) -> None:
-    """Not the same as nothing found."""
-    gateway = mixed()
-    await gateway.remove_server("mail")
-    async with open_client(gateway) as client:
-        answer = await client.post(SEARCH, json={"query": "x"})
-
-    assert ("empty", []) == (answer.json()["search_mode"], answer.json()["results"])
-
-
 async def test_a_receipt_holds_no_contents(mixed: Mixed) -> None:
     """Equal requests have equal hashes, others have others."""
     gateway = mixed()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import httpx2
@@ -14,37 +13,23 @@ from mcp import Client
 
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_app, beside
-from gateway.serve.http import HttpOptions, serve_http
-from gateway.serve.mcp_server import mcp_server
+from gateway.serve.http import HttpOptions
 from tests.serve.api.conftest import ENTRIES, Mixed
+from tests.serve.test_http import served
 
 PROGRAM = Path(sys.executable).with_name("st")
 
 
-@asynccontextmanager
-async def served(gateway: Gateway) -> AsyncIterator[str]:
-    """Serve *gateway* on a free port, and give the address of the protocol."""
-    where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    http = HttpOptions(port=0)
-    task = asyncio.create_task(
-        serve_http(
-            mcp_server(gateway),
-            http,
-            beside=beside(api_app(gateway, http)),
-            on_listening=where.set_result,
-        )
-    )
-    try:
-        yield await where
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
+def with_api(gateway: Gateway) -> AbstractAsyncContextManager[str]:
+    """Serve *gateway* on a free port, with the API."""
+    options = HttpOptions(port=0)
+    return served(gateway, options, beside(api_app(gateway, options)))
 
 
 async def test_both_are_served_on_one_port(mixed: Mixed) -> None:
     """Each under its own paths."""
     async with (
-        served(mixed()) as url,
+        with_api(mixed()) as url,
         httpx2.AsyncClient(trust_env=False) as http,
         Client(url) as client,
     ):
@@ -68,7 +53,7 @@ async def test_schemathesis_finds_no_fault(mixed: Mixed, tmp_path: Path) -> None
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
     await gateway.snapshot(vectors=True)
-    async with served(gateway) as url:
+    async with with_api(gateway) as url:
         command = [
             str(PROGRAM), "run", url.replace("/mcp", "/openapi.json"),
             "--phases", "examples,fuzzing", "--max-examples", "5", "--seed", "7",
