@@ -21,7 +21,7 @@ TEXTS = Path(__file__).with_name("background.txt")
 
 
 def means(models: tuple[EncoderModel, ...] = ALL_MODELS) -> dict[str, Vector]:
-    """Give each encoder's mean vector over the texts, shape (d,), by its id.
+    """Return each encoder's mean vector over the texts, shape (d,), by its id.
 
     Raises:
         RuntimeError: If an encoder does not run here.

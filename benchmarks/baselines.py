@@ -135,7 +135,7 @@ def _lines(queries: Sequence[str], ranked: Sequence[Sequence[str]]) -> list[dict
 
 
 def best(scores: NDArray[np.float64]) -> list[int]:
-    """Give the positions of what scores above zero, best first; ties by position."""
+    """Return the positions of what scores above zero, best first; ties by position."""
     order = np.argsort(-scores, kind="stable")[:_FUSED_DEPTH]
     return [int(at) for at in order if scores[at] > 0]
 

@@ -114,7 +114,7 @@ class CatalogSource:
         self._tools = tuple(tools)
 
     async def list_tools(self) -> Listing:
-        """Give the tools of the data."""
+        """Return the tools of the data."""
         return Listing(definitions=self._tools)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:

@@ -64,7 +64,7 @@ def _discounted(grades: Sequence[int]) -> float:
 def interval(
     slices: Sequence[Sequence[float]], *, resamples: int = 2000, seed: int = 7
 ) -> tuple[float, float]:
-    """Give the middle 95 % of the mean over *slices*, each resampled over its requests.
+    """Return the middle 95 % of the mean over *slices*, each resampled over its requests.
 
     Percentile bootstrap, see `benchmarks.bootstrap`.
 

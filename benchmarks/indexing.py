@@ -112,7 +112,7 @@ def rows_of(count: int, dimensions: int) -> Matrix:
 
 
 async def _builds(count: int, strategy: Strategy) -> tuple[float, float]:
-    """Give the CPU seconds of a whole build, and the median of those after a tool was added."""
+    """Return the CPU seconds of a whole build, and the median of those after a tool was added."""
     gateway = Gateway(
         strategy=strategy, embedder=HashingEmbedder(), vector_store=MemoryVectorStore()
     )
@@ -143,7 +143,7 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
 
 
 def _start(statement: str) -> float:
-    """Give the CPU seconds of a process that runs *statement*."""
+    """Return the CPU seconds of a process that runs *statement*."""
 
     def once() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

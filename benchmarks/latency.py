@@ -37,6 +37,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.lifelike import NumberedEmbedder, near, question, servers, vectors
 from benchmarks.tables import print_table
 from gateway import Gateway, Options
+from gateway.embed.cache import MemoryVectorStore
 from gateway.options import CacheOptions
 from gateway.runtime.vectors import Matrix, Vector
 from gateway.spelling.corrector import SpellingCorrector
@@ -198,7 +199,7 @@ class CountingProvider(NoOpTracerProvider):
         self.tracer = _CountingTracer()
 
     def get_tracer(self, *_: object, **__: object) -> Tracer:
-        """Give the one tracer."""
+        """Return the one tracer."""
         return self.tracer
 
 
@@ -208,21 +209,6 @@ class _CountingTracer(NoOpTracer):
     def start_span(self, *_: object, **__: object) -> Span:
         self.started += 1
         return INVALID_SPAN
-
-
-class Forgetful:
-    """A vector store that keeps nothing: the embedder is a table already."""
-
-    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Know nothing."""
-        del model_id, keys
-        return {}
-
-    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Keep nothing."""
-
-    def close(self) -> None:
-        """Let go of nothing."""
 
 
 def _gateway(
@@ -241,7 +227,7 @@ def _gateway(
         strategy=strategy,
         embedder=NumberedEmbedder(about.rows),
         options=Options(cache=caches),
-        vector_store=Forgetful(),
+        vector_store=MemoryVectorStore(),
         tracer_provider=spans,
         progress=lambda stage, done, total: console.print(
             f"{strategy}, {len(about.rows):,} tools: {stage} {done:,} of {total:,}", end="\r"

@@ -81,7 +81,7 @@ def question(number: int) -> str:
 
 
 def vectors(count: int, dimensions: int) -> Matrix:
-    """Give the vectors of *count* tools, unit rows."""
+    """Return the vectors of *count* tools, unit rows."""
     rng = np.random.default_rng(5)
     spectrum = (1 + np.arange(dimensions, dtype=np.float32)) ** -0.5
     centres = rng.standard_normal((_CENTRES, dimensions), dtype=np.float32) * spectrum
@@ -92,7 +92,7 @@ def vectors(count: int, dimensions: int) -> Matrix:
 
 
 def near(rows: Matrix, seed: int = 6) -> Matrix:
-    """Give a question's vector for each of *rows*: the row, and as much noise."""
+    """Return a question's vector for each of *rows*: the row, and as much noise."""
     rng = np.random.default_rng(seed)
     noise = unit_rows(np.asarray(rng.standard_normal(rows.shape, dtype=np.float32)))
     return unit_rows(rows + noise)
@@ -108,7 +108,7 @@ class NumberedEmbedder:
         self.info = EmbedderInfo(model_id=self.MODEL_ID, provider="none", dimensions=rows.shape[1])
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Give the rows of the texts' numbers, and of names."""
+        """Return the rows of the texts' numbers, and of names."""
         del role
         return Embedded(vectors=np.stack([self._row(text) for text in texts]))
 
@@ -120,7 +120,7 @@ class NumberedEmbedder:
 
 
 def _place(number: int) -> tuple[str, str, tuple[str, str]]:
-    """Give the trade and the product of a tool's server, and what the tool does to what."""
+    """Return the trade and the product of a tool's server, and what the tool does to what."""
     server, at = divmod(number, PER_SERVER)
     trade = tuple(_TRADES)[server % len(_TRADES)]
     deeds = tuple(product(_VERBS, _TRADES[trade].split()))

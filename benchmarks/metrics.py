@@ -64,12 +64,12 @@ class Summary:
 
 
 def strings(value: object) -> list[str]:
-    """Give the texts of a JSON list; empty for everything else."""
+    """Return the texts of a JSON list; empty for everything else."""
     return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def gold_of(query: Row) -> tuple[frozenset[str], ...]:
-    """Give the groups of *query*; each relevant tool is its own where none are written."""
+    """Return the groups of *query*; each relevant tool is its own where none are written."""
     groups = query.get("groups")
     if isinstance(groups, list) and groups:
         return tuple(frozenset(strings(group)) for group in groups)
@@ -107,7 +107,7 @@ def _recall(top: Sequence[str], gold: Gold) -> float:
 
 
 def _served(top: Sequence[str], gold: Gold) -> list[int]:
-    """Give the places, from 0, at which a group is served that was not yet."""
+    """Return the places, from 0, at which a group is served that was not yet."""
     waiting = list(gold)
     places: list[int] = []
     for place, tool in enumerate(top):
@@ -119,7 +119,7 @@ def _served(top: Sequence[str], gold: Gold) -> list[int]:
 
 
 def next_gold(query: Row) -> NextGold | None:
-    """Give what should be suggested after the first tool of *query*; None if nothing is known."""
+    """Return what should be suggested after the first tool of *query*; None if nothing is known."""
     main = str(query.get("main") or "")
     if main:
         others = tuple(tool for tool in strings(query.get("relevant")) if tool != main)

@@ -72,7 +72,7 @@ def read_mixed(folder: Path | None, *, extra: Iterable[Path] = (), data: Path = 
     offered = _offered(benchmark)
     agents = tuple(rows(data / "agents.jsonl"))
     skills = tuple(rows(data / "skills.jsonl"))
-    known = _Known(benchmark, offered, agents, skills)
+    ids = _ids(benchmark, offered, agents, skills)
     return Mixed(
         benchmark=benchmark,
         agents=agents,
@@ -83,83 +83,73 @@ def read_mixed(folder: Path | None, *, extra: Iterable[Path] = (), data: Path = 
             if (name := str(row["name"])) in offered
         },
         asked=(
-            *(known.public(row) for row in benchmark.queries),
+            *(_public(row, benchmark) for row in benchmark.queries),
             *(
-                known.written(row)
+                _written(row, ids)
                 for row in rows(data / "queries.jsonl")
-                if folder or known.answers(row)
+                if folder or _gold(row).keys() <= ids.keys()
             ),
         ),
     )
 
 
 def agent_key(card: Row) -> str:
-    """Give what the gold calls an agent: the last part of its address."""
+    """Return what the gold calls an agent: the last part of its address."""
     return str(card["url"]).rsplit("/", 1)[-1]
 
 
 def _offered(benchmark: Benchmark) -> dict[str, list[str]]:
-    """Give the tools of each server, by its name in the data."""
+    """Return the tools of each server, by its name in the data."""
     found: dict[str, list[str]] = {}
     for tool in benchmark.tools:
         found.setdefault(str(tool.get("server")), []).append(str(tool["id"]))
     return found
 
 
-class _Known:
-    """The ids of the gateway, by the keys of the gold."""
+def _ids(
+    benchmark: Benchmark,
+    offered: Mapping[str, Sequence[str]],
+    agents: Iterable[Row],
+    skills: Iterable[Row],
+) -> dict[str, frozenset[str]]:
+    """Return the ids of the gateway by the keys of the gold."""
+    tools = benchmark.entity_ids
+    ids = {f"tool:{key}": frozenset((entity,)) for key, entity in tools.items()}
+    for name, keys in offered.items():
+        ids[f"server:{name}"] = frozenset((f"server:{benchmark.servers[keys[0]]}",))
+        ids[f"tools:{name}"] = frozenset(tools[key] for key in keys)
+    for card in agents:
+        ids[f"agent:{agent_key(card)}"] = frozenset((f"agent:{NAMESPACE}/{card['name']}",))
+    for skill in skills:
+        ids[f"skill:{skill['name']}"] = frozenset((f"skill:{NAMESPACE}/{skill['name']}",))
+    return ids
 
-    def __init__(
-        self,
-        benchmark: Benchmark,
-        offered: Mapping[str, Sequence[str]],
-        agents: Iterable[Row],
-        skills: Iterable[Row],
-    ) -> None:
-        self._tools = benchmark.entity_ids
-        self._ids: dict[str, frozenset[str]] = {
-            f"tool:{key}": frozenset((entity,)) for key, entity in benchmark.entity_ids.items()
-        }
-        for name, tools in offered.items():
-            self._ids[f"server:{name}"] = frozenset((f"server:{benchmark.servers[tools[0]]}",))
-            self._ids[f"tools:{name}"] = frozenset(self._tools[key] for key in tools)
-        for card in agents:
-            key = agent_key(card)
-            self._ids[f"agent:{key}"] = frozenset((f"agent:{NAMESPACE}/{card['name']}",))
-        for skill in skills:
-            self._ids[f"skill:{skill['name']}"] = frozenset((f"skill:{NAMESPACE}/{skill['name']}",))
 
-    def public(self, row: Row) -> Asked:
-        """Read a request of the common format: each gold tool is an answer of the same grade."""
-        groups = gold_of(row)
-        return Asked(
-            id=str(row["id"]),
-            slice="tools",
-            lang=str(row.get("lang") or "en"),
-            query=str(row["query"]),
-            gold=tuple(
-                Answer(ids=frozenset(self._tools[key] for key in group), grade=1)
-                for group in groups
-            ),
-        )
+def _public(row: Row, benchmark: Benchmark) -> Asked:
+    """Read a request of the common format: each gold tool is an answer of the same grade."""
+    groups = [frozenset(benchmark.entity_ids[key] for key in group) for group in gold_of(row)]
+    return Asked(
+        id=str(row["id"]),
+        slice="tools",
+        lang=str(row.get("lang") or "en"),
+        query=str(row["query"]),
+        gold=tuple(Answer(ids=group, grade=1) for group in groups),
+    )
 
-    def answers(self, row: Row) -> bool:
-        """Say whether all that *row* asks for is in the catalog."""
-        return _gold(row).keys() <= self._ids.keys()
 
-    def written(self, row: Row) -> Asked:
-        """Read a written request."""
-        gold = _gold(row)
-        unknown = ", ".join(sorted(gold.keys() - self._ids.keys()))
-        if unknown:
-            raise ConfigError(f"{row['id']!r} asks for what is not there: {unknown}")
-        return Asked(
-            id=str(row["id"]),
-            slice=str(row["slice"]),
-            lang=str(row["lang"]),
-            query=str(row["query"]),
-            gold=tuple(Answer(ids=self._ids[key], grade=int(grade)) for key, grade in gold.items()),
-        )
+def _written(row: Row, ids: Mapping[str, frozenset[str]]) -> Asked:
+    """Read a written request."""
+    gold = _gold(row)
+    unknown = ", ".join(sorted(gold.keys() - ids.keys()))
+    if unknown:
+        raise ConfigError(f"{row['id']!r} asks for what is not there: {unknown}")
+    return Asked(
+        id=str(row["id"]),
+        slice=str(row["slice"]),
+        lang=str(row["lang"]),
+        query=str(row["query"]),
+        gold=tuple(Answer(ids=ids[key], grade=int(grade)) for key, grade in gold.items()),
+    )
 
 
 def _gold(row: Row) -> Mapping[str, int]:

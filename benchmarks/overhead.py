@@ -44,7 +44,7 @@ class _Side:
     processes: frozenset[int]
 
     def spent(self) -> float:
-        """Give the processor time of the server's processes so far, in s; 0 without any."""
+        """Return the processor time of the server's processes so far, in s; 0 without any."""
         tasks = [each for pid in self.processes for each in Path(f"/proc/{pid}/task").glob("*")]
         told = [(each / "schedstat").read_text("utf-8").split()[0] for each in tasks]
         return sum(map(int, told)) / 1e9
@@ -57,7 +57,7 @@ async def measured(
     quiet: TextIO,
     transports: Sequence[Transport] = TRANSPORTS,
 ) -> dict[str, Mapping[str, float]]:
-    """Give the medians, and their ratios to the idle call, by transport.
+    """Return the medians, and their ratios to the idle call, by transport.
 
     Args:
         gateway: Serves in this process; the others read *config* for theirs.
@@ -143,7 +143,7 @@ async def _compared(idle: Client, ours: Client, calls: int) -> Mapping[str, floa
 
 
 async def _worked(idle: _Side, ours: _Side, calls: int) -> Mapping[str, float]:
-    """Give the processor time of a call, and the ratio to the idle one's."""
+    """Return the processor time of a call, and the ratio to the idle one's."""
     query = {"query": _QUERIES[0].format(0)}
     await ours.client.call_tool("search_tools", query)
     spent = {"idle": -idle.spent(), "cached": -ours.spent()}

@@ -55,7 +55,7 @@ class Answered:
     """What to use after the first tool of the task; None if the data knows no first tool."""
 
     def line(self, view: View) -> dict[str, object]:
-        """Give the line of a run."""
+        """Return the line of a run."""
         found = self.shown if view == "shown" else self.matches
         line: dict[str, object] = {"id": self.id, "ranked": list(found)}
         if self.suggested is not None:
@@ -64,7 +64,7 @@ class Answered:
 
 
 def asked(benchmark: Benchmark, *, noise: float = 0.0, seed: int = 7) -> dict[str, str]:
-    """Give the text of each query, misspelt in a share *noise* of its words."""
+    """Return the text of each query, misspelt in a share *noise* of its words."""
     texts = {str(query["id"]): str(query["query"]) for query in benchmark.queries}
     if not noise:
         return texts

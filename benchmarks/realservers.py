@@ -32,56 +32,38 @@ class Wanted:
     args: tuple[str, ...] = ()
 
 
+def _wanted(package: str, *args: str, program: str = "", needs: str = "") -> Wanted:
+    """Return a server whose program has the name of its package, if no other is named."""
+    name = package.rpartition("==")[0] or package.rpartition("@")[0]
+    packages = (package, needs) if needs else (package,)
+    return Wanted(packages=packages, program=program or name, args=args)
+
+
+_OFFICIAL = "@modelcontextprotocol/server-{}@2026.8.31"
 PYPI: Mapping[str, Wanted] = {
-    "time": Wanted(packages=("mcp-server-time==2026.10.19",), program="mcp-server-time"),
-    "git": Wanted(packages=("mcp-server-git==2026.10.19",), program="mcp-server-git"),
-    "fetch": Wanted(packages=("mcp-server-fetch==2026.10.24",), program="mcp-server-fetch"),
-    "excel": Wanted(
-        packages=("excel-mcp-server==2.2.2",), program="excel-mcp-server", args=("stdio",)
+    "time": _wanted("mcp-server-time==2026.10.19"),
+    "git": _wanted("mcp-server-git==2026.10.19"),
+    "fetch": _wanted("mcp-server-fetch==2026.10.24"),
+    "excel": _wanted("excel-mcp-server==2.2.2", "stdio"),
+    "word": _wanted("office-word-mcp-server==1.1.11", program="word_mcp_server"),
+    "sqlite": _wanted(
+        "mcp-server-sqlite==2025.4.25", "--db-path", f"{_DATA}/notes.db", needs="mcp<2"
     ),
-    "word": Wanted(packages=("office-word-mcp-server==1.1.11",), program="word_mcp_server"),
-    "sqlite": Wanted(
-        packages=("mcp-server-sqlite==2025.4.25", "mcp<2"),
-        program="mcp-server-sqlite",
-        args=("--db-path", f"{_DATA}/notes.db"),
+    "duckdb": _wanted(
+        "mcp-server-duckdb==1.1.0", "--db-path", f"{_DATA}/numbers.duckdb", needs="mcp<2"
     ),
-    "duckdb": Wanted(
-        packages=("mcp-server-duckdb==1.1.0", "mcp<2"),
-        program="mcp-server-duckdb",
-        args=("--db-path", f"{_DATA}/numbers.duckdb"),
-    ),
-    "arxiv": Wanted(
-        packages=("arxiv-mcp-server==0.8.2",),
-        program="arxiv-mcp-server",
-        args=("--storage-path", _DATA),
-    ),
+    "arxiv": _wanted("arxiv-mcp-server==0.8.2", "--storage-path", _DATA),
 }
 NPM: Mapping[str, Wanted] = {
-    "everything": Wanted(
-        packages=("@modelcontextprotocol/server-everything@2026.8.31",),
-        program="mcp-server-everything",
+    "everything": _wanted(_OFFICIAL.format("everything"), program="mcp-server-everything"),
+    "filesystem": _wanted(_OFFICIAL.format("filesystem"), _DATA, program="mcp-server-filesystem"),
+    "memory": _wanted(_OFFICIAL.format("memory"), program="mcp-server-memory"),
+    "thinking": _wanted(
+        _OFFICIAL.format("sequential-thinking"), program="mcp-server-sequential-thinking"
     ),
-    "filesystem": Wanted(
-        packages=("@modelcontextprotocol/server-filesystem@2026.8.31",),
-        program="mcp-server-filesystem",
-        args=(_DATA,),
-    ),
-    "memory": Wanted(
-        packages=("@modelcontextprotocol/server-memory@2026.8.31",), program="mcp-server-memory"
-    ),
-    "thinking": Wanted(
-        packages=("@modelcontextprotocol/server-sequential-thinking@2026.8.31",),
-        program="mcp-server-sequential-thinking",
-    ),
-    "sqlite-js": Wanted(
-        packages=("mcp-server-sqlite-npx@0.8.0",),
-        program="mcp-server-sqlite-npx",
-        args=(f"{_DATA}/notes.db",),
-    ),
-    "kubernetes": Wanted(
-        packages=("mcp-server-kubernetes@4.1.7",), program="mcp-server-kubernetes"
-    ),
-    "context7": Wanted(packages=("@upstash/context7-mcp@4.1.1",), program="context7-mcp"),
+    "sqlite-js": _wanted("mcp-server-sqlite-npx@0.8.0", f"{_DATA}/notes.db"),
+    "kubernetes": _wanted("mcp-server-kubernetes@4.1.7"),
+    "context7": _wanted("@upstash/context7-mcp@4.1.1", program="context7-mcp"),
 }
 
 

@@ -24,7 +24,7 @@ class Recalled:
         self._known: dict[str, Vector] = {}
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Give one row a text."""
+        """Return one row a text."""
         if role != "query":
             return await self._embedder.embed(texts, role=role)
         new = [text for text in dict.fromkeys(texts) if text not in self._known]

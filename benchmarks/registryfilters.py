@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from benchmarks import synthetic
 from benchmarks.tables import print_figures
 from gateway.embed.cache import MemoryVectorStore
-from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
 from gateway.options import IndexOptions, Options, SearchOptions
@@ -58,7 +57,6 @@ def measure(
     densities: Sequence[float] = DENSITIES,
     limits: Sequence[int] = LIMITS,
     query_count: int = QUERIES,
-    embedder: Embedder | None = None,
 ) -> Figures:
     """Search invented catalogs under filters of several densities.
 
@@ -67,14 +65,12 @@ def measure(
         densities: Shares that are eligible, in (0, 1]; at least one entity is.
         limits: How many matches are wanted, at most 50.
         query_count: Queries per case.
-        embedder: None for one without a model.
     """
     figures = Figures(recall={"embeddings": {}, "lexical": {}}, lowest=1.0, strangers=0)
     for count in counts:
-        work = _measure(
-            figures, count, densities, limits, query_count, embedder or HashingEmbedder()
-        )
-        asyncio.run(work)
+        with TemporaryDirectory() as folder:
+            work = _measure(figures, Path(folder), count, densities, limits, query_count)
+            asyncio.run(work)
     figures["lowest"] = min(
         share for shares in figures["recall"].values() for share in shares.values()
     )
@@ -83,45 +79,38 @@ def measure(
 
 async def _measure(
     figures: Figures,
+    folder: Path,
     count: int,
     densities: Sequence[float],
     limits: Sequence[int],
     query_count: int,
-    embedder: Embedder,
 ) -> None:
+    embedder = HashingEmbedder()
     texts = synthetic.queries(query_count)
     rows = unit_rows((await embedder.embed(texts, role="query")).vectors)
-    with TemporaryDirectory() as folder:
-        options = Options(
-            index=IndexOptions(saved=False),
-            search=SearchOptions(max_limit=max(limits), spelling=False),
-            catalog_store_path=Path(folder) / "catalog.sqlite3",
-        )
-        async with Gateway(
-            strategy="embeddings",
-            embedder=embedder,
-            vector_store=MemoryVectorStore(),
-            options=options,
-        ) as gateway:
-            await _register(gateway, count, densities)
-            snapshot = await gateway.snapshot(vectors=True)
-            for density, limit, policy in product(densities, limits, POLICIES):
-                filters = Filters(tags=frozenset({_tag(density)}))
-                eligible = snapshot.mask(filters)
-                recalls = []
-                for text, row in zip(texts, rows, strict=True):
-                    result = await gateway.search(
-                        text, limit=limit, filters=filters, ranking=policy
-                    )
-                    figures["strangers"] += _count_strangers(result, snapshot, eligible)
-                    positions = {snapshot.position(match.id) for match in result.matches}
-                    expected = _exact(snapshot, eligible, policy, text, row)[:limit]
-                    recalls.append(
-                        len(positions & {*expected}) / len(expected) if expected else 1.0
-                    )
-                if policy != "hybrid":
-                    name = "embeddings" if policy == "strategy" else policy
-                    figures["recall"][name][f"{count}/{density}/{limit}"] = round(fmean(recalls), 6)
+    options = Options(
+        index=IndexOptions(saved=False),
+        search=SearchOptions(max_limit=max(limits), spelling=False),
+        catalog_store_path=folder / "catalog.sqlite3",
+    )
+    async with Gateway(
+        strategy="embeddings", embedder=embedder, vector_store=MemoryVectorStore(), options=options
+    ) as gateway:
+        await _register(gateway, count, densities)
+        snapshot = await gateway.snapshot(vectors=True)
+        for density, limit, policy in product(densities, limits, POLICIES):
+            filters = Filters(tags=frozenset({_tag(density)}))
+            eligible = snapshot.mask(filters)
+            recalls = []
+            for text, row in zip(texts, rows, strict=True):
+                result = await gateway.search(text, limit=limit, filters=filters, ranking=policy)
+                figures["strangers"] += _count_strangers(result, snapshot, eligible)
+                positions = {snapshot.position(match.id) for match in result.matches}
+                expected = _exact(snapshot, eligible, policy, text, row)[:limit]
+                recalls.append(len(positions & {*expected}) / len(expected) if expected else 1.0)
+            if policy != "hybrid":
+                name = "embeddings" if policy == "strategy" else policy
+                figures["recall"][name][f"{count}/{density}/{limit}"] = round(fmean(recalls), 6)
 
 
 def _tag(density: float) -> str:

@@ -10,34 +10,24 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from rich.console import Console
 
-import gateway
-import graphs
-from benchmarks import baselines, data, ranking, typos
+from benchmarks import baselines, ranking
 from benchmarks.data import Benchmark, read
 from benchmarks.metrics import Figures, summary
 from benchmarks.pages import page, replace_report
 from benchmarks.ranking import Answered, View, Way, asked, rank
-from benchmarks.run_cache import Lines, cached_runs, data_hash, files_hash
 from benchmarks.systems import SetReport, System, against, given_of, system_of
 from gateway import Embedder
 from gateway.errors import ConfigError
-from graphs.lexical import analysis
 
 Given = Mapping[str, Mapping[str, Figures]]
 """Figures measured elsewhere: by set and system, shares of 1."""
 Log = Callable[[str], None]
 
-SPELLINGS = ("clean", "typos")
-"""How the queries are written."""
-_BASELINES = "baselines"
 _NO_MODEL: frozenset[Way] = frozenset({"graph"})
-_BESIDE = ("cli", "chat", "discovery", "testing")
-"""Parts of the gateway that no search reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +36,12 @@ class Plan:
 
     strategies: tuple[Way, ...]
     """The first one is the one that is held against the baselines."""
-    cache: Path
-    """Where runs are kept."""
     embedder: Embedder | None = None
     """Without one, strategies and baselines that need it are left out."""
     noise: float = 0.3
     seed: int = 7
     limit: int = 0
     """A fixed sample of so many queries a set; 0 takes all."""
-    fresh: bool = False
-    """Whether runs that are kept are measured again."""
 
 
 def feasible(wanted: Iterable[str], *, model: bool) -> tuple[tuple[Way, ...], list[str]]:
@@ -121,48 +107,28 @@ def measure(folder: Path, plan: Plan, *, given: Given, log: Log) -> SetReport:
         log: Called with what is measured next.
     """
     benchmark = read(folder, limit=plan.limit)
-    ways = [asked(benchmark), asked(benchmark, noise=plan.noise, seed=plan.seed)]
-    key = {"data": data_hash(folder), "limit": plan.limit, "noise": plan.noise, "seed": plan.seed}
-    systems = [
-        system
-        for strategy in plan.strategies
-        for system in _ours(benchmark, ways, plan, strategy, key, log)
-    ]
-    systems += _baselines(benchmark, ways, plan, key, log)
+    clean, typed = asked(benchmark), asked(benchmark, noise=plan.noise, seed=plan.seed)
+    systems: list[System] = []
+    for strategy in plan.strategies:
+        log(f"{benchmark.name}: {strategy}")
+        runs = [asyncio.run(_rank(benchmark, texts, plan, strategy)) for texts in (clean, typed)]
+        for view in views_of(strategy):
+            lines = ([answer.line(view) for answer in run] for run in runs)
+            systems.append(system_of(benchmark, strategy, view, "ours", *lines))
+    log(f"{benchmark.name}: baselines")
+    work = baselines.run_baselines(benchmark, [clean, typed], embedder=plan.embedder)
+    found, misspelt = asyncio.run(work)
+    for name, run in found.items():
+        view = "shown" if name.endswith(baselines.EDGES) else "matches"
+        systems.append(system_of(benchmark, name, view, "baseline", run, misspelt[name]))
     systems += [given_of(name, figures) for name, figures in given.get(benchmark.name, {}).items()]
-    counts = summary(benchmark.queries, []).by_language_count
     return SetReport(
         name=benchmark.name,
         tools=len(benchmark.tools),
-        languages=counts,
+        languages=summary(benchmark.queries, []).by_language_count,
         systems=tuple(systems),
         versus=tuple(against(systems)),
     )
-
-
-def _ours(
-    benchmark: Benchmark,
-    ways: Sequence[Mapping[str, str]],
-    plan: Plan,
-    strategy: Way,
-    key: Mapping[str, object],
-    log: Log,
-) -> list[System]:
-    def run() -> dict[str, Lines]:
-        found: dict[str, Lines] = {}
-        for way, texts in zip(SPELLINGS, ways, strict=True):
-            log(f"{benchmark.name}: {strategy}, {way}")
-            answers = asyncio.run(_rank(benchmark, texts, plan, strategy))
-            for view in views_of(strategy):
-                found[f"{way} {view}"] = [answer.line(view) for answer in answers]
-        return found
-
-    full = {**key, "strategy": strategy, "model": _model(plan, strategy), "code": _gateway_hash()}
-    runs = cached_runs(plan.cache, full, run, fresh=plan.fresh)
-    return [
-        system_of(benchmark, strategy, view, "ours", runs[f"clean {view}"], runs[f"typos {view}"])
-        for view in views_of(strategy)
-    ]
 
 
 async def _rank(
@@ -174,55 +140,5 @@ async def _rank(
 
 
 def views_of(strategy: Way) -> tuple[View, ...]:
-    """Give the views that are told of a strategy: `auto` alone has supplements worth a row."""
+    """Return the views of a strategy: `auto` alone has supplements worth a row."""
     return ("matches", "shown") if strategy == "auto" else ("matches",)
-
-
-def _model(plan: Plan, strategy: Way | None = None) -> str:
-    return plan.embedder.info.model_id if plan.embedder and strategy not in _NO_MODEL else ""
-
-
-@lru_cache
-def _gateway_hash() -> str:
-    root = Path(gateway.__file__).parent
-    parts = [part for part in sorted(root.iterdir()) if part.name not in _BESIDE]
-    own = [Path(module.__file__ or "") for module in (data, ranking, typos)]
-    return files_hash([*parts, Path(graphs.__file__).parent, *own])
-
-
-@lru_cache
-def _baselines_hash() -> str:
-    modules = (baselines, data, typos, analysis)
-    return files_hash(Path(module.__file__ or "") for module in modules)
-
-
-def _baselines(
-    benchmark: Benchmark,
-    ways: Sequence[Mapping[str, str]],
-    plan: Plan,
-    key: Mapping[str, object],
-    log: Log,
-) -> list[System]:
-    def run() -> dict[str, Lines]:
-        log(f"{benchmark.name}: {_BASELINES}")
-        found = asyncio.run(baselines.run_baselines(benchmark, ways, embedder=plan.embedder))
-        return {
-            f"{way} {name}": lines
-            for way, runs in zip(SPELLINGS, found, strict=True)
-            for name, lines in runs.items()
-        }
-
-    full = {**key, "strategy": _BASELINES, "model": _model(plan), "code": _baselines_hash()}
-    runs = cached_runs(plan.cache, full, run, fresh=plan.fresh)
-    names = [name.removeprefix("clean ") for name in runs if name.startswith("clean ")]
-    return [
-        system_of(
-            benchmark,
-            name,
-            "shown" if name.endswith(baselines.EDGES) else "matches",
-            "baseline",
-            runs[f"clean {name}"],
-            runs[f"typos {name}"],
-        )
-        for name in names
-    ]

@@ -26,7 +26,6 @@ from benchmarks.recalled import Recalled
 from benchmarks.report import Plan, feasible, read_given, write_report
 from benchmarks.tables import percents, print_table
 from gateway.embed.factory import resolve_embedder
-from gateway.options.environment import environment
 
 _Word = TypeVar("_Word", bound=str)
 EVERY = "auto,graph,embeddings,hybrid"
@@ -64,7 +63,7 @@ def run(  # noqa: PLR0913  (the options of a command)
 
 
 def one_of(word: str, known: Sequence[_Word]) -> _Word:
-    """Give *word* if it is one of *known*.
+    """Return *word* if it is one of *known*.
 
     Raises:
         typer.BadParameter: If it is not.
@@ -119,8 +118,6 @@ def report(  # noqa: PLR0913  (the options of a command)
     noise: Annotated[float, typer.Option(help="Share of misspelt words, 0 to 1.")] = 0.3,
     seed: Annotated[int, typer.Option(help="Another seed misspells otherwise.")] = 7,
     limit_queries: Annotated[int, typer.Option(help="A fixed sample of so many a set.")] = 0,
-    cache: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Measure kept runs again.")] = False,
 ) -> None:
     """Hold every strategy against every baseline, and write a document."""
     local = resolve_embedder("local") if one_of(embedder, ("local", "none")) == "local" else None
@@ -134,12 +131,10 @@ def report(  # noqa: PLR0913  (the options of a command)
         console.print(f"left out: {', '.join(left)}")
     plan = Plan(
         strategies=chosen,
-        cache=cache or environment().cache_dir / "benchmarks",
         embedder=model,
         noise=noise,
         seed=seed,
         limit=limit_queries,
-        fresh=fresh,
     )
     write_report(data, out, plan, given=read_given(given))
 

@@ -23,7 +23,7 @@ from gateway.serve.stdio import serve_stdio
 
 
 def idle_server() -> Server[Any]:
-    """Give the SDK's server with one tool, which does nothing."""
+    """Return the SDK's server with one tool, which does nothing."""
     idle = types.Tool(name="idle", input_schema={"type": "object"})
 
     async def listed(_context: object, _params: object) -> types.ListToolsResult:

@@ -151,7 +151,7 @@ async def _tasks(url: str, gateway: Gateway, count: _Count, tasks: int) -> None:
 
 
 def memory_mb() -> float:
-    """Give the memory that this process holds, in megabytes; 0.0 where nobody tells."""
+    """Return the memory that this process holds, in megabytes; 0.0 where nobody tells."""
     if not _STATM.exists():
         return 0.0
     return int(_STATM.read_text(encoding="ascii").split()[1]) * _PAGE / 1e6

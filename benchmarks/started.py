@@ -55,7 +55,7 @@ def opened(servers: int, strategy: str) -> Gateway:
 
 
 async def first(servers: int, strategy: str) -> dict[str, float]:
-    """Give the CPU seconds of each part of the way to the first result."""
+    """Return the CPU seconds of each part of the way to the first result."""
     began = time.process_time()
     gateway = opened(servers, strategy)
     registered = time.process_time()

@@ -4,8 +4,7 @@
   a file costs to read for the first time after the machine has started is not counted.
 * The tools are those of servers whose lists were read once, as an ``mcp.json`` would name them; no
   server is there to answer.
-* Vectors are drawn by chance, so that no model has to load; what the local one takes for its first
-  text, in a process of its own, stands beside.
+* Vectors are drawn by chance, so that no model has to load.
 """
 
 from __future__ import annotations
@@ -28,19 +27,11 @@ from benchmarks.lifelike import servers
 from benchmarks.started import address
 from benchmarks.tables import print_figures
 from gateway.catalog.identity import definition_digest
-from gateway.embed.local.embedder import LocalEmbedder
-from gateway.errors import MissingExtraError
 from gateway.mcp.servers import HttpServer
 from gateway.storage.listing_store import SqliteListingStore
 from gateway.types import Strategy
 
 _TOLD = "; print(time.process_time())"
-_MODEL = (
-    "import asyncio, time; from gateway.embed.local.embedder import LocalEmbedder; "
-    "began = time.process_time(); asyncio.run(LocalEmbedder().embed(['hello'], role='query')); "
-    "print(time.process_time() - began)"
-)
-
 
 app = typer.Typer(add_completion=False)
 
@@ -57,8 +48,8 @@ def main(
     print_figures(measure(tools, strategy, runs), as_json=as_json)
 
 
-def measure(tools: int, strategy: Strategy, runs: int) -> Mapping[str, float | None]:
-    """Give every figure by name.
+def measure(tools: int, strategy: Strategy, runs: int) -> Mapping[str, float]:
+    """Return every figure by name.
 
     Args:
         tools: How many there are, twenty a server.
@@ -78,7 +69,6 @@ def measure(tools: int, strategy: Strategy, runs: int) -> Mapping[str, float | N
     return {
         "numpy_s": median(numpy_s),
         **{name: parts[name] for name in parts if name != "saved"},
-        "model_load_s": _model_s(),
         "cold_s": cold["total_s"],
         "ratio": median(each["total_s"] for each in found) / median(numpy_s),
     }
@@ -104,21 +94,11 @@ def _start(listed: int, strategy: Strategy, folder: str) -> dict[str, float]:
     return found
 
 
-def _model_s() -> float | None:
-    """Measure what the local model takes to load; None if it is not installed."""
-    try:
-        LocalEmbedder()
-    except MissingExtraError:
-        return None
-    return float(_ran("", "-c", _MODEL))
-
-
 def _ran(folder: str, *arguments: str) -> str:
     variables = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     # Modules are compiled once, as an installation does it.
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
-    if folder:
-        variables |= {"GATEWAY_CACHE_DIR": folder, "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
+    variables |= {"GATEWAY_CACHE_DIR": folder, "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
     done = subprocess.run(  # noqa: S603  (our own words)
         [sys.executable, *arguments], check=True, capture_output=True, text=True, env=variables
     )

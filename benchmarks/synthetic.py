@@ -40,7 +40,7 @@ NOUNS = _nouns()
 
 
 def node(number: int) -> str:
-    """Give the id of a document."""
+    """Return the id of a document."""
     return f"urn:benchmark:document:{number}"
 
 

@@ -139,6 +139,6 @@ def against(systems: Sequence[System]) -> Iterator[Versus]:
 
 
 def best_of(systems: Iterable[System], view: View, *, origin: Origin = "baseline") -> System | None:
-    """Give the best row of one origin in one view, by recall@5; None if there is none."""
+    """Return the best row of one origin in one view, by recall@5; None if there is none."""
     found = [each for each in systems if each.origin == origin and each.view == view]
     return max(found, key=lambda each: each.recall, default=None)

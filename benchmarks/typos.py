@@ -23,13 +23,13 @@ class Draw:
         self._count = 0
 
     def share(self) -> float:
-        """Give the next number in [0, 1)."""
+        """Return the next number in [0, 1)."""
         self._count += 1
         digest = hashlib.sha256(self._key + self._count.to_bytes(4, "big")).digest()
         return int.from_bytes(digest[:6], "big") / 2**48
 
     def below(self, bound: int) -> int:
-        """Give the next whole number below *bound*."""
+        """Return the next whole number below *bound*."""
         return int(self.share() * bound)
 
 
@@ -62,7 +62,7 @@ _WAYS: tuple[Callable[[str, Draw], str], ...] = (_swap, _lose, _double, _neighbo
 
 
 def noisy(text: str, *, rate: float, seed: int, key: str) -> str:
-    """Give *text* with a typing error in about a share *rate* of its words.
+    """Return *text* with a typing error in about a share *rate* of its words.
 
     Args:
         text: What was meant.

@@ -97,7 +97,7 @@ def _servers(config: Path | None) -> dict[str, StdioServer]:
 
 
 async def measured(plan: Plan, quiet: TextIO) -> dict[str, object]:
-    """Give the figures; ratios are ours over the SDK's, so 1 is nothing lost.
+    """Return the figures; ratios are ours over the SDK's, so 1 is nothing lost.
 
     What servers print besides goes to *quiet*.
     """

@@ -33,7 +33,6 @@ async def main() -> None:
 
         provisioner = Provisioner(gateway, consent=ask)
         found = await provisioner.provision("what time is it in Kyiv")  # apply=True would do it
-        provisioner.close()
         if found.plan is None:
             raise SystemExit(found.reason)
         for gate in found.gates:

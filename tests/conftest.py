@@ -39,7 +39,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     yield
     left = SqliteEntries(catalog_store_path(Options()))
     assert not left.ids(), f"a test left entries in the store of all: {left.ids()}"
-    assert not (folder / "registry.sqlite3").exists(), "a test kept a registry's answer for all"
+    assert not (folder / "registries").exists(), "a test kept a registry's answer for all"
     for name in own:
         del os.environ[name]
     os.environ |= before

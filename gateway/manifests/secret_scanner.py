@@ -16,7 +16,8 @@ _WORDS = frozenset((
     "authorization", "bearer", "credential", "credentials", "cookie", "pat", "jwt", "signature",
 ))  # fmt: skip
 _HARMLESS_ENDS = frozenset((
-    "id", "path", "file", "dir", "folder", "name", "url", "uri", "host", "port", "type", "ttl",
+    "id", "path", "file", "dir", "folder", "name", "url", "uri", "host", "port", "type", "mode",
+    "ttl",
 ))  # fmt: skip
 _SETTING = re.compile(r"(?i)true|false|on|off|yes|no|none|null|[\d.]*")
 _SPLIT = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")

@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from gateway.errors import ConfigError, MissingExtraError
+from gateway.manifests.secret_scanner import find_secret
 
 _KEYRING = "keyring:"
 _SERVICE = "tool-gateway"
 _ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
-_SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
-_SHORT = 8
-"""Values below this many characters are taken for settings, such as ``on``."""
 
 
 def is_keyring(text: str) -> bool:
@@ -96,10 +94,5 @@ def literal_secrets(values: Mapping[str, object]) -> list[str]:
     return [
         name
         for name, value in values.items()
-        if _SECRET_NAME.search(name)
-        and isinstance(value, str)
-        and len(value) >= _SHORT
-        and "${" not in value
-        and not is_keyring(value)
-        and as_variable(value) == value
+        if isinstance(value, str) and find_secret(name, value) is not None
     ]

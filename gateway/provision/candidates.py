@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, Role
-from gateway.errors import StoreError, UpstreamError
+from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.provision.options import ProvisionOptions
@@ -80,11 +80,8 @@ async def _registry_answer(
     options: ProvisionOptions, upstream: UpstreamOptions, registry_cache: RegistryCache
 ) -> tuple[tuple[object, ...], list[Diagnostic], bool]:
     """Return the items of the registry, diagnostics, and whether it was asked now."""
-    base, diagnostics, stored = options.registry, list[Diagnostic](), None
-    try:
-        stored = registry_cache.load(base)
-    except StoreError as error:
-        diagnostics.append(_store_diagnostic(error))
+    base, diagnostics = options.registry, list[Diagnostic]()
+    stored = registry_cache.load(base)
     if stored is not None and stored.age_s < options.cache_s:
         return stored.raw, diagnostics, False
     try:
@@ -99,13 +96,10 @@ async def _registry_answer(
     if answer.is_complete:
         try:
             registry_cache.save(base, answer.raw)
-        except StoreError as error:
-            diagnostics.append(_store_diagnostic(error))
+        except OSError as error:
+            detail = f"the answer of {origin(base)} is not stored: {error.strerror}"
+            diagnostics.append(Diagnostic(stage="store", code="catalog_unavailable", detail=detail))
     return answer.raw, [*diagnostics, *answer.diagnostics], True
-
-
-def _store_diagnostic(error: StoreError) -> Diagnostic:
-    return Diagnostic(stage="store", code="catalog_unavailable", detail=str(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

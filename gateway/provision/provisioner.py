@@ -10,7 +10,7 @@ and a failed step undoes all earlier ones.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -20,18 +20,26 @@ import platformdirs
 from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.manifests.config_file import server_names
-from gateway.options.environment import environment
+from gateway.options.environment import environment, variables
 from gateway.provision.audit import Audit, OnStep, hash_intent
-from gateway.provision.candidates import ServerCandidate
+from gateway.provision.candidates import ServerCandidate, available_servers, rank_servers
 from gateway.provision.consent import Consent, refuse_all
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import Plan, Programs, format_command, is_reference
-from gateway.provision.policy_checks import PolicyCheck, overall_verdict
+from gateway.provision.plan import (
+    Plan,
+    Programs,
+    format_command,
+    is_reference,
+    make_plan,
+    server_name,
+)
+from gateway.provision.policy_checks import PolicyCheck, check_plan, overall_verdict
 from gateway.provision.registry import RegistryCache
-from gateway.provision.resolve import InstallSite, Resolution, resolve
+from gateway.provision.registry_schema import Package, RegistryEntry, Remote
 from gateway.provision.steps import DeclinedError, Steps
 from gateway.registration.sources import LOCAL
 from gateway.runtime.cache import Clock
+from gateway.runtime.text import near
 from gateway.types import Diagnostic, Entity, Match
 
 Outcome = Literal["local", "none", "planned", "refused", "declined", "failed", "installed"]
@@ -59,6 +67,25 @@ class ProvisionResult:
     packages: tuple[str, ...] = ()
     """What was installed, as ``name==version``."""
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _JudgedPlan:
+    """A plan and its policy checks."""
+
+    plan: Plan
+    checks: tuple[PolicyCheck, ...]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a check refuses it."""
+        return overall_verdict(self.checks) == "refuse"
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether a check refuses it that no input of the host can settle."""
+        others = (check for check in self.checks if check.name != "inputs")
+        return overall_verdict(others) == "refuse"
 
 
 class Provisioner:
@@ -92,18 +119,12 @@ class Provisioner:
         self._programs = programs or Programs.find()
         self._progress = progress
         self._wall = wall
-        self._registry_cache = RegistryCache(
-            environment().cache_dir / "registry.sqlite3", wall=wall
-        )
+        self._registry_cache = RegistryCache(environment().cache_dir / "registries", wall=wall)
 
     @property
     def folder(self) -> Path:
         """The folder of packages and the audit."""
         return self.options.folder or Path(platformdirs.user_data_dir("tool-gateway")) / "servers"
-
-    def close(self) -> None:
-        """Close the store of registries' answers. Closing twice is harmless."""
-        self._registry_cache.close()
 
     async def provision(
         self,
@@ -153,24 +174,93 @@ class Provisioner:
             if local:
                 reason = "the catalog has it already"
                 return ProvisionResult(outcome="local", reason=reason, local=local)
-        resolution = await resolve(
-            self._gateway,
-            intent,
-            options=self.options,
-            registry_cache=self._registry_cache,
-            site=InstallSite(
-                folder=self.folder,
-                taken=self._taken_names(),
-                programs=self._programs,
-                inputs=values,
-            ),
-            pick=pick,
-        )
-        _record_resolution(audit, resolution)
-        result = _plan_result(resolution)
+        result = await self._plan(intent, pick, values, audit)
         if result.plan is None or result.outcome != "planned" or not apply:
             return result
         return await self._apply(result, result.plan, audit)
+
+    async def _plan(
+        self, intent: str, pick: str, inputs: Mapping[str, str], audit: Audit
+    ) -> ProvisionResult:
+        """Rank the servers outside the catalog, and judge the plans of the best ones."""
+        options, upstream = self.options, self._gateway.options.upstream
+        available = await available_servers(options, upstream, self._registry_cache)
+        entries = available.entries
+        audit.record("offers", about=f"{len(entries)} servers", entries=len(entries))
+        candidates = await rank_servers(
+            self._gateway,
+            entries,
+            intent,
+            limit=options.candidates,
+            max_ranked=options.max_ranked,
+        )
+        if pick:
+            candidates = (_find_candidate(pick, entries, candidates),)
+        names = [f"{item.entry.name} {item.confidence:.2f}" for item in candidates]
+        audit.record("ranked", about=", ".join(names), candidates=names)
+        result = ProvisionResult(
+            outcome="none",
+            reason=f"none of {len(entries)} servers is likely to serve",
+            candidates=candidates,
+            diagnostics=available.diagnostics,
+        )
+        taken = self._taken_names()
+        best = _select_plan([self._judge(item, inputs, taken) for item in candidates])
+        if best is None:
+            return result
+        plan, checks = best.plan, best.checks
+        audit.record(
+            "planned",
+            "refused" if best.is_refused else "ok",
+            f"{plan.entry.name} as {plan.server}",
+            entry=plan.entry.name,
+            version=plan.entry.version,
+            source=plan.entry.source,
+            kind=plan.kind,
+            gates=[f"{check.name}: {check.verdict}" for check in checks],
+        )
+        refusals = [f"{item.name}: {item.reason}" for item in checks if item.verdict == "refuse"]
+        return replace(
+            result,
+            outcome="refused" if refusals else "planned",
+            reason="; ".join(refusals) or "nothing was done yet",
+            plan=plan,
+            gates=checks,
+        )
+
+    def _judge(
+        self, candidate: ServerCandidate, inputs: Mapping[str, str], taken: frozenset[str]
+    ) -> list[_JudgedPlan]:
+        """Return a plan for each package and remote of a candidate, with its policy checks."""
+        entry = candidate.entry
+        server = server_name(entry, taken)
+        names = frozenset(item.name for package in entry.packages for item in package.environment)
+        routes: tuple[Package | Remote, ...] = (*entry.packages, *entry.remotes)
+        plans = (
+            make_plan(
+                entry,
+                route,
+                server=server,
+                folder=self.folder / server,
+                inputs=inputs,
+                environment=variables(names),
+                programs=self._programs,
+            )
+            for route in routes
+        )
+        return [
+            _JudgedPlan(
+                plan=plan,
+                checks=check_plan(
+                    plan,
+                    confidence=candidate.confidence,
+                    options=self.options,
+                    programs=self._programs,
+                    private_hosts=self._gateway.options.upstream.private_hosts,
+                ),
+            )
+            for plan in plans
+        ]
 
     def _taken_names(self) -> frozenset[str]:
         registered = frozenset(self._gateway.server_states()) | {LOCAL}
@@ -207,41 +297,32 @@ class Provisioner:
         )
 
 
-def _plan_result(resolution: Resolution) -> ProvisionResult:
-    best = resolution.best
-    result = ProvisionResult(
-        outcome="none",
-        reason=f"none of {resolution.entries} servers is likely to serve",
-        candidates=resolution.candidates,
-        diagnostics=resolution.diagnostics,
-    )
-    if best is None:
-        return result
-    result = replace(result, plan=best.plan, gates=best.checks)
-    refusals = [f"{item.name}: {item.reason}" for item in best.checks if item.verdict == "refuse"]
-    if refusals:
-        return replace(result, outcome="refused", reason="; ".join(refusals))
-    return replace(result, outcome="planned", reason="nothing was done yet")
+def _select_plan(plans: Sequence[Sequence[_JudgedPlan]]) -> _JudgedPlan | None:
+    """Return the best of each candidate's plans.
+
+    A candidate that only lacks an input is not skipped for a worse one: the host learns what it
+    lacks.
+    """
+    for alternatives in plans:
+        for plan in alternatives:
+            if not plan.is_refused:
+                return plan
+        for plan in alternatives:
+            if not plan.is_hopeless:
+                return plan
+    return next((plan for alternatives in plans for plan in alternatives), None)
 
 
-def _record_resolution(audit: Audit, resolution: Resolution) -> None:
-    audit.record("offers", about=f"{resolution.entries} servers", entries=resolution.entries)
-    names = [f"{item.entry.name} {item.confidence:.2f}" for item in resolution.candidates]
-    audit.record("ranked", about=", ".join(names), candidates=names)
-    best = resolution.best
-    if best is None:
-        return
-    plan = best.plan
-    audit.record(
-        "planned",
-        "refused" if overall_verdict(best.checks) == "refuse" else "ok",
-        f"{plan.entry.name} as {plan.server}",
-        entry=plan.entry.name,
-        version=plan.entry.version,
-        source=plan.entry.source,
-        kind=plan.kind,
-        gates=[f"{check.name}: {check.verdict}" for check in best.checks],
-    )
+def _find_candidate(
+    name: str, entries: Sequence[RegistryEntry], candidates: Sequence[ServerCandidate]
+) -> ServerCandidate:
+    by_name = {candidate.entry.name: candidate for candidate in candidates}
+    for entry in entries:
+        if entry.name == name:
+            return by_name.get(name) or ServerCandidate(entry=entry, confidence=0.0)
+    names = near(name, [entry.name for entry in entries])
+    hint = f"; near names: {', '.join(names)}" if names else ""
+    raise InvalidRequestError(f"no server is called {name!r}{hint}")
 
 
 def result_for_model(result: ProvisionResult) -> dict[str, object]:

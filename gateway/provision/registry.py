@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -26,9 +27,8 @@ from gateway.options import UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.registry_schema import RegistryEntry, parse_entry
 from gateway.runtime import VERSION
+from gateway.runtime.atomic_file import write_atomically
 from gateway.runtime.cache import Clock
-from gateway.storage.migrations import ANSWERS
-from gateway.storage.sqlite import Database
 from gateway.types import Code, Diagnostic
 
 _PAGE_SIZE = 100
@@ -241,48 +241,34 @@ class StoredAnswer:
 
 
 class RegistryCache:
-    """The answers of registries in one SQLite file, so that each is asked once a day at most.
+    """The answers of registries, a file each, so that each is asked once a day at most.
 
     Args:
-        path: The file; made when first needed.
+        folder: Made when first needed.
         wall: Seconds since the epoch.
     """
 
-    def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
-        self._database = Database(path, ANSWERS)
+    def __init__(self, folder: Path, *, wall: Clock = time.time) -> None:
+        self._folder = folder
         self._wall = wall
 
     def load(self, base: str) -> StoredAnswer | None:
-        """Return the last answer of the registry at *base*; None if there is none.
-
-        Raises:
-            StoreError: The file cannot be read.
-        """
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT fetched_at, servers FROM registries WHERE base = ?", (base,)
-            ).fetchone()
-        if row is None:
-            return None
+        """Return the last answer of the registry at *base*; None if none can be read."""
         try:
-            raw = json.loads(row[1])
-        except ValueError:
+            document = json.loads(self._path(base).read_bytes())
+            raw, fetched_at = tuple(document["servers"]), float(document["fetched_at"])
+        except (OSError, ValueError, KeyError, TypeError):
             return None
-        age_s = max(self._wall() - row[0], 0.0)
-        return StoredAnswer(raw=tuple(raw), age_s=age_s) if isinstance(raw, list) else None
+        return StoredAnswer(raw=raw, age_s=max(self._wall() - fetched_at, 0.0))
 
     def save(self, base: str, raw: tuple[object, ...]) -> None:
         """Store the answer of the registry at *base*.
 
         Raises:
-            StoreError: The file cannot be written.
+            OSError: The file cannot be written.
         """
-        with self._database.transaction() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO registries VALUES (?, ?, ?)",
-                (base, self._wall(), json.dumps(raw)),
-            )
+        document = {"fetched_at": self._wall(), "servers": raw}
+        write_atomically(self._path(base), json.dumps(document))
 
-    def close(self) -> None:
-        """Close the file; the next call opens it again."""
-        self._database.close()
+    def _path(self, base: str) -> Path:
+        return self._folder / f"{hashlib.sha256(base.encode()).hexdigest()[:16]}.json"

@@ -114,16 +114,3 @@ USAGE = Schema(
         ),
     ),
 )
-
-ANSWERS = Schema(
-    what="registry store",
-    steps=(
-        (
-            """CREATE TABLE IF NOT EXISTS registries (
-                base TEXT PRIMARY KEY,
-                fetched_at REAL NOT NULL,
-                servers TEXT NOT NULL
-            ) WITHOUT ROWID""",
-        ),
-    ),
-)

@@ -57,7 +57,7 @@ def report_of(*systems: System, name: str = "set") -> SetReport:
 
 def test_every_strategy_and_baseline_has_its_rows(tmp_path: Path) -> None:
     """Both views of `auto`, and baselines that follow the given edges in the view they fill."""
-    plan = Plan(strategies=("auto", "graph"), cache=tmp_path, embedder=HashingEmbedder())
+    plan = Plan(strategies=("auto", "graph"), embedder=HashingEmbedder())
     log = Log()
 
     found = measure(FIXTURE, plan, given={}, log=log)
@@ -70,30 +70,14 @@ def test_every_strategy_and_baseline_has_its_rows(tmp_path: Path) -> None:
     assert ({"de": 2, "en": 3}, 5) == (found.languages, found.queries)
     assert ["matches", "shown"] == [each.ours.view for each in found.versus]
     assert all(5 == each.better + each.same + each.worse for each in found.versus)
-    assert 5 == len(log.lines)
-
-
-def test_a_report_is_cheap_to_make_again(tmp_path: Path) -> None:
-    """Runs are kept; another seed is another run."""
-    plan = Plan(strategies=("graph",), cache=tmp_path)
-    log = Log()
-    first = measure(FIXTURE, plan, given={}, log=log)
-    told = len(log.lines)
-
-    again = measure(FIXTURE, plan, given={}, log=log)
-
-    assert (first, told) == (again, len(log.lines))
-    measure(FIXTURE, replace(plan, seed=8), given={}, log=log)
-    assert 2 * told == len(log.lines)
-    measure(FIXTURE, replace(plan, fresh=True), given={}, log=log)
-    assert 3 * told == len(log.lines)
+    assert 3 == len(log.lines)
 
 
 def test_given_figures_are_marked_and_not_resampled(tmp_path: Path) -> None:
     """Nobody can draw queries of which only the mean is known."""
     path = tmp_path / "given.json"
     path.write_text(json.dumps({"fixture": {"other": {"recall@5": 0.5}}}), encoding="utf-8")
-    plan = Plan(strategies=("graph",), cache=tmp_path)
+    plan = Plan(strategies=("graph",))
 
     found = measure(FIXTURE, plan, given=read_given(path), log=Log())
     text = page([found], method="")
@@ -195,7 +179,7 @@ def test_what_stands_beside_a_report_stays() -> None:
 def test_a_report_is_the_same_when_it_is_written_again(tmp_path: Path) -> None:
     """Twice gives the same bytes."""
     words = ["report", "--data", FIXTURE, "--out", tmp_path / "page.md", "--embedder", "none"]
-    words += ["--cache", tmp_path / "runs", "--limit-queries", 4]
+    words += ["--limit-queries", 4]
 
     def written() -> str:
         result = CliRunner().invoke(retrieval.app, [str(word) for word in words])
@@ -211,7 +195,7 @@ def test_a_report_is_the_same_when_it_is_written_again(tmp_path: Path) -> None:
 
 def test_a_model_is_named(tmp_path: Path) -> None:
     """Figures without their model mean little."""
-    plan = Plan(strategies=("embeddings",), cache=tmp_path / "runs", embedder=HashingEmbedder())
+    plan = Plan(strategies=("embeddings",), embedder=HashingEmbedder())
 
     write_report([FIXTURE], tmp_path / "page.md", plan, given={})
 

@@ -137,7 +137,8 @@ def test_what_a_server_needs_is_reported_and_given(place: Place, registry: FakeR
     pick = ("--pick", "org.example/parcels")
     remote = {"type": "streamable-http", "url": "https://example.org/mcp"}
     registry.items = [item("org.example/parcels", "Weighs a parcel.", remotes=[remote])]
-    (place.folder / "cache" / "registry.sqlite3").unlink()
+    for answer in (place.folder / "cache" / "registries").iterdir():
+        answer.unlink()
     far = provision(place, registry.url, *pick)
 
     assert (1, True) == (without.code, "refused: inputs: needs TINY_KEY" in without.out)

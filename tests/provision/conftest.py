@@ -127,7 +127,6 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
     yield build
     for each in created:
-        each.provisioner.close()
         await each.gateway.aclose()
 
 

@@ -114,7 +114,6 @@ async def test_a_bad_call_says_what_is_wrong(
     provisioner = Provisioner(gateway, options=ProvisionOptions(folder=tmp_path))
     async with client_of(gateway, "discover", "provision", provisioner=provisioner) as client:
         answer = await client.call_tool(name, arguments)
-    provisioner.close()
 
     assert answer.is_error
     assert message in text_of(answer)
@@ -130,7 +129,6 @@ async def test_a_plan_is_shown_and_nothing_done(open_gateway: OpenGateway, tmp_p
             await client.call_tool("provision", {"intent": "what time is it in Kyiv"})
         )
         nothing = structured(await client.call_tool("provision", {"intent": "shear a sheep"}))
-    provisioner.close()
 
     assert ("planned", "modelcontextprotocol/time") == (plan["outcome"], plan["server"])
     assert plan["install"][-1].endswith("mcp-server-time==2026.10.19")
@@ -165,7 +163,6 @@ async def test_what_every_check_lets_in_can_be_called_at_once(
             brought = structured(await client.call_tool("provision", intent))
             called = await client.call_tool("call_tool", {"name": "weigh_parcel", "arguments": {}})
             again = structured(await client.call_tool("provision", intent))
-        provisioner.close()
 
     assert ["parcels/weigh_parcel"] == brought["tools"]
     assert not called.is_error

@@ -14,7 +14,7 @@ from gateway.catalog.entries import Entry, entry_from_json
 from gateway.storage.call_log import SqliteCallLog
 from gateway.storage.entry_store import SqliteEntries
 from gateway.storage.listing_store import SqliteListingStore
-from gateway.storage.migrations import ANSWERS, CATALOG, USAGE, VECTORS, Schema
+from gateway.storage.migrations import CATALOG, USAGE, VECTORS, Schema
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.usage.call_log import Call, Exposure
 
@@ -53,7 +53,7 @@ def test_a_file_of_any_version_comes_to_the_tables_of_a_new_one(name: str, tmp_p
         assert expected == tables(old)
 
 
-@pytest.mark.parametrize("schema", [VECTORS, CATALOG, USAGE, ANSWERS], ids=lambda each: each.what)
+@pytest.mark.parametrize("schema", [VECTORS, CATALOG, USAGE], ids=lambda each: each.what)
 def test_steps_may_meet_their_tables_already(schema: Schema) -> None:
     """Files of the time before there were steps have tables without a version."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:

@@ -42,7 +42,7 @@ class _Encoder:
         self._vectors = vectors
 
     def encode(self, texts: Sequence[str], kind: str = "document") -> object:
-        """Give one float32 row a text."""
+        """Return one float32 row a text."""
         import numpy as np  # noqa: PLC0415  (only with vectors)
 
         del kind

@@ -72,7 +72,7 @@ class Ours:
             await self._gateway.search(text, limit=1)
 
     async def search(self, text: str, limit: int) -> Sequence[str]:
-        """Give the matches, without what the graph adds beside them."""
+        """Return the matches, without what the graph adds beside them."""
         result = await self._gateway.search(text, limit=limit)
         return [self._names[match.id] for match in result.matches]
 

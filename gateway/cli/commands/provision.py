@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -120,10 +119,7 @@ def provision(  # noqa: PLR0913  (one for each option)
                 f"{step} {outcome}" + (f": {about}" if about else "")
             ),
         )
-        with closing(provisioner):
-            result = asyncio.run(
-                provisioner.provision(intent, apply=apply, pick=pick, inputs=inputs)
-            )
+        result = asyncio.run(provisioner.provision(intent, apply=apply, pick=pick, inputs=inputs))
     warn(result.diagnostics)
     return Output(
         {"intent": intent, **to_jsonable(result)},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -106,10 +105,10 @@ def serve(  # noqa: PLR0913  (one for each option)
         run_server = (
             _http_server(gateway, address, tokens, with_api=api) if address else serve_stdio
         )
-        with closing(_provisioner(gateway, provision, config)) as provisioner:
-            names = frozenset(name for name in get_args(ExtraName) if name in extras)
-            tools = tuple(extra_tools(gateway, names, provisioner))
-            asyncio.run(_run(gateway, run_server, expose, config, tools))
+        provisioner = _provisioner(gateway, provision, config)
+        names = frozenset(name for name in get_args(ExtraName) if name in extras)
+        tools = tuple(extra_tools(gateway, names, provisioner))
+        asyncio.run(_run(gateway, run_server, expose, config, tools))
         shutdown.has_begun = True
     return Output(None, "")
 
