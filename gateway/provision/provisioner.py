@@ -208,24 +208,16 @@ class Provisioner:
         best = _select_plan([self._judge(item, inputs, taken) for item in candidates])
         if best is None:
             return result
-        plan, checks = best.plan, best.checks
-        audit.record(
-            "planned",
-            "refused" if best.is_refused else "ok",
-            f"{plan.entry.name} as {plan.server}",
-            entry=plan.entry.name,
-            version=plan.entry.version,
-            source=plan.entry.source,
-            kind=plan.kind,
-            gates=[f"{check.name}: {check.verdict}" for check in checks],
-        )
-        refusals = [f"{item.name}: {item.reason}" for item in checks if item.verdict == "refuse"]
+        _record_plan(best, audit)
+        refusals = [
+            f"{item.name}: {item.reason}" for item in best.checks if item.verdict == "refuse"
+        ]
         return replace(
             result,
             outcome="refused" if refusals else "planned",
             reason="; ".join(refusals) or "nothing was done yet",
-            plan=plan,
-            gates=checks,
+            plan=best.plan,
+            gates=best.checks,
         )
 
     def _judge(
@@ -295,6 +287,20 @@ class Provisioner:
             tools=installed.tools,
             packages=installed.packages,
         )
+
+
+def _record_plan(judged: _JudgedPlan, audit: Audit) -> None:
+    plan = judged.plan
+    audit.record(
+        "planned",
+        "refused" if judged.is_refused else "ok",
+        f"{plan.entry.name} as {plan.server}",
+        entry=plan.entry.name,
+        version=plan.entry.version,
+        source=plan.entry.source,
+        kind=plan.kind,
+        gates=[f"{check.name}: {check.verdict}" for check in judged.checks],
+    )
 
 
 def _select_plan(plans: Sequence[Sequence[_JudgedPlan]]) -> _JudgedPlan | None:
