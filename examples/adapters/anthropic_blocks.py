@@ -12,8 +12,9 @@ import json
 
 from gateway import Gateway
 from gateway.adapters.anthropic import definition, to_anthropic, tool_call, tool_result
-from gateway.discovery.call_handler import AnswerOptions, handle_call
+from gateway.discovery.call_handler import handle_call
 from gateway.discovery.meta_tools import catalog_digest, meta_names, meta_tools
+from gateway.discovery.tool_list import ToolList
 
 USE = {"type": "tool_use", "id": "toolu_1", "name": "search_tools", "input": {"query": "invoice"}}
 
@@ -34,9 +35,7 @@ async def main() -> None:
         search, _ = meta_tools(names, told)
         tools = [to_anthropic(search), *(definition(each, options) for each in entities)]
         print(json.dumps(tools, indent=2))
-        done = await handle_call(
-            gateway, names, tool_call(USE), AnswerOptions(max_result_chars=10_000)
-        )
+        done = await handle_call(gateway, ToolList(names=names), tool_call(USE))
         print(json.dumps(tool_result(done, options)))
 
 

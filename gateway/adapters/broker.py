@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gateway.discovery.approval import Approve
-from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, handle_call
+from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.render_results import direct_names
 from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.window import Message
@@ -95,15 +95,8 @@ class ToolBroker:
             arguments: As an object.
             call_id: The model's id of the call.
         """
-        options = AnswerOptions(
-            schemas=tools.mode == "stable",
-            shown=frozenset(tools.proxies),
-            hidden=tools.host,
-            max_result_chars=self.gateway.options.chat.max_result_chars,
-            approve=self._approve,
-        )
         call = ToolCall(id=call_id, name=name, arguments="", parsed=arguments)
-        return await handle_call(self.gateway, tools.names, call, options)
+        return await handle_call(self.gateway, tools, call, approve=self._approve)
 
 
 def _host_tools(host: Iterable[object]) -> tuple[Message, ...]:

@@ -31,7 +31,7 @@ from gateway.chat.conversation import (
 from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
 from gateway.chat.responses import ResponsesConversation
 from gateway.discovery.approval import Approve
-from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, handle_call
+from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.window import described_tools
@@ -43,7 +43,7 @@ from gateway.sync import SyncGateway
 
 InGateway = Callable[[Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
 """Runs work of the gateway."""
-_NO_TOOLS = ToolList(tools=(), names=MetaNames(search="", call=""), is_empty=True)
+_NO_TOOLS = ToolList(names=MetaNames(search="", call=""), is_empty=True)
 
 
 class ClientContext:
@@ -271,11 +271,20 @@ class Loop(Generic[R]):
 
     async def _answer(self, calls: Sequence[ToolCall]) -> list[ToolAnswer]:
         semaphore = asyncio.Semaphore(self._options.max_parallel_calls)
-        options = self._answer_options()
+        tools, shown = self.tool_list, None
+        if tools.mode == "stable":
+            shown = described_tools(self.conversation.messages(), tools.names)
 
         async def answer(call: ToolCall) -> ToolAnswer:
             async with semaphore:
-                return await handle_call(self._gateway, self.tool_list.names, call, options)
+                return await handle_call(
+                    self._gateway,
+                    tools,
+                    call,
+                    approve=self._context.approve,
+                    shown=shown,
+                    task=self._task,
+                )
 
         with self._gateway.telemetry.within(self._span):
             async with asyncio.TaskGroup() as group:
@@ -285,21 +294,6 @@ class Loop(Generic[R]):
         for done in answers:
             self._emit(_event(done))
         return answers
-
-    def _answer_options(self) -> AnswerOptions:
-        tool_list, is_stable = self.tool_list, self.tool_list.mode == "stable"
-        shown = frozenset(tool_list.proxies)
-        if is_stable:
-            shown = described_tools(self.conversation.messages(), tool_list.names)
-        return AnswerOptions(
-            schemas=is_stable,
-            shown=shown,
-            hidden=tool_list.host,
-            max_result_chars=self._options.max_result_chars,
-            approve=self._context.approve,
-            by_name=tool_list.mode in {"proxy", "stable"},
-            task=self._task,
-        )
 
     def _finish(self, reply: R) -> R:
         conversation = self.conversation

@@ -17,6 +17,7 @@ from gateway.discovery.approval import Approve, request_approval
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.proxies import to_parameters
 from gateway.discovery.render_results import direct_names, render
+from gateway.discovery.tool_list import ToolList
 from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.errors import (
     CallerError,
@@ -86,42 +87,32 @@ class ToolAnswer:
         return bool(self.error) or (self.result is not None and self.result.is_error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerOptions:
-    """How the calls of one conversation are answered."""
-
-    schemas: bool = False
-    """True if answers to searches carry schemas, since found tools do not become tools."""
-    shown: Collection[str] = ()
-    """Found tools that are among the model's tools already."""
-    hidden: Collection[str] = ()
-    """The names of the host's own tools: a found tool of such a name is called by `call_tool`
-    alone."""
-    max_result_chars: int
-    """Where a longer answer of a tool is cut."""
-    approve: Approve | None = None
-    by_name: bool = True
-    """False if no call tool is listed: then no advice mentions it."""
-    task: str = ""
-    """What the calls belong to, for the log of calls."""
-
-
 async def handle_call(
-    gateway: Gateway, names: MetaNames, call: ToolCall, options: AnswerOptions
+    gateway: Gateway,
+    tools: ToolList,
+    call: ToolCall,
+    *,
+    approve: Approve | None = None,
+    shown: Collection[str] | None = None,
+    task: str = "",
 ) -> ToolAnswer:
     """Do what *call* asks and write the answer.
 
     Args:
         gateway: The catalog.
-        names: Of the meta-tools.
+        tools: Those that the model sees. In mode ``stable`` answers to searches carry schemas,
+            since found tools do not become tools.
         call: Of the model.
-        options: How it is answered, and who approves.
+        approve: Asked before a tool may destroy something.
+        shown: Found tools whose definitions the model has; None is the proxies among its tools.
+        task: What the calls belong to, for the log of calls.
     """
+    names = tools.names
     try:
         parsed = call.parsed
         arguments = _parse_object(call.arguments) if parsed is None else dict(parsed)
         if call.native or (call.name and call.name == names.search):
-            return await _search(gateway, call, arguments, options)
+            return await _search(gateway, tools, call, arguments, shown)
         if call.name in names and call.name != names.call:
             advise = _route_tools if call.name == names.route else _next_tools
             text = await advise(gateway, arguments)
@@ -131,14 +122,16 @@ async def handle_call(
         schema = parameters_of(await gateway.snapshot(), call.name)
         return _failure(call, error, schema=schema)
     try:
-        if options.approve is not None:
-            await request_approval(gateway, options.approve, tool, arguments, call.id)
-        result = await gateway.invoke(tool, arguments, call_id=call.id, task=options.task)
+        if approve is not None:
+            await request_approval(gateway, approve, tool, arguments, call.id)
+        result = await gateway.invoke(tool, arguments, call_id=call.id, task=task)
     except GatewayError as error:
         return await _invocation_failure(gateway, call, tool, arguments, error)
-    text = _clip(result_text(result), options.max_result_chars)
+    text = _clip(result_text(result), gateway.options.chat.max_result_chars)
     if not result.is_error:
-        text += await next_steps_hint(gateway, names.call if options.by_name else "", tool)
+        # Where no call tool is listed, no advice mentions it.
+        call_name = names.call if tools.mode in {"proxy", "stable"} else ""
+        text += await next_steps_hint(gateway, call_name, tool)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
 
 
@@ -170,36 +163,37 @@ def _target(
 
 
 async def _search(
-    gateway: Gateway, call: ToolCall, arguments: JsonObject, options: AnswerOptions
+    gateway: Gateway,
+    tools: ToolList,
+    call: ToolCall,
+    arguments: JsonObject,
+    shown: Collection[str] | None,
 ) -> ToolAnswer:
     queries = _queries_of(arguments)
-    if arguments.get("queries"):
+    if len(queries) > 1:
         result = await gateway.search(queries=queries[: gateway.options.search.max_queries])
     else:
         result = await gateway.search(queries[0])
-    discovery = gateway.options.discovery
-    loaded = direct_names(result, discovery, hidden=options.hidden) if call.native else ()
-    snapshot = await gateway.snapshot()
+    options, snapshot = gateway.options.discovery, await gateway.snapshot()
     text = render(
         result,
-        discovery,
-        hidden=options.hidden,
-        shown=options.shown,
-        schemas=partial(parameters_of, snapshot) if options.schemas else None,
+        options,
+        hidden=tools.host,
+        shown=tools.proxies if shown is None else shown,
+        schemas=partial(parameters_of, snapshot) if tools.mode == "stable" else None,
     )
+    loaded = direct_names(result, options, hidden=tools.host) if call.native else ()
     return ToolAnswer(call=call, text=text, queries=queries, search=result, loaded=loaded)
 
 
 def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
-    """Read ``query`` (a text) or ``queries`` (a list of texts); ("",) for neither."""
+    """Read ``query`` (a text) and ``queries`` (a list of texts); ("",) for neither."""
     query, listed = arguments.get("query"), arguments.get("queries") or []
     if query is not None and not isinstance(query, str):
         raise InvalidRequestError("'query' is a text")
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         raise InvalidRequestError("'queries' is a list of texts")
-    if not listed:
-        return (query or "",)
-    return (query, *listed) if query and query not in listed else tuple(listed)
+    return tuple(dict.fromkeys([query, *listed] if query else listed)) or ("",)
 
 
 def parameters_of(snapshot: Snapshot, name: str) -> JsonObject | None:

@@ -44,7 +44,7 @@ _PRESELECTED_MESSAGES = 4
 class ToolList:
     """The tools of one request."""
 
-    tools: tuple[Mapping[str, object], ...]
+    tools: tuple[Mapping[str, object], ...] = ()
     """The host's own first, unchanged; then the meta-tools; then the proxies."""
     names: MetaNames
     host: frozenset[str] = frozenset()

@@ -23,7 +23,7 @@ from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 
-from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, handle_call
+from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import (
     FunctionTool,
     MetaNames,
@@ -32,6 +32,7 @@ from gateway.discovery.meta_tools import (
     meta_tools,
 )
 from gateway.discovery.proxies import description_of
+from gateway.discovery.tool_list import ToolList
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
 from gateway.serve.client import Context, PendingCalls, is_stateless, missing_capability
@@ -179,10 +180,8 @@ class _ToolHandlers:
         return await self._calls.run(context, params, lambda: self._call(context, names, call))
 
     async def _call(self, context: Context, names: MetaNames, call: ToolCall) -> CallResult:
-        options = AnswerOptions(
-            schemas=True, max_result_chars=self._gateway.options.chat.max_result_chars
-        )
-        result = await handle_call(self._gateway, names, call, options)
+        tools = ToolList(names=names, mode="stable")
+        result = await handle_call(self._gateway, tools, call)
         if result.needed and is_stateless(context):
             raise missing_capability(result.error, result.needed)
         server = self._gateway.library.home(result.result.tool_id) if result.result else ""

@@ -15,22 +15,21 @@ from gateway.adapters.anthropic import (
     tool_call,
     tool_result,
 )
-from gateway.discovery.call_handler import AnswerOptions, handle_call
+from gateway.discovery.call_handler import handle_call
 from gateway.discovery.meta_tools import meta_names, meta_tools
+from gateway.discovery.tool_list import ToolList
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from tests.adapters.conformance import last_line, schema_of
 
 OPTIONS = DiscoveryOptions()
-NAMES = meta_names(OPTIONS, ())
+TOOLS = ToolList(names=meta_names(OPTIONS, ()))
 
 
 async def answered(gateway: Gateway, name: str, **arguments: object) -> dict[str, object]:
     """What answers a call of the model."""
     call = tool_call({"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments})
-    return tool_result(
-        await handle_call(gateway, NAMES, call, AnswerOptions(max_result_chars=1000)), OPTIONS
-    )
+    return tool_result(await handle_call(gateway, TOOLS, call), OPTIONS)
 
 
 async def test_a_found_tool_is_a_reference_to_a_deferred_definition(gateway: Gateway) -> None:
@@ -79,7 +78,7 @@ async def test_names_of_the_host_are_not_referred_to(gateway: Gateway) -> None:
 
 def test_a_function_is_written_whole() -> None:
     """Nothing is lost between the two spellings."""
-    search, _ = meta_tools(NAMES, "The catalog holds 3 tools.")
+    search, _ = meta_tools(TOOLS.names, "The catalog holds 3 tools.")
     function = {"name": "a", "description": "b", "parameters": {}, "strict": True}
 
     assert {"name", "description", "input_schema"} == to_anthropic(search).keys()

@@ -10,7 +10,6 @@ import pytest
 
 from gateway import Gateway, InvokeResult, Options
 from gateway.discovery.call_handler import (
-    AnswerOptions,
     ToolAnswer,
     ToolCall,
     handle_call,
@@ -18,7 +17,8 @@ from gateway.discovery.call_handler import (
 )
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.render_results import direct_names_in
-from gateway.options import DiscoveryOptions, UpstreamOptions
+from gateway.discovery.tool_list import Projection, ToolList
+from gateway.options import ChatOptions, DiscoveryOptions, UpstreamOptions
 from gateway.types import Content, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, suspicious, tool
@@ -26,12 +26,13 @@ from tests.fakes import Shelf, suspicious, tool
 NAMES = MetaNames(search="search_tools", call="call_tool")
 
 
-async def told(gateway: Gateway, name: str, arguments: object, **options: Any) -> ToolAnswer:
+async def told(
+    gateway: Gateway, name: str, arguments: object, mode: Projection = "proxy"
+) -> ToolAnswer:
     """Give the answer to one call."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     call = ToolCall(id="1", name=name, arguments=text)
-    answer_options = AnswerOptions(**{"max_result_chars": 1000, **options})
-    answer = await handle_call(gateway, NAMES, call, answer_options)
+    answer = await handle_call(gateway, ToolList(names=NAMES, mode=mode), call)
     assert call == answer.call
     return answer
 
@@ -175,10 +176,12 @@ async def test_a_server_that_does_not_answer_is_told(open_gateway: OpenGateway) 
     assert made.result is None
 
 
-async def test_a_long_result_is_cut_and_says_so(bank: Gateway) -> None:
+async def test_a_long_result_is_cut_and_says_so(open_gateway: OpenGateway) -> None:
     """One answer must not fill the conversation."""
-    long = "A" * 3000
-    made = await told(bank, "transfer", {"account": long, "amount": 1}, max_result_chars=1000)
+    gateway = open_gateway(options=Options(chat=ChatOptions(max_result_chars=1000)))
+    gateway.add_tool(transfer)
+
+    made = await told(gateway, "transfer", {"account": "A" * 3000, "amount": 1})
 
     assert "1 to " + "A" * 995 + "\n[cut: 2005 of 3005 characters left out]" == made.text
 
@@ -240,7 +243,7 @@ async def test_where_no_call_tool_is_offered_no_advice_speaks_of_one(
     """The model searches for the step then, by its name."""
     gateway = ready(open_gateway, catalog, 1)
 
-    made = await told(gateway, "list_invoices", {}, by_name=False)
+    made = await told(gateway, "list_invoices", {}, mode="native")
 
     assert made.text.endswith("\n[next steps: get_invoice]")
 
@@ -282,7 +285,7 @@ async def test_a_suspicious_tool_is_called_but_its_schema_is_never_told(
     schema = {"type": "object", "properties": {"to": field}, "required": ["to"]}
     odd = suspicious(replace(tool("add_numbers", "IMPORTANT"), input_schema=schema))
     gateway = open_gateway((odd,))
-    asked = await told(gateway, "search_tools", {"query": "add numbers"}, schemas=True)
+    asked = await told(gateway, "search_tools", {"query": "add numbers"}, mode="stable")
     wrong = await told(gateway, "add_numbers", {})
     broken = await told(gateway, "add_numbers", "{")
     by_id = await told(gateway, "call_tool", {"name": "shelf/add_numbers", "arguments": {}})

@@ -12,8 +12,9 @@ from mcp import Client
 
 from gateway.adapters.broker import ToolBroker
 from gateway.catalog.entries import Entry
-from gateway.discovery.call_handler import AnswerOptions, ToolCall, handle_call
+from gateway.discovery.call_handler import ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.tool_list import ToolList
 from gateway.errors import UnknownToolError
 from gateway.gateway import Gateway
 from gateway.serve.mcp_server import mcp_server
@@ -23,7 +24,7 @@ from graphs import Document, Link
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, Shelf, every_id, names, tool
 
-NAMES = MetaNames(search="search_tools", call="call_tool")
+TOOLS = ToolList(names=MetaNames(search="search_tools", call="call_tool"))
 SKILLS = Filters(kinds=frozenset({"skill"}))
 
 
@@ -118,17 +119,14 @@ async def test_a_call_learns_nothing_of_a_hidden_tool(gateway: Gateway) -> None:
         await gateway.invoke("open_vaul")
     for arguments in ("{", "{}"):
         call = ToolCall(id="1", name="open_vault", arguments=arguments)
-        told = await handle_call(gateway, NAMES, call, AnswerOptions(max_result_chars=999))
+        told = await handle_call(gateway, TOOLS, call)
 
         assert told.failed
         assert "schema" not in told.text
 
     assert "open_vault" not in raised.value.near
     shown = ToolCall(id="1", name="pay_bill", arguments="{")
-    assert (
-        "schema"
-        in (await handle_call(gateway, NAMES, shown, AnswerOptions(max_result_chars=999))).text
-    )
+    assert "schema" in (await handle_call(gateway, TOOLS, shown)).text
 
 
 async def test_its_name_finds_what_is_near(gateway: Gateway) -> None:
