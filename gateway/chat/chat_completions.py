@@ -3,8 +3,8 @@
 * Of several choices (``n``) the first decides whether the loop goes on. Of the others only texts
   and calls of the host's tools are returned.
 * The streamed turns of one call look like one completion: one id, one beginning, one end, and the
-  usage of all turns where the service tells that of the last. Text passes as it comes. Tool calls
-  and the end of the turn wait until it is known whose tools are called.
+  usage of all turns in the last chunk, if the service tells any. Text passes as it comes. Tool
+  calls and the end of the turn wait until it is known whose tools are called.
 """
 
 from __future__ import annotations
@@ -32,24 +32,18 @@ class ChatStreamMerger:
     """The caller's id of the stream means nothing to the service."""
 
     def __init__(self) -> None:
+        self._chunks: list[ChatCompletionChunk] = []
+        """Those of the present turn."""
         self._first: ChatCompletionChunk | None = None
         """The first chunk of the whole stream, once there is one."""
+        self._usage: ChatCompletionChunk | None = None
+        """The last chunk with a usage."""
         self._opened: set[int] = set()
         """The indices of the choices that have begun."""
-        self._is_first_turn = True
-        self._begin_turn()
-
-    def _begin_turn(self) -> None:
-        self._chunks: list[ChatCompletionChunk] = []
-        self._usages: list[ChatCompletionChunk] = []
-        """Chunks that hold nothing but a usage."""
-        self._owes_usage = False
-        """Whether a usage came with what waits."""
 
     def next_turn(self) -> None:
         """Begin another turn."""
-        self._is_first_turn = False
-        self._begin_turn()
+        self._chunks = []
 
     @property
     def is_empty(self) -> bool:
@@ -61,19 +55,12 @@ class ChatStreamMerger:
     ) -> Iterator[ChatCompletionChunk]:
         """Take one chunk and yield what may be passed on."""
         self._chunks.append(chunk)
-        if not chunk.choices:
-            if chunk.usage is not None:
-                self._usages.append(chunk)
-            else:
-                # About the request, as Azure sends it: there is no choice in it.
-                yield chunk if self._is_first_turn else self._restamp(chunk, [])
-            return
-        self._first = self._first or chunk
-        waits = any(choice.finish_reason or _has_calls(choice) for choice in chunk.choices)
+        self._usage = chunk if chunk.usage is not None else self._usage
+        self._first = chunk if self._first is None and chunk.choices else self._first
         now = [part for choice in chunk.choices if (part := self._text_part(choice)) is not None]
-        if now:
-            yield self._restamp(chunk, now, usage=None if waits else chunk.usage)
-        self._owes_usage |= chunk.usage is not None and (waits or not now)
+        # A chunk without any choice is about the request, as Azure sends it, or a usage.
+        if now or not (chunk.choices or chunk.usage):
+            yield self._restamp(chunk, now)
 
     def reply(self) -> ChatCompletion:
         """Return the whole turn as if it had not been streamed."""
@@ -86,11 +73,10 @@ class ChatStreamMerger:
             return
         last = next((chunk for chunk in reversed(self._chunks) if chunk.choices), self._chunks[-1])
         parts = (part for choice in final.choices for part in _closing_parts(choice))
-        chunks = [self._restamp(last, [part], usage=None) for part in parts]
-        chunks += [self._restamp(chunk, [], usage=chunk.usage) for chunk in self._usages]
-        shows_usage = self._owes_usage or self._usages or not self._is_first_turn
-        if chunks and final.usage is not None and shows_usage:
-            # Those who read a stream take the last usage for that of the whole.
+        chunks = [self._restamp(last, [part]) for part in parts]
+        if self._usage is not None:
+            if not (chunks and self._usage.choices):
+                chunks.append(self._restamp(self._usage, []))
             chunks[-1] = chunks[-1].model_copy(update={"usage": final.usage})
         yield from chunks
 
@@ -110,17 +96,11 @@ class ChatStreamMerger:
         fields = {**choice.to_dict(warnings=False), "delta": delta, "finish_reason": None}
         return Choice.construct(None, **fields)
 
-    def _restamp(
-        self, chunk: ChatCompletionChunk, choices: list[Choice], **update: object
-    ) -> ChatCompletionChunk:
+    def _restamp(self, chunk: ChatCompletionChunk, choices: list[Choice]) -> ChatCompletionChunk:
         first = self._first or chunk
         stamp = {"id": first.id, "created": first.created, "choices": choices}
-        return chunk.model_copy(update={**stamp, **update})
-
-
-def _has_calls(choice: Choice) -> bool:
-    delta: ChoiceDelta | None = choice.delta
-    return delta is not None and bool(delta.tool_calls)
+        usage = {} if chunk.usage is None else {"usage": None}
+        return chunk.model_copy(update={**stamp, **usage})
 
 
 def _closing_parts(choice: WholeChoice) -> Iterator[Choice]:
@@ -128,11 +108,11 @@ def _closing_parts(choice: WholeChoice) -> Iterator[Choice]:
         {"index": index, **call.to_dict()}
         for index, call in enumerate(choice.message.tool_calls or ())
     ]
-    ends: list[tuple[dict[str, Any], str | None]] = [({"tool_calls": calls}, None)] if calls else []
+    ends: list[dict[str, object]] = [{"delta": {"tool_calls": calls}}] if calls else []
     if choice.finish_reason is not None:
-        ends.append(({}, choice.finish_reason))
-    for delta, reason in ends:
-        fields = {"index": choice.index, "delta": delta, "finish_reason": reason}
+        ends.append({"delta": {}, "finish_reason": choice.finish_reason})
+    for end in ends:
+        fields = {"index": choice.index, "finish_reason": None, **end}
         yield Choice.construct(None, **{**(choice.model_extra or {}), **fields})
 
 
