@@ -70,6 +70,7 @@ class _Watch:
     def __init__(
         self, library: ResourceLibrary, owner: _Owner, on_change: Callable[[], None]
     ) -> None:
+        self.owner = owner
         self.watchers = 0
         self._started = asyncio.Event()
         callbacks = WatchCallbacks(
@@ -123,7 +124,7 @@ class ResourceSubscriptions:
         """
         owner = await self._library.owner("resource", address)
         watch = self._watches.get(address)
-        if watch is None or watch.task.done():
+        if watch is None or watch.owner != owner or watch.task.done():
             if len(self._watches) >= self._max_watched:
                 raise InvalidRequestError(
                     f"{self._max_watched} resources are watched: let go of some"

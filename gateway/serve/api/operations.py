@@ -6,6 +6,7 @@ The schemas of the document are those of the pydantic models.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from pydantic_core import PydanticSerializationError
 from starlette.responses import Response
 
 from gateway.runtime import VERSION
@@ -94,11 +96,19 @@ def respond(
 ) -> Response:
     """Return the response that bears *body*; None is an empty one."""
     return Response(
-        b"" if body is None else body.model_dump_json(),
+        b"" if body is None else _to_json(body),
         status_code=status,
         headers={**HEADERS, **(headers or {})},
         media_type=None if body is None else media_type,
     )
+
+
+def _to_json(body: BaseModel) -> str:
+    try:
+        return body.model_dump_json()
+    except PydanticSerializationError:
+        # UTF-8 cannot write a lone surrogate, which the texts of a server may hold.
+        return json.dumps(body.model_dump(mode="json"))
 
 
 def document(operations: Sequence[Operation], *, is_open: bool) -> Mapping[str, Any]:

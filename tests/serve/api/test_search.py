@@ -16,6 +16,7 @@ from gateway.gateway import Gateway
 from gateway.serve.api.auth import ALL_SCOPES, ApiCaller
 from gateway.serve.api.search_routes import default_ranking
 from gateway.testing import HashingEmbedder
+from tests.fakes import ListSource, tool
 from tests.serve.api.client import SECRET, ids, open_client
 from tests.serve.api.conftest import ENTRIES, Mixed
 
@@ -213,6 +214,15 @@ async def test_an_entity_that_is_closed_during_a_search_is_not_shown(mixed: Mixe
 
     assert ids(answer)
     assert "agent:catalog/courier" not in ids(answer)
+
+
+async def test_half_a_character_does_not_cost_the_answer(mixed: Mixed) -> None:
+    """UTF-8 cannot write it; texts of the host's own sources may hold one."""
+    gateway = mixed()
+    gateway.add_source(ListSource("odd", [tool("fold_letter", "Fold a letter \ud800.")]))
+    answer = await found(gateway, {"query": "fold a letter"})
+
+    assert "Fold a letter \ud800." in [row["description"] for row in answer.json()["tools"]]
 
 
 async def test_tags_alone_browse(mixed: Mixed) -> None:
