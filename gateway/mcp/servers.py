@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
@@ -205,27 +205,20 @@ class _Arguments(StrictModel):
     headers: Mapping[str, str] | None
 
 
-def server_target(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_server`)
-    name: str,
-    *,
-    command: str | None,
-    args: Sequence[str],
-    env: Mapping[str, str] | None,
-    cwd: str | Path | None,
-    url: str | None,
-    headers: Mapping[str, str] | None,
-    server: object | None,
-) -> object:
+def server_target(name: str, server: object | None, arguments: Mapping[str, object]) -> object:
     """Return what a host named as one target: a child process, an address or a server object.
+
+    Args:
+        name: For messages.
+        server: The object itself, if it is one.
+        arguments: The others of `Gateway.add_server` that say how a server is reached.
 
     Raises:
         ConfigError: If it named not exactly one of the three, or something is of another type.
     """
-    if sum(value is not None for value in (command, url, server)) != 1:
+    values: _Arguments = read_value(_Arguments, arguments, where=f"server {name!r}")
+    if sum(value is not None for value in (values.command, values.url, server)) != 1:
         raise ConfigError(f"server {name!r}: give exactly one of command=…, url=… and server=…")
-    values = {"command": command, "args": args, "env": env, "cwd": cwd}
-    read_value(_Arguments, {**values, "url": url, "headers": headers}, where=f"server {name!r}")
-    if command is not None:
-        folder = Path(cwd) if cwd is not None else None
-        return StdioServer(command=command, args=tuple(args), env=env or {}, cwd=folder)
-    return server if url is None else HttpServer(url=url, headers=headers or {})
+    if values.command is not None:
+        return StdioServer(values.command, tuple(values.args), values.env or {}, values.cwd)
+    return server if values.url is None else HttpServer(values.url, values.headers or {})

@@ -153,16 +153,8 @@ class GatewaySources:
             ClosedError: After `close`.
         """
         self._bridge.check_open()
-        target = server_target(
-            name,
-            command=command,
-            args=args,
-            env=env,
-            cwd=cwd,
-            url=url,
-            headers=headers,
-            server=server,
-        )
+        reached = {"command": command, "args": args, "env": env, "cwd": cwd}
+        target = server_target(name, server, {**reached, "url": url, "headers": headers})
         entry = Configured(target=target, transforms=tuple(transforms))
         self._servers.add(name, entry, hints, trusted=trusted)
 

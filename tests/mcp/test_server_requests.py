@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -30,73 +32,62 @@ def active_calls(**options: float) -> ActiveCalls:
     return ActiveCalls("srv", UpstreamOptions(**options))  # type: ignore[arg-type]  # only floats
 
 
+@asynccontextmanager
+async def under_way(calls: ActiveCalls, person: Person | None = None) -> AsyncIterator[ActiveCall]:
+    """Hold a call of *person*."""
+    with on_behalf_of(person) if person is not None else nullcontext():
+        async with calls.start() as call:
+            yield call
+
+
 async def test_a_question_goes_to_the_only_caller() -> None:
-    """A server of before 2026-07-28 names no call."""
-    channel, person = active_calls(), Person(CAN)
-    with on_behalf_of(person):
-        async with channel.start(), channel.start():
-            said = await channel.answer(NAME)
+    """A server of before 2026-07-28 names no call; one without a client does not count."""
+    calls, person = active_calls(), Person(CAN)
+    async with under_way(calls), under_way(calls, person), under_way(calls, person):
+        answer = await calls.answer(NAME)
 
-    assert isinstance(said, types.ElicitResult)
-    assert {"name": "Ada"} == said.content
-
-
-@pytest.mark.parametrize("second", ["you", None])
-async def test_a_question_that_could_be_anybodys_goes_to_nobody(second: str | None) -> None:
-    """With two clients waiting nobody can tell; a call without a client does not count."""
-    channel, me, you = active_calls(), Person(CAN), Person(CAN, who="you")
-    with on_behalf_of(me):
-        async with channel.start():
-            if second is not None:
-                with on_behalf_of(you):
-                    async with channel.start():
-                        said = await channel.answer(NAME)
-            else:
-                said = await channel.answer(NAME)
-
-    assert isinstance(said, types.ErrorData if second else types.ElicitResult)
-    assert [] == you.asked
+    assert isinstance(answer, types.ElicitResult)
+    assert {"name": "Ada"} == answer.content
 
 
-async def test_without_a_call_there_is_nobody_to_ask() -> None:
-    """Nor without a client."""
-    channel = active_calls()
-    said = await channel.answer(NAME)
-    async with channel.start():
-        again = await channel.answer(NAME)
+@pytest.mark.parametrize(
+    ("callers", "question", "reason"),
+    [
+        ([], NAME, "no client that can be asked waits"),
+        ([None], NAME, "no client that can be asked waits"),
+        ([Person(CAN), Person(CAN, who="you")], NAME, "several clients"),
+        ([Person(CAN)], sample("hello"), "sampling"),
+    ],
+)
+async def test_a_question_that_nobody_can_answer_is_refused(
+    callers: list[Person | None], question: types.InputRequest, reason: str
+) -> None:
+    """And nobody is asked."""
+    calls = active_calls()
+    async with AsyncExitStack() as stack:
+        for person in callers:
+            await stack.enter_async_context(under_way(calls, person))
+        answer = await calls.answer(question)
 
-    assert isinstance(said, types.ErrorData)
-    assert isinstance(again, types.ErrorData)
+    assert isinstance(answer, types.ErrorData)
     # The SDK takes -32600 for a session that the server has forgotten.
-    assert {types.INVALID_PARAMS} == {said.code, again.code}
-    assert "no client that can be asked waits" in said.message
-
-
-async def test_what_a_client_cannot_do_is_refused() -> None:
-    """It is not even asked."""
-    channel, person = active_calls(), Person(CAN)
-    with on_behalf_of(person):
-        async with channel.start():
-            said = await channel.answer(sample("hello"))
-
-    assert isinstance(said, types.ErrorData)
-    assert "sampling" in said.message
-    assert [] == person.asked
+    assert types.INVALID_PARAMS == answer.code
+    assert reason in answer.message
+    assert [] == [asked for person in callers if person for asked in person.asked]
 
 
 async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
     """A person is slower than a tool, and may be asked twice at once."""
-    channel, person = active_calls(), Person(CAN)
-    with on_behalf_of(person):
-        async with channel.start() as call:
-            person.door.clear()
-            asking = [asyncio.create_task(channel.answer(NAME)) for _ in range(2)]
-            await person.called.wait()
-            await asyncio.sleep(0)
-            resting = call.limit.when()
-            person.door.set()
-            await asyncio.gather(*asking)
-            again = call.limit.when()
+    calls, person = active_calls(), Person(CAN)
+    async with under_way(calls, person) as call:
+        person.door.clear()
+        asking = [asyncio.create_task(calls.answer(NAME)) for _ in range(2)]
+        await person.called.wait()
+        await asyncio.sleep(0)
+        resting = call.limit.when()
+        person.door.set()
+        await asyncio.gather(*asking)
+        again = call.limit.when()
 
     assert resting is None
     assert again is not None
@@ -104,11 +95,10 @@ async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
 
 async def test_a_client_that_never_answers_is_given_up() -> None:
     """Within `ask_timeout_s`."""
-    channel, person = active_calls(ask_timeout_s=0.01), Person(CAN)
+    calls, person = active_calls(ask_timeout_s=0.01), Person(CAN)
     person.door.clear()
-    with on_behalf_of(person):
-        async with channel.start():
-            said = await channel.answer(NAME)
+    async with under_way(calls, person):
+        said = await calls.answer(NAME)
 
     assert isinstance(said, types.ErrorData)
     assert "did not answer" in said.message
@@ -116,11 +106,11 @@ async def test_a_client_that_never_answers_is_given_up() -> None:
 
 async def test_a_call_that_is_late_is_late() -> None:
     """What went on before changes nothing of that."""
-    channel, person = active_calls(call_timeout_s=0.01), Person(CAN)
+    calls, person = active_calls(call_timeout_s=0.01), Person(CAN)
 
     async def call() -> None:
-        async with channel.start():
-            await channel.answer(NAME)
+        async with calls.start():
+            await calls.answer(NAME)
             await asyncio.Event().wait()
 
     with on_behalf_of(person), pytest.raises(TimeoutError):
@@ -147,12 +137,11 @@ class Server:
 
 async def test_rounds_are_played_until_the_server_is_content() -> None:
     """With the state as it came, and patience where that is all it wants."""
-    channel, person = active_calls(), Person(CAN)
+    calls, person = active_calls(), Person(CAN)
     done: dict[str, Any] = {"content": []}
     server = Server(required("1", who=NAME), required("2"), required(None, again=NAME), done)
-    with on_behalf_of(person):
-        async with channel.start() as call:
-            result = await channel.input_rounds(call, server)
+    async with under_way(calls, person) as call:
+        result = await calls.input_rounds(call, server)
 
     assert done == result
     assert ["who", "again"] == person.asked
@@ -167,24 +156,23 @@ async def test_rounds_are_played_until_the_server_is_content() -> None:
 
 async def test_rounds_have_an_end() -> None:
     """A server that asks for ever gets no answer for ever."""
-    channel, person = active_calls(), Person(CAN)
+    calls, person = active_calls(), Person(CAN)
     server = Server(required("s", who=NAME))
-    with on_behalf_of(person):
-        async with channel.start() as call:
-            with pytest.raises(CallerError, match="asks again"):
-                await channel.input_rounds(call, server)
+    async with under_way(calls, person) as call:
+        with pytest.raises(CallerError, match="asks again"):
+            await calls.input_rounds(call, server)
 
     assert 17 == len(server.received)
 
 
 async def test_progress_goes_to_who_wants_it() -> None:
     """And to nobody else."""
-    channel, person = active_calls(), Person(CAN)
-    async with channel.start() as silent:
+    calls, person = active_calls(), Person(CAN)
+    async with calls.start() as silent:
         nobody = silent.progress_listener
     with on_behalf_of(person):
         call: ActiveCall
-        async with channel.start() as call:
+        async with calls.start() as call:
             listener = call.progress_listener
     assert listener is not None
     await listener(1, 2, "half")
@@ -195,11 +183,11 @@ async def test_progress_goes_to_who_wants_it() -> None:
 
 async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
     """The library begins each by itself; what comes after an answer is lost."""
-    channel, person = active_calls(), Person(CAN)
+    calls, person = active_calls(), Person(CAN)
     person.door.clear()
 
     async def called() -> None:
-        async with channel.start() as call:
+        async with calls.start() as call:
             listener = call.progress_listener
             assert listener is not None
             told.extend(asyncio.ensure_future(listener(part, 3, None)) for part in (1, 2, 3))
@@ -221,19 +209,18 @@ async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
 
 async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> None:
     """It loses the progress, and neither the call nor the server pays for it."""
-    channel, person = active_calls(), Person(CAN)
+    calls, person = active_calls(), Person(CAN)
     person.door.clear()
-    with on_behalf_of(person):
-        async with channel.start() as call:
-            listener = call.progress_listener
-            assert listener is not None
-            stuck = asyncio.ensure_future(listener(1, 3, None))
-            await asyncio.sleep(0)
-            await call.flush_progress(0.001)
+    async with under_way(calls, person) as call:
+        listener = call.progress_listener
+        assert listener is not None
+        stuck = asyncio.ensure_future(listener(1, 3, None))
+        await asyncio.sleep(0)
+        await call.flush_progress(0.001)
 
-            assert not stuck.done()
-            assert call.limit.when() is None
-            person.door.set()
+        assert not stuck.done()
+        assert call.limit.when() is None
+        person.door.set()
 
 
 URL = types.ElicitRequest(
