@@ -11,7 +11,10 @@ from mcp.shared.message import ServerMessageMetadata
 
 Context = ServerRequestContext[Any]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
+Call = types.CallToolRequestParams
 Requests = dict[str, types.InputRequest]
+Answer = str | types.InputRequiredResult
+Tool = Callable[[Context, Call], Awaitable[Answer]]
 SECRET = "state-of-the-fixture"  # noqa: S105  (no secret)
 
 
@@ -73,12 +76,12 @@ async def ask(
 ) -> Mapping[str, Any] | types.InputRequiredResult:
     """Have *requests* answered, or say that input is required."""
     if modern(context):
-        said = params.input_responses or {}
-        if not all(key in said for key in requests):
+        responses = params.input_responses or {}
+        if not all(key in responses for key in requests):
             return types.InputRequiredResult(input_requests=requests, request_state=state)
         if state is not None and params.request_state != state:
             raise MCPError(types.INVALID_PARAMS, "the state is not the fixture's")
-        return said
+        return responses
     related = ServerMessageMetadata(related_request_id=context.request_id)
     return {
         key: await context.session.send_request(request, KINDS[request.method], metadata=related)
@@ -86,18 +89,16 @@ async def ask(
     }
 
 
-async def _multi_round(
-    context: Context, params: types.CallToolRequestParams
-) -> str | types.InputRequiredResult:
+async def _multi_round(context: Context, params: Call) -> Answer:
     steps = {
         "step1": form("Step 1: What is your name?", name={"type": "string"}),
         "step2": form("Step 2: What is your favorite color?", color={"type": "string"}),
     }
     if not modern(context):
         return f"said: {await ask(context, params, dict(steps))}"
-    said = params.input_responses or {}
+    responses = params.input_responses or {}
     for key, request in steps.items():
-        if params.request_state == key and key in said:
+        if params.request_state == key and key in responses:
             continue
         if params.request_state == "step2" and key == "step1":
             continue
@@ -105,19 +106,17 @@ async def _multi_round(
     return "both steps done"
 
 
-async def _capable(
-    context: Context, params: types.CallToolRequestParams
-) -> str | types.InputRequiredResult:
+async def _capable(context: Context, params: Call) -> Answer:
     can = context.session.client_capabilities or types.ClientCapabilities()
     requests: Requests = {}
     if can.sampling is not None:
         requests["model"] = sample("What is the capital of France?")
     if can.elicitation is not None:
         requests["person"] = NAME
-    return await _told(context, params, requests) if requests else "nothing can be asked"
+    return await _answer(context, params, requests) if requests else "nothing can be asked"
 
 
-async def _needy(context: Context, _params: types.CallToolRequestParams) -> str:
+async def _needy(context: Context, _params: Call) -> Answer:
     can = context.session.client_capabilities
     if can is None or can.sampling is None:
         data: dict[str, object] = {"requiredCapabilities": {"sampling": {}}}
@@ -125,13 +124,11 @@ async def _needy(context: Context, _params: types.CallToolRequestParams) -> str:
     return "there is a model"
 
 
-async def _told(
-    context: Context, params: types.CallToolRequestParams, requests: Requests
-) -> str | types.InputRequiredResult:
-    said = await ask(context, params, requests)
-    if isinstance(said, types.InputRequiredResult):
-        return said
-    return "; ".join(f"{key}: {_text(each)}" for key, each in said.items() if key in requests)
+async def _answer(context: Context, params: Call, requests: Requests) -> Answer:
+    responses = await ask(context, params, requests)
+    if isinstance(responses, types.InputRequiredResult):
+        return responses
+    return "; ".join(f"{key}: {_text(each)}" for key, each in responses.items() if key in requests)
 
 
 def _text(result: object) -> str:
@@ -144,43 +141,34 @@ def _text(result: object) -> str:
 
 
 def _asking(requests: Requests) -> Tool:
-    return lambda context, params: _told(context, params, requests)
+    return lambda context, params: _answer(context, params, requests)
 
 
 def _stated(requests: Requests, answer: str) -> Tool:
-    async def run(
-        context: Context, params: types.CallToolRequestParams
-    ) -> str | types.InputRequiredResult:
-        said = await ask(context, params, requests, SECRET)
-        return said if isinstance(said, types.InputRequiredResult) else answer
+    async def run(context: Context, params: Call) -> Answer:
+        responses = await ask(context, params, requests, SECRET)
+        return responses if isinstance(responses, types.InputRequiredResult) else answer
 
     return run
 
 
-async def _progress(context: Context, _params: types.CallToolRequestParams) -> str:
+async def _progress(context: Context, _params: Call) -> Answer:
     for done in (0, 50, 100):
         await context.session.report_progress(done, 100, f"{done} %")
     return "all done"
 
 
-async def _sampling(
-    context: Context, params: types.CallToolRequestParams
-) -> str | types.InputRequiredResult:
+async def _sampling(context: Context, params: Call) -> Answer:
     prompt = str((params.arguments or {}).get("prompt", ""))
-    return await _told(context, params, {"model": sample(prompt)})
+    return await _answer(context, params, {"model": sample(prompt)})
 
 
-async def _elicitation(
-    context: Context, params: types.CallToolRequestParams
-) -> str | types.InputRequiredResult:
+async def _elicitation(context: Context, params: Call) -> Answer:
     message = str((params.arguments or {}).get("message", ""))
     asked = form(message, username={"type": "string"}, email={"type": "string"})
-    return await _told(context, params, {"person": asked})
+    return await _answer(context, params, {"person": asked})
 
 
-Tool = Callable[
-    [Context, types.CallToolRequestParams], Awaitable["str | types.InputRequiredResult"]
-]
 _EVERYTHING: Requests = {
     "user_name": NAME,
     "greeting": sample("Generate a greeting", tokens=50),

@@ -28,6 +28,7 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.subscriptions import event_to_notification
 
 from tests.serve import asking, shelves
 from tests.serve.asking import Context
@@ -111,23 +112,17 @@ WATCHING = ("test_touch", "test_who_watches")
 """Tools that say that a resource is another one, and which are watched in sessions."""
 
 
-def _kind(change: str) -> str:
-    return change.split("_")[2]
-
-
 class Fixture:
     """One server, whose lists can change."""
 
     def __init__(self) -> None:
-        self.more: list[str] = []
-        self.prompts: list[str] = []
-        self.resources: list[str] = []
+        self.newer: dict[str, list[str]] = {"tool": [], "prompt": [], "resource": []}
         self.watched: set[str] = set()
         self.bus = InMemorySubscriptionBus()
 
     async def tools(self, _context: Context, _params: object) -> types.ListToolsResult:
         """List what answers, what asks, and what came since."""
-        plain = dict.fromkeys((*asking.TOOLS, *self.more, *WATCHING), PLAIN)
+        plain = dict.fromkeys((*asking.TOOLS, *self.newer["tool"], *WATCHING), PLAIN)
         schemas = {name: schema for name, (schema, _) in ANSWERS.items()} | plain
         tools = [
             types.Tool(name=name, description=name.replace("_", " "), input_schema=schema)
@@ -179,16 +174,12 @@ class Fixture:
 
     async def change(self, context: Context, what: str) -> None:
         """Offer one more of something, and say so."""
-        grown = {"tool": self.more, "prompt": self.prompts, "resource": self.resources}[_kind(what)]
-        grown.append(f"newer_{_kind(what)}_{len(grown)}")
+        kind = what.split("_")[2]
+        self.newer[kind].append(f"newer_{kind}_{len(self.newer[kind])}")
         if asking.modern(context):
             await self.bus.publish(CHANGES[what])
-        elif grown is self.more:
-            await context.session.send_tool_list_changed()
-        elif grown is self.prompts:
-            await context.session.send_prompt_list_changed()
         else:
-            await context.session.send_resource_list_changed()
+            await context.session.send_notification(event_to_notification(CHANGES[what], {}))
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -197,7 +188,7 @@ class Fixture:
         listed = await shelves.list_resources(context, params)
         newer = [
             types.Resource(uri=f"test://{name}", name=name, description="New.")
-            for name in self.resources
+            for name in self.newer["resource"]
         ]
         return types.ListResourcesResult(resources=[*listed.resources, *newer])
 
@@ -206,7 +197,7 @@ class Fixture:
     ) -> types.ListPromptsResult:
         """List those that were always there, and what came since."""
         listed = await shelves.list_prompts(context, params)
-        newer = [types.Prompt(name=name, description="New.") for name in self.prompts]
+        newer = [types.Prompt(name=name, description="New.") for name in self.newer["prompt"]]
         return types.ListPromptsResult(prompts=[*listed.prompts, *newer])
 
     def server(self) -> Server[object]:
