@@ -20,7 +20,6 @@ from graphs.graph_builder import compile_facts as compile_facts
 from graphs.lexical.bm25_index import BM25Index as BM25Index
 from graphs.lexical.explain import AnalyzedQuery as AnalyzedQuery
 from graphs.lexical.explain import Hits as Hits
-from graphs.lexical.explain import WordMatch as WordMatch
 from graphs.markdown.document import Document as Document
 from graphs.markdown.document import Edge as Edge
 from graphs.markdown.document import Link as Link
@@ -70,7 +69,6 @@ __all__ = [
     "Term",
     "Text",
     "TextMatch",
-    "WordMatch",
     "collect",
     "compile_facts",
     "expand",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphs.graph import GraphIndex, NetworkEdge, edges_of
+from graphs.graph import GraphIndex, NetworkEdge
 
 
 def to_mermaid(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> str:
@@ -38,13 +38,20 @@ def to_dot(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> st
 
 
 def _excerpt(index: GraphIndex, centre: str | None, hops: int) -> list[NetworkEdge]:
-    if centre is None:
-        return list(edges_of(index.network))
-    if centre not in index.network:
-        return []
-    import networkx as nx  # noqa: PLC0415  (a start that draws nothing need not pay for it)
+    """Return the edges between the nodes near *centre*, by subject, predicate and object."""
+    near = set(index.nodes)
+    if centre is not None:
+        near = level = {centre}
+        for _ in range(hops):
+            edges = [edge for node in level for edge in _touching(index, node)]
+            level = {node for subject, target, *_ in edges for node in (subject, target)} - near
+            near |= level
+    edges = [edge for node in near for edge in index.edges_from(node) if edge[1] in near]
+    return sorted(edges, key=lambda edge: (edge[0], edge[2], edge[1]))
 
-    return list(edges_of(nx.ego_graph(index.network, centre, radius=hops, undirected=True)))
+
+def _touching(index: GraphIndex, node: str) -> list[NetworkEdge]:
+    return [*index.edges_from(node), *index.edges_to(node)]
 
 
 def _names(edges: Iterable[NetworkEdge], centre: str | None) -> dict[str, str]:

@@ -15,7 +15,8 @@ from math import log2
 from typing import Literal, TypeAlias
 
 from graphs.facts.vocabulary import PREDICATES
-from graphs.graph import MAX_GROUP_SIZE, EdgeRole, GraphIndex, NetworkEdge
+from graphs.graph import EdgeRole, GraphIndex, NetworkEdge
+from graphs.parameters import MAX_GROUP_SIZE
 
 Role = Literal["related", "next_step", "prerequisite"]
 ExcludeNode: TypeAlias = Callable[[str], bool]

@@ -1,28 +1,32 @@
-"""The graph: a `networkx.MultiDiGraph` of typed edges, with an index of its texts.
+"""The graph: typed edges as arrays, with an index of its texts.
 
-* Nodes are known by their ids. A node's data has a ``label`` and a ``kind``: ``document``,
-  ``group`` (a concept or thing that the host declares members of), ``concept`` or ``other``.
-* Edges have their predicate as key. An edge's data has ``role``, ``weight``, ``declared``,
-  ``rule`` (empty if a document states it), ``path`` and ``line``.
+* Nodes are known by their ids. A node's kind is ``document``, ``group`` (a concept or thing that
+  the host declares members of), ``concept`` or ``other``.
+* An edge's data has ``role``, ``weight``, ``declared``, ``rule`` (empty if a document states it),
+  ``path`` and ``line``.
 * A group, topic or kind of data is a node; its members are not linked to each other.
+* A host gets a `networkx.MultiDiGraph` of all this, made when it asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
 from graphs.facts.fact import Fact
 from graphs.facts.provenance import Triple, merge_facts
 from graphs.facts.vocabulary import CONCEPT_BASE, PREDICATES
 from graphs.lexical.bm25_index import BM25Index
+from graphs.parameters import MAX_GROUP_SIZE
 
 if TYPE_CHECKING:
-    # networkx takes longer to import than all other parts of a start: the builder imports it.
+    # networkx takes longer to import than all other parts of a start.
     import networkx as nx
 
 EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]
@@ -34,11 +38,8 @@ EDGE_PREDICATES: Mapping[str, EdgeRole] = MappingProxyType(
     }
 )
 """The role of each predicate that makes an edge."""
-MAX_GROUP_SIZE = 64
-"""More edges of one role than this at one concept, and it relates nothing."""
 EdgeData: TypeAlias = Mapping[str, Any]
 Network: TypeAlias = "nx.MultiDiGraph[str]"
-NetworkTables: TypeAlias = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 NetworkEdge: TypeAlias = tuple[str, str, str, EdgeData]
 """Subject, object, predicate and data."""
 
@@ -47,16 +48,20 @@ NetworkEdge: TypeAlias = tuple[str, str, str, EdgeData]
 class GraphIndex:
     """A compiled graph; immutable. `graphs.graph_builder.GraphBuilder` makes it."""
 
-    network: Network
-    """Documents, concepts and what else an edge joins. Shared: copy it before changing it."""
-    documents: Sequence[str]
-    """Ids of the documents by label and id; their places are the first rows of `texts`."""
-    groups: Sequence[str]
-    """Ids of the declared groups by label and id; the further rows of `texts`."""
+    nodes: Sequence[str]
+    """Ids; first those that have a row in `texts`, in its order."""
+    labels: Sequence[str]
+    """Their names; the id of a node that has none."""
+    kinds: Sequence[str]
+    """Their kinds; empty for a row of `texts` that is no node of the graph."""
+    edges: np.ndarray
+    """Subject, object and attributes of each edge, by subject, int32, shape (edges, 3)."""
+    attributes: Sequence[tuple[str, EdgeData]]
+    """Predicate and data."""
     texts: BM25Index
-    """The texts of documents and declared groups."""
-    statements: Sequence[Sequence[Fact]] = ()
-    """The facts that the graph was compiled from, by their source."""
+    """The texts that nodes are found by."""
+    statements: Callable[[], Iterable[Iterable[Fact]]] = tuple
+    """Returns the facts that the graph was compiled from, by their source."""
     forbidden: frozenset[Triple] = frozenset()
     """What the host forbids to derive: subject, predicate, empty for any, and object."""
     _members: dict[tuple[str, str], tuple[NetworkEdge, ...]] = field(
@@ -66,49 +71,77 @@ class GraphIndex:
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
         """Every fact once, in the order of its first source."""
-        return merge_facts(self.statements, self.forbidden)
+        return merge_facts(self.statements(), self.forbidden)
+
+    @cached_property
+    def documents(self) -> Sequence[str]:
+        """The nodes that have a row in `texts`, in its order."""
+        return self.nodes[: self.texts.size]
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
-        """The row of each document and group in `texts`."""
-        return {node: row for row, node in enumerate((*self.documents, *self.groups))}
+        """The position of each node in `nodes`; for a document its row in `texts`."""
+        return dict(zip(self.nodes, range(len(self.nodes)), strict=True))
 
     @cached_property
-    def _tables(self) -> NetworkTables:
-        return tables_of(self.network)
+    def _outgoing(self) -> np.ndarray:
+        """Where the edges of each node begin in `edges`."""
+        return _starts(self.edges[:, 0], len(self.nodes))
 
     @cached_property
-    def edge_count(self) -> int:
-        """How many edges there are; networkx's own count walks through its views."""
-        _, successors, _ = self._tables
-        return sum(len(keys) for row in successors.values() for keys in row.values())
+    def _incoming(self) -> tuple[np.ndarray, np.ndarray]:
+        """The edges by object, and where those of each node begin."""
+        order = np.argsort(self.edges[:, 1], kind="stable")
+        return self.edges[order], _starts(self.edges[order, 1], len(self.nodes))
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return sum(map(bool, self.kinds))
+
+    @property
+    def network(self) -> Network:
+        """A new `networkx.MultiDiGraph` of the nodes and edges, with the predicates as keys."""
+        return self.renamed({})
+
+    def renamed(self, names: Mapping[str, str]) -> Network:
+        """Return the same, with nodes renamed by *names*; the others keep their ids."""
+        import networkx as nx  # noqa: PLC0415  (heavy; a start need not pay for it)
+
+        network: Network = nx.MultiDiGraph()
+        nodes = [names.get(node, node) for node in self.nodes]
+        for node, label, kind in zip(nodes, self.labels, self.kinds, strict=True):
+            if kind:
+                network.add_node(node, label=label, kind=kind)
+        for start, end, number in self.edges.tolist():
+            predicate, data = self.attributes[number]
+            network.add_edge(nodes[start], nodes[end], key=predicate, **data)
+        return network
 
     def label(self, node: str) -> str:
         """Return the name of *node*; the id itself where it has none or is unknown."""
-        data = self._tables[0].get(node)
-        return node if data is None else str(data["label"])
+        row = self.rows.get(node)
+        return node if row is None else self.labels[row]
 
     def is_concept(self, node: str) -> bool:
         """Return whether *node* is a group, a topic or a kind of data: nothing one can use."""
         if not node.startswith(CONCEPT_BASE):
             return False
-        data = self._tables[0].get(node)
-        return data is None or data["kind"] != "document"
+        row = self.rows.get(node)
+        return row is None or self.kinds[row] != "document"
 
-    def renamed(self, names: Mapping[str, str]) -> Network:
-        """Return a copy of the network, its nodes renamed by *names*; the others keep their ids."""
-        import networkx as nx  # noqa: PLC0415  (heavy; a start need not pay for it)
+    def degree(self, node: str) -> int:
+        """Return how many edges start or end at *node*."""
+        row = self.rows.get(node)
+        return 0 if row is None else int(np.count_nonzero(self.edges[:, :2] == row))
 
-        network: Network = nx.relabel_nodes(self.network, dict(names))
-        return network
+    def edges_from(self, node: str, role: EdgeRole | None = None) -> list[NetworkEdge]:
+        """Return the edges that start at *node*, by their ends; of one *role*, or all."""
+        return self._edges(node, role, self.edges, self._outgoing)
 
-    def edges_from(self, node: str, role: EdgeRole) -> list[NetworkEdge]:
-        """Return the edges of a role that start at *node*, in the order of their ends."""
-        return self._edges(node, role, incoming=False)
-
-    def edges_to(self, node: str, role: EdgeRole) -> list[NetworkEdge]:
-        """Return the edges of a role that end at *node*, in the order of their starts."""
-        return self._edges(node, role, incoming=True)
+    def edges_to(self, node: str, role: EdgeRole | None = None) -> list[NetworkEdge]:
+        """Return the edges that end at *node*, by their starts; of one *role*, or all."""
+        return self._edges(node, role, *self._incoming)
 
     def members(self, concept: str, role: EdgeRole) -> tuple[NetworkEdge, ...]:
         """Return the edges of a role that end at *concept*; none if there are too many.
@@ -122,56 +155,23 @@ class GraphIndex:
             self._members[concept, role] = cached
         return cached
 
-    def _edges(self, node: str, role: EdgeRole, *, incoming: bool) -> list[NetworkEdge]:
-        _, successors, predecessors = self._tables
-        table = (predecessors if incoming else successors).get(node, {})
-        found: list[NetworkEdge] = [
-            (other, node, predicate, data) if incoming else (node, other, predicate, data)
-            for other, keys in table.items()
-            for predicate, data in keys.items()
-            if data["role"] == role
-        ]
-        if len(found) > 1:
-            found.sort(key=_ends)
+    def _edges(
+        self, node: str, role: EdgeRole | None, edges: np.ndarray, starts: np.ndarray
+    ) -> list[NetworkEdge]:
+        row = self.rows.get(node)
+        if row is None:
+            return []
+        found: list[NetworkEdge] = []
+        for start, end, number in edges[starts[row] : starts[row + 1]].tolist():
+            predicate, data = self.attributes[number]
+            if role is None or data["role"] == role:
+                found.append((self.nodes[start], self.nodes[end], predicate, data))
+        found.sort(key=_ends)
         return found
 
 
 _ends = itemgetter(0, 1, 2)
 
 
-def new_network() -> Network:
-    """Return an empty network."""
-    import networkx as nx  # noqa: PLC0415  (a start that builds no graph need not pay for it)
-
-    return nx.MultiDiGraph()
-
-
-def tables_of(network: Network) -> NetworkTables:
-    """Return the tables of nodes, successors and predecessors behind *network*.
-
-    networkx names them for subclasses. Its views cost ten times as much, and its copies as much as
-    a new build.
-    """
-    private: Any = network
-    return private._node, private._succ, private._pred  # noqa: SLF001
-
-
-def fact_of(edge: NetworkEdge) -> Fact:
-    """Return the fact that an edge stands for."""
-    subject, target, predicate, data = edge
-    return Fact(
-        subject=subject,
-        predicate=predicate,
-        object=target,
-        literal=False,
-        weight=data["weight"],
-        path=data["path"],
-        line=data["line"],
-        origin=data["rule"],
-        declared=data["declared"],
-    )
-
-
-def edges_of(network: Network) -> Iterable[NetworkEdge]:
-    """Return all edges, by subject, predicate and object."""
-    return sorted(network.edges(keys=True, data=True), key=lambda edge: (edge[0], edge[2], edge[1]))
+def _starts(ascending: np.ndarray, count: int) -> np.ndarray:
+    return ascending.searchsorted(np.arange(count + 1))

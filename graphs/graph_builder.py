@@ -1,74 +1,86 @@
 """Documents and derived facts -> a compiled graph, again and again.
 
-What a build reads again are the sources that came, went or changed. Texts are indexed whole, from
-cached token counts. The network of the last build is copied where it changes, so that readers of
-an earlier graph never see a change.
+What is dear is kept for each source of facts: its edges as numbers, its labels; and for each node
+its tokens. Every build makes the arrays anew from these, so that it gives what a first build gives.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from graphs.facts.extraction import FactCache
+import numpy as np
+
+from graphs.facts.extraction import read_documents
 from graphs.facts.fact import Fact
 from graphs.facts.provenance import Triple, is_banned, stronger
 from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, NO_NAMES
-from graphs.graph import (
-    EDGE_PREDICATES,
-    EdgeData,
-    GraphIndex,
-    Network,
-    fact_of,
-    new_network,
-    tables_of,
-)
+from graphs.graph import EDGE_PREDICATES, EdgeData, GraphIndex
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.token_cache import Fields, TokenCache
+from graphs.lexical.tokenized import DocumentTokens, Fields, Phrase, Vocabulary
 from graphs.markdown.document import Document
+from graphs.parameters import FIELD_WEIGHTS, MAX_UNUSED
 
-FIELD_WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {"name": 3.0, "alias": 2.5, "keywords": 1.5, "description": 1.0, "text": 0.5}
-)
-"""Weight of each field of a node's text."""
-FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "name": "name",
-        "prefLabel": "name",
-        "altLabel": "alias",
-        "keywords": "keywords",
-        "description": "description",
-        "text": "text",
-    }
-)
+FIELDS: Mapping[str, str] = {
+    "name": "name",
+    "prefLabel": "name",
+    "altLabel": "hints",
+    "keywords": "hints",
+    "description": "description",
+    "text": "text",
+}
 """The field of each predicate whose text is searched."""
-K1 = 3.0
-"""A name's word counts threefold at once: saturation has to begin later than in plain BM25."""
-_EdgeKey: TypeAlias = tuple[str, str, str]
-_RowKey: TypeAlias = tuple[bool, str, str]
+_LabelOrder: TypeAlias = tuple[bool, bool, str, int, str, str]
+_Added: TypeAlias = list[tuple[str, Phrase]]
+"""Texts by their field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Source:
+    """What one source states, in the numbers of one builder."""
+
+    facts: tuple[Fact, ...]
+    edges: np.ndarray
+    """Subject, object and attributes of each edge, int32, shape (edges, 3)."""
+    documents: tuple[str, ...]
+    nodes: np.ndarray
+    """The numbers of the nodes that are documents or have a name, int32."""
+    labels: Mapping[str, _LabelOrder]
+    """The best name of each node, as names are ordered; the fifth part is the name."""
+    texts: Mapping[str, tuple[Fact, ...]]
+    """The texts of each node."""
+    members: tuple[tuple[str, str], ...]
+    """Each member that the host declares, and its group."""
+    declared: bool
+    """Whether the host states any of it."""
 
 
 class GraphBuilder:
     """Compiles a graph that changes. Not for two threads at once; its graphs are immutable.
 
     Args:
-        weights: Weight of each text field: name, alias, keywords, description, text.
+        weights: Weight of each text field; see `graphs.parameters.FIELD_WEIGHTS`.
     """
 
     def __init__(self, *, weights: Mapping[str, float] = FIELD_WEIGHTS) -> None:
         self._weights = weights
-        self._cache = FactCache()
-        self._tokens = TokenCache()
-        self._state = _State()
+        self._used = 0
+        """How many nodes and terms the last graph has."""
+        self._forget()
 
-    @property
-    def extracted(self) -> int:
-        """How many documents the last build worked out; the others were as before."""
-        return self._cache.extracted
+    def _forget(self) -> None:
+        self._vocabulary = Vocabulary(self._weights)
+        self._nodes: dict[str, int] = {}
+        """Number of each node."""
+        self._attributes: dict[tuple[object, ...], int] = {}
+        """Number of each predicate with its data."""
+        self._sources: dict[int, _Source] = {}
+        """By the id of their facts, which they hold."""
+        self._tokens: dict[str, tuple[Fields, DocumentTokens]] = {}
+        """The texts of each node, and their tokens."""
 
     def build(
         self,
@@ -80,37 +92,173 @@ class GraphBuilder:
         """Compile *documents*.
 
         Args:
-            documents: All of them. One that did not change is to be the same object as before.
+            documents: All of them.
             names: The host's names; see `graphs.facts.extraction.extract_facts`.
-            derived: Facts of the host's own rules, in parts. A part that did not change is to
-                be the same object as before.
+            derived: Facts of the host's own rules, in parts.
         """
-        stated = self._cache.extract(documents, names)
-        bans = frozenset(ban for source in stated for ban in source.bans)
-        return self.compile([*(source.facts for source in stated), *derived], bans)
+        stated, bans = read_documents(documents, names)
+        return self.compile([*stated, *derived], bans)
 
     def compile(
-        self, statements: Sequence[tuple[Fact, ...]], bans: frozenset[Triple] = frozenset()
+        self,
+        statements: Sequence[tuple[Fact, ...]],
+        bans: frozenset[Triple] = frozenset(),
+        *,
+        rows: Mapping[str, Fields] | None = None,
+        texts: BM25Index | None = None,
     ) -> GraphIndex:
-        """Compile facts by their sources, without the derived ones that *bans* name."""
-        if bans != self._state.bans:
-            self._state = _State(bans=bans)
-        state = self._state
-        state.update({id(facts): facts for facts in statements})
-        rows = state.rows
+        """Compile facts by their sources, without the derived ones that *bans* name.
+
+        Args:
+            statements: Each source's facts. A source that did not change is to be the same object
+                as before.
+            bans: What may not be derived.
+            rows: The nodes that texts find, in their order, with their texts; what the host
+                declares of them is added. None finds all documents, by all that is stated.
+            texts: What `index` just made of *rows*: it serves if nothing is to be added.
+        """
+        if texts is None:
+            self._forget_unused()
+        self._sources = {
+            id(facts): self._sources.get(id(facts)) or self._read(facts) for facts in statements
+        }
+        sources = list(self._sources.values())
+        labels = _labels(sources)
+        described = {node for source in sources for node in source.documents}
+        documents = _sorted(described, labels) if rows is None else list(rows)
+        stated = np.concatenate([np.zeros((0, 3), np.int32), *(source.edges for source in sources)])
+        order = self._order(documents, sources, stated)
+        ids = list(self._nodes)
+        nodes = [ids[number] for number in order.tolist()]
+        edges = self._edges(stated, order, bans)
+        added = _added(sources, labels, whole=rows is None)
+        if texts is None or not added.keys().isdisjoint(documents):
+            merged = {node: _merged((rows or {}).get(node, {}), added[node]) for node in documents}
+            texts = self._index(merged)
+        self._used = len(nodes) + len(texts.names)
         return GraphIndex(
-            network=state.network,
-            documents=[node for is_group, _, node in rows if not is_group],
-            groups=[node for is_group, _, node in rows if is_group],
-            texts=BM25Index.build(
-                [state.fields[node] for _, _, node in rows],
-                weights=self._weights,
-                k1=K1,
-                cache=self._tokens,
-            ),
-            statements=statements,
+            nodes=nodes,
+            labels=[labels[node][4] if node in labels else node for node in nodes],
+            kinds=_kinds(nodes, edges, sources, described),
+            edges=edges,
+            attributes=[(str(key[0]), _data(key)) for key in self._attributes],
+            texts=texts,
+            statements=lambda: statements,
             forbidden=bans,
         )
+
+    def _read(self, facts: tuple[Fact, ...]) -> _Source:
+        edges: list[tuple[int, int, int]] = []
+        documents: list[str] = []
+        texts: defaultdict[str, list[Fact]] = defaultdict(list)
+        members: list[tuple[str, str]] = []
+        labels: dict[str, _LabelOrder] = {}
+        for fact in facts:
+            role = EDGE_PREDICATES.get(fact.predicate)
+            if fact.predicate == "type" and fact.object == DOCUMENT_TYPE:
+                documents.append(fact.subject)
+            elif fact.literal and fact.predicate in FIELDS:
+                texts[fact.subject].append(fact)
+                if FIELDS[fact.predicate] == "name":
+                    order = _label_order(fact)
+                    labels[fact.subject] = min(order, labels.get(fact.subject, order))
+            elif role and not fact.literal:
+                edges.append(self._edge(fact))
+                if role == "member" and fact.declared:
+                    members.append((fact.subject, fact.object))
+        nodes = [self._nodes.setdefault(node, len(self._nodes)) for node in (*documents, *labels)]
+        return _Source(
+            facts=facts,
+            edges=np.array(edges, dtype=np.int32).reshape(-1, 3),
+            documents=tuple(documents),
+            nodes=np.array(nodes, dtype=np.int32),
+            labels=labels,
+            texts={node: tuple(stated) for node, stated in texts.items()},
+            members=tuple(members),
+            declared=any(fact.declared for fact in facts),
+        )
+
+    def _edge(self, fact: Fact) -> tuple[int, int, int]:
+        key = (fact.predicate, fact.weight, fact.declared, fact.origin, fact.path, fact.line)
+        return (
+            self._nodes.setdefault(fact.subject, len(self._nodes)),
+            self._nodes.setdefault(fact.object, len(self._nodes)),
+            self._attributes.setdefault(key, len(self._attributes)),
+        )
+
+    def _order(
+        self, documents: Sequence[str], sources: Iterable[_Source], edges: np.ndarray
+    ) -> np.ndarray:
+        """Return the numbers of all nodes: *documents* first, then all others of *sources*."""
+        numbers = [self._nodes.setdefault(node, len(self._nodes)) for node in documents]
+        first = np.array(numbers, dtype=np.intp)
+        used = np.zeros(len(self._nodes), dtype=np.bool_)
+        for source in sources:
+            used[source.nodes] = True
+        used[edges[:, :2]] = True
+        used[first] = False
+        return np.concatenate([first, np.flatnonzero(used)])
+
+    def _edges(self, stated: np.ndarray, order: np.ndarray, bans: frozenset[Triple]) -> np.ndarray:
+        """Return each edge once, as its strongest statement, without those that *bans* name.
+
+        Args:
+            stated: All statements of edges, in the numbers of this builder.
+            order: The numbers of all nodes; the result has their places.
+            bans: What may not be derived.
+        """
+        places = np.zeros(len(self._nodes), dtype=np.int32)
+        places[order] = np.arange(len(order))
+        edges = np.column_stack([places[stated[:, :2]], stated[:, 2]])
+        predicates: dict[str, int] = {}
+        numbers = [predicates.setdefault(str(key[0]), len(predicates)) for key in self._attributes]
+        keys = (edges[:, 0].astype(np.int64) * len(order) + edges[:, 1]) * len(predicates)
+        keys += np.array(numbers, dtype=np.int64)[edges[:, 2]]
+        by_key = np.argsort(keys, kind="stable")
+        edges, keys = edges[by_key], keys[by_key]
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        if bans or len(starts) < len(edges):
+            return self._strongest(edges, starts, order, bans)
+        return edges
+
+    def _strongest(
+        self, edges: np.ndarray, starts: np.ndarray, order: np.ndarray, bans: frozenset[Triple]
+    ) -> np.ndarray:
+        ids, attributes = list(self._nodes), list(self._attributes)
+        counts = np.diff(starts, append=len(edges))
+        chosen = edges[starts].copy()
+        kept = np.ones(len(starts), dtype=np.bool_)
+        banned = {self._nodes.get(node, -1) for subject, _, end in bans for node in (subject, end)}
+        suspects = np.isin(order[chosen[:, 0]], list(banned))
+        for place in np.flatnonzero((counts > 1) | suspects).tolist():
+            rivals = edges[starts[place] : starts[place] + counts[place]].tolist()
+            facts = [_fact(ids[order[s]], ids[order[e]], attributes[a]) for s, e, a in rivals]
+            facts = [fact for fact in facts if not is_banned(fact, bans)]
+            kept[place] = bool(facts)
+            if facts:
+                chosen[place, 2] = self._edge(reduce(stronger, facts))[2]
+        found: np.ndarray = chosen[kept]
+        return found
+
+    def index(self, rows: Mapping[str, Fields]) -> BM25Index:
+        """Index the texts of *rows*; those that are as before are not tokenized again."""
+        self._forget_unused()
+        return self._index(rows)
+
+    def _index(self, rows: Mapping[str, Fields]) -> BM25Index:
+        before, self._tokens = self._tokens, {}
+        for node, fields in rows.items():
+            cached = before.get(node)
+            if cached is None or (cached[0] is not fields and cached[0] != fields):
+                cached = fields, self._vocabulary.tokenize(fields)
+            self._tokens[node] = cached
+        tokens = [cached[1] for cached in self._tokens.values()]
+        return BM25Index.compile(tokens, self._vocabulary, weights=list(self._weights.values()))
+
+    def _forget_unused(self) -> None:
+        """Begin anew if most of what is numbered is of the past."""
+        if len(self._nodes) + len(self._vocabulary.terms) > 2 * self._used + MAX_UNUSED:
+            self._forget()
 
 
 def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
@@ -118,189 +266,92 @@ def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
     return GraphBuilder().compile([tuple(facts)])
 
 
-@dataclass(slots=True, kw_only=True)
-class _State:
-    """What the next build needs to know of the last one."""
-
-    bans: frozenset[Triple] = frozenset()
-    network: Network = field(default_factory=new_network)
-    sources: dict[int, tuple[Fact, ...]] = field(default_factory=dict)
-    rivals: dict[_EdgeKey, list[Fact]] = field(default_factory=dict)
-    """The statements of an edge, where there are several."""
-    texts: dict[str, Counter[Fact]] = field(default_factory=dict)
-    """The texts of each node, and how often each is stated."""
-    documents: Counter[str] = field(default_factory=Counter)
-    """How many documents describe a node."""
-    memberships: Counter[str] = field(default_factory=Counter)
-    """How many members the host declares of a node."""
-    fields: dict[str, Fields] = field(default_factory=dict)
-    """The texts of each row of the index."""
-    rows: list[_RowKey] = field(default_factory=list)
-    """Whether it is a group, label and id of each row, ascending."""
-    attributes: dict[tuple[object, ...], EdgeData] = field(default_factory=dict)
-    """Edge data; equal ones are one object."""
-
-    def update(self, sources: Mapping[int, tuple[Fact, ...]]) -> None:
-        """Take *sources* instead of those until now."""
-        draft = _Draft(self.network)
-        touched: dict[str, None] = {}
-        for key in self.sources.keys() - sources.keys():
-            for fact in self.sources[key]:
-                self._count(fact, -1, draft, touched)
-        for key, facts in sources.items():
-            if key not in self.sources:
-                for fact in facts:
-                    self._count(fact, 1, draft, touched)
-        self.sources = dict(sources)
-        for node in touched:
-            self._describe(node, draft)
-        self.rows = [row for row in self.rows if row[2] not in touched]
-        self.rows += (self._row(node) for node in touched if node in self.fields)
-        self.rows.sort()
-        self.network = draft.network
-
-    def _count(self, fact: Fact, count: int, draft: _Draft, touched: dict[str, None]) -> None:
-        """Take *fact* in, or out if *count* is -1."""
-        if is_banned(fact, self.bans):
-            return
-        touched[fact.subject] = None
-        role = EDGE_PREDICATES.get(fact.predicate)
-        if fact.predicate == "type" and fact.object == DOCUMENT_TYPE:
-            self.documents[fact.subject] += count
-        elif fact.literal and fact.predicate in FIELDS:
-            texts = self.texts.setdefault(fact.subject, Counter())
-            texts[fact] += count
-            if not texts[fact]:
-                del texts[fact]
-        elif role and not fact.literal:
-            touched[fact.object] = None
-            if role == "member" and fact.declared:
-                self.memberships[fact.object] += count
-            self._state_edge(fact, count, draft)
-
-    def _state_edge(self, fact: Fact, count: int, draft: _Draft) -> None:
-        key = fact.subject, fact.object, fact.predicate
-        current = draft.get(key)
-        rivals = self.rivals.get(key)
-        if count > 0:
-            if current is not None:
-                rivals = self.rivals.setdefault(key, [fact_of((*key, current))])
-                rivals.append(fact)
-        elif rivals:
-            rivals.remove(fact)
-            if len(rivals) == 1:
-                del self.rivals[key]
-        else:
-            draft.remove(key)
-            return
-        draft.put(key, self._data(reduce(stronger, rivals) if rivals else fact))
-
-    def _data(self, fact: Fact) -> EdgeData:
-        data = {
-            "role": EDGE_PREDICATES[fact.predicate],
-            "weight": fact.weight,
-            "declared": fact.declared,
-            "rule": fact.origin,
-            "path": fact.path,
-            "line": fact.line,
-        }
-        return self.attributes.setdefault(tuple(data.values()), data)
-
-    def _describe(self, node: str, draft: _Draft) -> None:
-        """Set the data and the index row of *node*, or remove it."""
-        texts = self.texts.get(node)
-        is_document = self.documents[node] > 0
-        is_group = not is_document and self.memberships[node] > 0
-        if is_document or is_group:
-            self.fields[node] = _fields(texts or ())
-        else:
-            self.fields.pop(node, None)
-        if not (texts or is_document or draft.has_edges(node)):
-            draft.drop(node)
-            for table in (self.texts, self.documents, self.memberships):
-                table.pop(node, None)
-            return
-        kind = "concept" if node.startswith(CONCEPT_BASE) else "other"
-        kind = "document" if is_document else "group" if is_group else kind
-        draft.describe(node, {"label": _label(texts or (), node), "kind": kind})
-
-    def _row(self, node: str) -> _RowKey:
-        return not self.documents[node], _label(self.texts.get(node, ()), node), node
+def _added(
+    sources: Iterable[_Source], labels: Mapping[str, _LabelOrder], *, whole: bool
+) -> defaultdict[str, _Added]:
+    """Return the texts of each node: all that is stated, or only what is declared."""
+    added: defaultdict[str, _Added] = defaultdict(list)
+    for source in sources:
+        if not (whole or source.declared):
+            continue
+        for node, facts in source.texts.items():
+            added[node] += (
+                (FIELDS[fact.predicate], (fact.object, fact.language)) for fact in facts
+            )
+        for node, group in source.members:
+            if group in labels:
+                added[node].append(("group", (labels[group][4], "")))
+    return added
 
 
-class _Draft:
-    """A copy of a network that shares the tables of all nodes that do not change."""
+def _kinds(
+    nodes: Sequence[str], edges: np.ndarray, sources: Iterable[_Source], described: set[str]
+) -> list[str]:
+    groups = {group for source in sources for _, group in source.members}
+    joined = np.zeros(len(nodes), dtype=np.bool_)
+    joined[edges[:, :2]] = True
 
-    def __init__(self, base: Network) -> None:
-        self.network = new_network()
-        self._nodes, self._succ, self._pred = tables_of(self.network)
-        for table, shared in zip(tables_of(self.network), tables_of(base), strict=True):
-            table.update(shared)
-        self._copied: set[tuple[bool, str]] = set()
+    def kind(node: str, *, is_joined: bool) -> str:
+        if node in described:
+            return "document"
+        if node in groups:
+            return "group"
+        if node.startswith(CONCEPT_BASE):
+            return "concept"
+        return "other" if is_joined else ""
 
-    def get(self, key: _EdgeKey) -> EdgeData | None:
-        """Return the data of an edge; None if there is none."""
-        subject, target, predicate = key
-        keys = self._succ.get(subject, {}).get(target)
-        return None if keys is None else keys.get(predicate)
-
-    def put(self, key: _EdgeKey, data: EdgeData) -> None:
-        """Add an edge, or replace its data."""
-        subject, target, predicate = key
-        for node in (subject, target):
-            if node not in self._succ:
-                self._nodes[node], self._succ[node], self._pred[node] = {}, {}, {}
-        successors, predecessors = self._own(subject, target)
-        keys = {**successors.get(target, {}), predicate: data}
-        successors[target] = predecessors[subject] = keys
-
-    def remove(self, key: _EdgeKey) -> None:
-        """Remove an edge."""
-        subject, target, predicate = key
-        successors, predecessors = self._own(subject, target)
-        keys = {name: data for name, data in successors[target].items() if name != predicate}
-        if keys:
-            successors[target] = predecessors[subject] = keys
-        else:
-            del successors[target], predecessors[subject]
-
-    def has_edges(self, node: str) -> bool:
-        """Return whether any edge starts or ends at *node*."""
-        return bool(self._succ.get(node) or self._pred.get(node))
-
-    def describe(self, node: str, data: dict[str, str]) -> None:
-        """Add *node*, or replace its data."""
-        self._nodes[node] = data
-        self._succ.setdefault(node, {})
-        self._pred.setdefault(node, {})
-
-    def drop(self, node: str) -> None:
-        """Remove a node without edges, if it is there."""
-        for table in (self._nodes, self._succ, self._pred):
-            table.pop(node, None)
-
-    def _own(self, subject: str, target: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the tables of both ends, copied once."""
-        for is_pred, table, node in ((False, self._succ, subject), (True, self._pred, target)):
-            if (is_pred, node) not in self._copied:
-                self._copied.add((is_pred, node))
-                table[node] = dict(table[node])
-        return self._succ[subject], self._pred[target]
+    return [
+        kind(node, is_joined=is_joined)
+        for node, is_joined in zip(nodes, joined.tolist(), strict=True)
+    ]
 
 
-def _fields(texts: Iterable[Fact]) -> Fields:
-    found: dict[str, dict[tuple[str, str], None]] = {}
-    stated = {(fact.predicate, fact.object, fact.language) for fact in texts}
-    for predicate, text, language in sorted(stated):
-        found.setdefault(FIELDS[predicate], {})[text, language] = None
-    return {name: tuple(phrases) for name, phrases in found.items()}
+def _labels(sources: Sequence[_Source]) -> dict[str, _LabelOrder]:
+    """Return the best name of each node that the host declares, or else the first."""
+    found: dict[str, _LabelOrder] = {}
+    for source in reversed(sources):
+        if source.labels:
+            found.update(source.labels)
+    for source in sources:
+        for node, order in source.labels.items() if source.declared else ():
+            found[node] = min(order, found[node])
+    return found
 
 
-def _label(texts: Iterable[Fact], node: str) -> str:
-    named = [fact for fact in texts if FIELDS[fact.predicate] == "name"]
-    return min(named, key=_label_order).object if named else node
+def _sorted(documents: Iterable[str], labels: Mapping[str, _LabelOrder]) -> list[str]:
+    return sorted(documents, key=lambda node: (labels[node][4] if node in labels else node, node))
 
 
-def _label_order(fact: Fact) -> tuple[bool, bool, str, int, str, str]:
+def _label_order(fact: Fact) -> _LabelOrder:
     other = fact.predicate != "name"
     return not fact.declared, other, fact.path, fact.line, fact.object, fact.language
+
+
+def _data(key: tuple[object, ...]) -> EdgeData:
+    predicate, weight, declared, rule, path, line = key
+    return {
+        "role": EDGE_PREDICATES[str(predicate)],
+        "weight": weight,
+        "declared": declared,
+        "rule": rule,
+        "path": path,
+        "line": line,
+    }
+
+
+def _fact(subject: str, target: str, key: tuple[object, ...]) -> Fact:
+    names = ("predicate", "weight", "declared", "origin", "path", "line")
+    stated: dict[str, object] = dict(zip(names, key, strict=True))
+    return Fact(subject=subject, object=target, literal=False, **stated)  # type: ignore[arg-type]  # (as `_edge` wrote it)
+
+
+def _merged(fields: Fields, added: _Added) -> Fields:
+    """Return *fields* with the phrases that were *added*, each once."""
+    if not added:
+        return fields
+    phrases: dict[str, dict[Phrase, None]] = {}
+    for name, value in fields.items():
+        phrases[name] = dict.fromkeys([(value, "")] if isinstance(value, str) else value)
+    for name, phrase in sorted(added):
+        phrases.setdefault(name, {})[phrase] = None
+    return {name: tuple(found) for name, found in phrases.items()}

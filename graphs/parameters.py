@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 # Markdown
 MAX_DOCUMENT_CHARS = 2 * 1024 * 1024
 MAX_DOCUMENT_LINES = 20_000
@@ -21,3 +24,41 @@ QUERY_LIMIT = 1000
 QUERY_TIMEOUT_S = 10.0
 QUERY_START_TIMEOUT_S = 120.0
 """How long the process for a query may take to start."""
+
+# Text search and neighbours
+MAX_GROUP_SIZE = 64
+"""More edges of one role than this at one concept, and it relates nothing."""
+FIELD_WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {"name": 3.0, "hints": 2.0, "description": 1.0, "text": 0.5, "group": 0.45}
+)
+"""Weight of each field of a node's text; ``group`` holds the names of declared groups."""
+K1 = 1.2
+"""How soon repetitions of a word stop to count; the usual value of BM25."""
+B = 0.75
+"""How much a long field discounts its words; the usual value of BM25."""
+MIN_CORRECTED_LENGTH = 4
+"""Shorter words, in characters, are not taken for misspelt ones."""
+MAX_CORRECTIONS = 12
+"""More unknown words than this in one query are not all typos: each counts the less."""
+SPLIT_SHARE = 0.8
+"""What a word counts that is two known ones without the space between them."""
+STEM_OF_NUMBERED_SHARE = 0.7
+"""What ``sha`` counts for ``sha256``."""
+MAX_QUERY_WORDS = 1024
+"""Further words of a query are not looked up; in scripts without spaces each letter begins one."""
+MAX_REMEMBERED_WORDS = 8192
+"""Words of queries whose terms an index remembers."""
+MAX_UNUSED = 1 << 16
+"""So many terms or nodes that nothing holds any more may stay numbered in a builder."""
+MAX_CANDIDATES = 64
+"""Words whose edit distance to a misspelt one is measured."""
+MAX_WORD_LENGTH = 32
+"""Longer words, in characters, are never suggested, nor corrected."""
+MIN_HALF = 3
+"""Shortest half of a word that is split in two, in characters."""
+DISTANCE_SHARES = (1.0, 0.8, 0.5)
+"""What a suggestion counts, by its edit distance."""
+MIN_JARO_WINKLER = 0.93
+"""The least similarity of a suggestion that is more than two edits away."""
+JARO_WINKLER_SHARE = 0.3
+"""What such a suggestion counts."""

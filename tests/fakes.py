@@ -15,6 +15,11 @@ from mcp.server import Server
 from gateway.embed.cache import Embed, MemoryVectorStore, QueryEmbeddings
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, StoreError
+from gateway.index.compiler import SnapshotCompiler
+from gateway.index.eligibility import Eligibility, traits_of
+from gateway.index.snapshot import Snapshot
+from gateway.index.tool_graph import ToolGraph
+from gateway.options import GraphOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import Rewrite
 from gateway.testing import HashingEmbedder
@@ -29,6 +34,7 @@ from gateway.types import (
     ToolDefinition,
 )
 from gateway.types.listing import Listing
+from graphs import Document
 
 VERBS = (
     "list", "find", "get", "create", "update", "delete", "export", "import", "approve", "cancel",
@@ -311,3 +317,35 @@ def every_id(result: SearchResult) -> Iterator[str]:
     """Give the ids in all lists of *result*."""
     for found in (result.matches, result.prerequisites, result.related, result.next_steps):
         yield from (match.id for match in found)
+
+
+def compile_snapshot(
+    entities: Sequence[Entity],
+    *,
+    rows: Mapping[str, Vector] | None = None,
+    documents: Sequence[Document] = (),
+    diagnostics: Sequence[Diagnostic] = (),
+    options: GraphOptions | None = None,
+) -> Snapshot:
+    """Compile *entities* into a snapshot, with the vectors of *rows* by text key."""
+    compiler = SnapshotCompiler(options or GraphOptions())
+    compiler.prepare(entities)
+    compiler.add_vectors(rows or {})
+    return compiler.compile(version=1, documents=documents, diagnostics=diagnostics)
+
+
+def compile_graph(
+    entities: Sequence[Entity],
+    documents: Sequence[Document] = (),
+    *,
+    options: GraphOptions | None = None,
+) -> ToolGraph:
+    """Compile the graph of *entities* and of the host's *documents*."""
+    graph = compile_snapshot(entities, documents=documents, options=options).graph
+    assert graph is not None
+    return graph
+
+
+def eligibility_of(entities: Sequence[Entity]) -> Eligibility:
+    """Index the traits of *entities*."""
+    return Eligibility.of([entity.id for entity in entities], map(traits_of, entities))

@@ -10,6 +10,7 @@ from gateway.embed.protocol import Embedder
 from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import BuildResult
 from gateway.options import GraphOptions
+from gateway.runtime.garbage import collection_paused
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.entity_registry import EntityRegistry
@@ -65,15 +66,17 @@ class SnapshotBuilder:
             documents: The host's own graph documents.
             diagnostics: What is known to be wrong so far.
         """
-        self._registry.update(registrations, listed)
-        self._compiler.prepare(self._registry.entities.values())
+        with collection_paused():
+            self._registry.update(registrations, listed)
+            self._compiler.prepare(self._registry.entities.values())
         stored = await self._vectors(limit=0)
-        self._compiler.add_vectors(stored.rows)
-        snapshot = self._compiler.compile(
-            version=self._next_version(),
-            documents=documents,
-            diagnostics=[*diagnostics, *self._registry.notes, *stored.diagnostics],
-        )
+        with collection_paused():
+            self._compiler.add_vectors(stored.rows)
+            snapshot = self._compiler.compile(
+                version=self._next_version(),
+                documents=documents,
+                diagnostics=[*diagnostics, *self._registry.notes, *stored.diagnostics],
+            )
         self._dimensions = snapshot.dimensions
         missing = len(self._compiler.missing_texts) if self._embedder else 0
         return BuildResult(snapshot=snapshot, missing=missing)

@@ -1,61 +1,55 @@
 """Entities, their vectors and the host's graph documents -> a snapshot. Pure.
 
-Every build compiles the whole catalog. What is dear is kept per entity: its texts, its vector, its
-tokens and its derived edges.
+* Every build compiles the whole catalog. What is dear is kept per entity: its texts, its vector,
+  its tokens, its facts and its derived edges.
+* In its documents a host may call an entity by its canonical id, its exposed name, or its own name
+  at its source if only one entity has that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gateway.catalog.entries import LISTED
-from gateway.catalog.kinds import KINDS
+from gateway.catalog.kinds import KINDS, row_of
 from gateway.embed.cache import text_key
-from gateway.index.eligibility import Eligibility, Mask, Positions
+from gateway.index.eligibility import Eligibility, Mask, Trait, traits_of
+from gateway.index.rules.edge_deriver import EdgeDeriver, Edges
+from gateway.index.rules.name_words import Relation
 from gateway.index.snapshot import Snapshot, recurring
-from gateway.index.texts import embedding_text, lexical_fields, name_text
-from gateway.index.tool_graph_builder import ToolGraphBuilder
+from gateway.index.texts import document_of, embedding_text, lexical_fields, name_text
+from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
 from gateway.index.vectors.exact import VectorIndex
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import Diagnostic, Entity
+from graphs.facts.extraction import read_documents
+from graphs.facts.fact import Fact
+from graphs.facts.provenance import Triple
+from graphs.graph_builder import GraphBuilder
 from graphs.lexical.analysis import fold
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.token_cache import TokenCache
 from graphs.markdown.document import Document
+from graphs.parameters import FIELD_WEIGHTS
 
 NAME_WEIGHT = 0.4
 """What the vector of an entity's name, or of what its kind leans to, counts beside that of the
 whole text, which counts 1."""
-_WEIGHTS = {str(name): weight for row in KINDS.values() for name, weight in row.indexed.items()}
-
-
-def compile_snapshot(
-    entities: Sequence[Entity],
-    *,
-    version: int = 1,
-    rows: Mapping[str, Vector],
-    documents: Sequence[Document] = (),
-    diagnostics: Sequence[Diagnostic] = (),
-    graph_options: GraphOptions | None = None,
-) -> Snapshot:
-    """Compile *entities* into a snapshot.
-
-    Args:
-        entities: In any order.
-        version: The number of the snapshot.
-        rows: Vectors by text key; missing ones become rows of zeros.
-        documents: The host's own graph documents.
-        diagnostics: What went wrong so far.
-        graph_options: Which edges are derived; None derives all.
-    """
-    compiler = SnapshotCompiler(graph_options or GraphOptions())
-    compiler.prepare(entities)
-    compiler.add_vectors(rows)
-    return compiler.compile(version=version, documents=documents, diagnostics=diagnostics)
+_BLOCKS = 256
+_WEIGHTS = {
+    **FIELD_WEIGHTS,
+    **{str(name): weight for row in KINDS.values() for name, weight in row.indexed.items()},
+}
+_PREDICATES: Mapping[Relation, str] = {
+    "requires": "requires",
+    "next_steps": STEP_PREDICATE,
+    "related": "relatedTo",
+}
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -66,63 +60,103 @@ class _PreparedEntity:
     sort_key: tuple[str, str]
     names: tuple[str, ...]
     """Its exposed name, own name and id, folded."""
+    traits: tuple[Trait, ...]
+    block: int
+    """One of some hundred: what all entities of a block state is one source of the graph."""
+    group: str
+    """What it is served together with: its server, or itself."""
+    node: str
+    document: Document | None
+    """None for an entity whose kind is no node of the graph."""
+    facts: tuple[Fact, ...]
+    """What the document states."""
+    statements: tuple[Fact, ...]
+    """The same, and the edges that rules derive."""
     fields: Mapping[str, str]
     """Its indexed words by field."""
-    texts: tuple[str, str]
-    """What is embedded: the whole text, and the name."""
+    texts: Mapping[str, str]
+    """What is embedded, by text key: the whole text, and the name."""
     keys: tuple[str, str]
     """Their keys."""
     row: Vector | None = None
     """Its vector; None if it was not made yet, or since a text of it was embedded."""
 
-    @classmethod
-    def of(cls, entity: Entity) -> _PreparedEntity:
-        texts = embedding_text(entity), name_text(entity)
-        names = map(fold, (entity.exposed_name, entity.name, entity.id))
-        return cls(
-            entity=entity,
-            sort_key=(entity.exposed_name.casefold(), entity.id),
-            names=tuple(dict.fromkeys(names)),
-            fields={str(name): text for name, text in lexical_fields(entity).items()},
-            texts=texts,
-            keys=(text_key(texts[0]), text_key(texts[1])),
-        )
 
-
-@dataclass(slots=True)
 class SnapshotCompiler:
     """Compiles the snapshots of one catalog. Not for two threads at once.
 
     Args:
-        graph_options: Which edges are derived.
+        options: Which edges are derived.
     """
 
-    graph_options: GraphOptions
-    _prepared: dict[str, _PreparedEntity] = field(default_factory=dict)
-    """In the order of the exposed names, by entity id."""
-    _vectors: dict[str, Vector] = field(default_factory=dict)
-    """By text key."""
-    _missing: dict[str, str] = field(default_factory=dict)
-    """The texts without a vector, by text key."""
-    _tokens: TokenCache = field(default_factory=TokenCache)
-    _graphs: ToolGraphBuilder = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Begin without a catalog."""
-        self._graphs = ToolGraphBuilder(self.graph_options)
+    def __init__(self, options: GraphOptions) -> None:
+        self._options = options
+        self._prepared: dict[str, _PreparedEntity] = {}
+        """In the order of the exposed names, by entity id."""
+        self._vectors: dict[str, Vector] = {}
+        """By text key."""
+        self._missing: dict[str, str] = {}
+        """The texts without a vector, by text key."""
+        self._traits: dict[tuple[Trait, ...], tuple[Trait, ...]] = {}
+        """Equal ones are one object."""
+        self._statements: dict[int, tuple[Fact, ...]] = {}
+        """What blocks of entities state; those of a block where something changed are absent."""
+        self._deriver = EdgeDeriver(options)
+        self._graph = GraphBuilder(weights=_WEIGHTS)
 
     def prepare(self, entities: Iterable[Entity]) -> None:
         """Make *entities* the catalog, in any order; what is known of equal ones is kept."""
-        prepared = []
-        for entity in entities:
-            known = self._prepared.get(entity.id)
-            same = known is not None and (known.entity is entity or known.entity == entity)
-            prepared.append(known if known and same else _PreparedEntity.of(entity))
-        prepared.sort(key=lambda item: item.sort_key)
+        before, wanted = self._prepared, {entity.id: entity for entity in entities}
+        kept = {key: item for key, item in before.items() if _is_same(item, wanted.get(key))}
+        new = [self._prepare(entity) for key, entity in wanted.items() if key not in kept]
+        gone = [item for key, item in before.items() if key not in kept]
+        prepared = sorted([*kept.values(), *new], key=lambda item: item.sort_key)
         self._prepared = {item.entity.id: item for item in prepared}
+        if gone:
+            self._forget_vectors()
+        for item in new:
+            for key, text in item.texts.items():
+                if key not in self._vectors:
+                    self._missing[key] = text
+        changed = self._deriver.update(
+            [item.entity for item in gone if item.document],
+            [item.entity for item in new if item.document],
+        )
+        for item in gone:
+            self._statements.pop(item.block, None)
+        for item in (*new, *(self._prepared[key] for key in changed if key in kept)):
+            self._statements.pop(item.block, None)
+            edges = self._deriver.edges.get(item.entity.id, {})
+            item.statements = (*item.facts, *_derived_facts(item.node, edges))
+
+    def _prepare(self, entity: Entity) -> _PreparedEntity:
+        whole, name = embedding_text(entity), name_text(entity)
+        keys = text_key(whole), text_key(name)
+        document = document_of(entity, self._options) if row_of(entity.kind).graph else None
+        facts = read_documents([document], {})[0][0] if document else ()
+        names = map(fold, (entity.exposed_name, entity.name, entity.id))
+        traits = traits_of(entity)
+        return _PreparedEntity(
+            entity=entity,
+            sort_key=(entity.exposed_name.casefold(), entity.id),
+            names=tuple(dict.fromkeys(names)),
+            traits=self._traits.setdefault(traits, traits),
+            block=zlib.crc32(entity.id.encode("utf-8", "surrogatepass")) % _BLOCKS,
+            group=entity.server if entity.kind in LISTED else entity.id,
+            node=node_of(entity.id),
+            document=document,
+            facts=facts,
+            statements=facts,
+            fields={str(field): text for field, text in lexical_fields(entity).items()},
+            texts={keys[0]: whole, keys[1]: name},
+            keys=keys,
+        )
+
+    def _forget_vectors(self) -> None:
+        """Forget the vectors of texts that no entity has any more."""
         vectors, self._vectors, self._missing = self._vectors, {}, {}
-        for item in prepared:
-            for key, text in zip(item.keys, item.texts, strict=True):
+        for item in self._prepared.values():
+            for key, text in item.texts.items():
                 if key in vectors:
                     self._vectors[key] = vectors[key]
                 else:
@@ -143,15 +177,15 @@ class SnapshotCompiler:
         fresh = {key: row for key, row in rows.items() if self._missing.pop(key, None) is not None}
         self._vectors |= fresh
         for item in self._prepared.values() if fresh else ():
-            if not fresh.keys().isdisjoint(item.keys):
+            if item.keys[0] in fresh or item.keys[1] in fresh:
                 item.row = None
 
     def compile(
         self,
         *,
         version: int,
-        documents: Sequence[Document],
-        diagnostics: Sequence[Diagnostic],
+        documents: Sequence[Document] = (),
+        diagnostics: Sequence[Diagnostic] = (),
     ) -> Snapshot:
         """Compile the catalog.
 
@@ -161,28 +195,28 @@ class SnapshotCompiler:
             diagnostics: What went wrong so far.
         """
         prepared = list(self._prepared.values())
-        entities = tuple(item.entity for item in prepared)
         by_name: dict[str, list[int]] = {}
         for position, item in enumerate(prepared):
             for name in item.names:
                 by_name.setdefault(name, []).append(position)
-        fields = [item.fields for item in prepared]
-        graph = self._graphs.build(entities, documents)
-        return self.with_vectors(
-            Snapshot(
-                version=version,
-                entities=entities,
-                by_name=by_name,
-                eligibility=Eligibility.of(entities),
-                lexical=BM25Index.build(fields, weights=_WEIGHTS, cache=self._tokens),
-                graph=graph if entities else None,
-                vectors=None,
-                mean_vector=None,
-                server_ids=_server_ids(entities),
-            ),
+        numbers: dict[str, int] = {}
+        rows = {item.node: item.fields for item in prepared}
+        lexical = self._graph.index(rows)
+        graph = self._compile_graph(prepared, documents, rows, lexical)
+        snapshot = Snapshot(
             version=version,
-            diagnostics=diagnostics,
+            entities=tuple(item.entity for item in prepared),
+            by_name=by_name,
+            eligibility=Eligibility.of(list(self._prepared), (item.traits for item in prepared)),
+            lexical=lexical,
+            graph=graph if prepared else None,
+            vectors=None,
+            mean_vector=None,
+            server_ids=np.asarray(
+                [numbers.setdefault(item.group, len(numbers)) for item in prepared], dtype=np.intp
+            ),
         )
+        return self.with_vectors(snapshot, version=version, diagnostics=diagnostics)
 
     def with_vectors(
         self, snapshot: Snapshot, *, version: int, diagnostics: Sequence[Diagnostic]
@@ -194,7 +228,7 @@ class SnapshotCompiler:
             version: The number of the new snapshot.
             diagnostics: Instead of those that it had.
         """
-        matrix = self._matrix(snapshot.entities)
+        matrix = self._matrix(snapshot.eligibility.by_id)
         return replace(
             snapshot,
             version=version,
@@ -204,9 +238,39 @@ class SnapshotCompiler:
             recurring_diagnostics=recurring(diagnostics),
         )
 
-    def _matrix(self, entities: Sequence[Entity]) -> Matrix | None:
-        """Return the rows of *entities*, shape (n, d); None if none has a vector."""
-        items = [self._prepared.get(entity.id) for entity in entities]
+    def _compile_graph(
+        self,
+        prepared: Sequence[_PreparedEntity],
+        documents: Sequence[Document],
+        rows: Mapping[str, Mapping[str, str]],
+        lexical: BM25Index,
+    ) -> ToolGraph:
+        """Compile the graph, over the lexical index unless the host's documents add texts."""
+        parts = self._blocks()
+        stated: list[tuple[Fact, ...]] = []
+        bans: frozenset[Triple] = frozenset()
+        if documents:
+            names = host_names([item.entity for item in prepared])
+            others = [item.document for item in prepared if item.document]
+            stated, bans = read_documents(documents, names, others)
+        compiled = self._graph.compile([*stated, *parts], bans, rows=rows, texts=lexical)
+        return ToolGraph.of(compiled)
+
+    def _blocks(self) -> list[tuple[Fact, ...]]:
+        """Return what the entities state, in blocks; what did not change is the same object."""
+        if len(self._statements) < _BLOCKS:
+            blocks: dict[int, list[Fact]] = {
+                block: [] for block in range(_BLOCKS) if block not in self._statements
+            }
+            for item in self._prepared.values():
+                if item.block in blocks:
+                    blocks[item.block] += item.statements
+            self._statements |= {block: tuple(facts) for block, facts in blocks.items()}
+        return [self._statements[block] for block in range(_BLOCKS)]
+
+    def _matrix(self, ids: Iterable[str]) -> Matrix | None:
+        """Return the rows of the entities of these *ids*, shape (n, d); None if none has one."""
+        items = [self._prepared.get(entity_id) for entity_id in ids]
         fresh = [
             item for item in items if item and item.row is None and item.keys[0] in self._vectors
         ]
@@ -219,7 +283,34 @@ class SnapshotCompiler:
         if first is None:
             return None
         zeros = np.zeros_like(first)
-        return np.stack([zeros if row is None else row for row in rows])
+        whole = np.concatenate([zeros if row is None else row for row in rows])
+        return whole.reshape(len(rows), -1)
+
+
+def _is_same(item: _PreparedEntity, entity: Entity | None) -> bool:
+    return item.entity is entity or item.entity == entity
+
+
+def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
+    """Yield the edges that rules derive as facts with the rule as their origin."""
+    for (relation, target), rule in edges.items():
+        yield Fact(
+            subject=node,
+            predicate=_PREDICATES[relation],
+            object=node_of(target),
+            literal=False,
+            origin=rule,
+            declared=False,
+        )
+
+
+def host_names(entities: Sequence[Entity]) -> Mapping[str, str]:
+    """Return ids, exposed names and own names that only one entity has, with their nodes."""
+    own = Counter(entity.name for entity in entities)
+    nodes = {entity.id: node_of(entity.id) for entity in entities}
+    names = {entity.name: nodes[entity.id] for entity in entities if own[entity.name] == 1}
+    names |= {entity.exposed_name: nodes[entity.id] for entity in entities}
+    return names | nodes
 
 
 def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None]) -> Matrix:
@@ -249,9 +340,3 @@ def _mean(matrix: Matrix, eligibility: Eligibility) -> Vector:
     chosen = listed if listed.any() else has_vector
     total = np.dot(chosen.astype(np.float32), matrix)
     return np.asarray(total / max(int(np.count_nonzero(chosen)), 1), dtype=np.float32)
-
-
-def _server_ids(entities: Sequence[Entity]) -> Positions:
-    numbers: dict[str, int] = {}
-    keys = (entity.server if entity.kind in LISTED else entity.id for entity in entities)
-    return np.asarray([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)

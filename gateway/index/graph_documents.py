@@ -51,7 +51,7 @@ def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int
 
 def graph_of(snapshot: Snapshot) -> ToolGraph:
     """Return the graph of *snapshot*; an empty catalog has an empty one."""
-    return snapshot.graph or ToolGraph.of(graphs.compile_facts(()), ())
+    return snapshot.graph or ToolGraph.of(graphs.compile_facts(()))
 
 
 def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:

@@ -2,21 +2,21 @@
 
 * A file is found by the fingerprint of all that its snapshot was made of: listings, hints, the
   host's documents, model, options and this code. Another fingerprint is another file.
-* A file is an npz archive without pickle: arrays, and JSON as bytes. Nothing in it is ever run.
+* A file is a checksum, a header in JSON and plain arrays of numbers. Nothing in it is ever run.
 * A file that cannot be read is left aside, with a diagnostic; the snapshot is compiled anew.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
+import math
+import struct
 import sys
-import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, overload
@@ -31,21 +31,22 @@ from gateway.index.vectors.sketch import SignSketch
 from gateway.options import IndexOptions
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import write_atomically
+from gateway.runtime.garbage import collection_paused
 from gateway.runtime.text import digest
 from gateway.sources.listing_store import digest_of
 from gateway.sources.registry import ListResult, Registration
 from gateway.types import Code, Diagnostic, Entity, Hints, ToolDefinition
 from graphs.facts.fact import Fact
-from graphs.graph import GraphIndex, new_network, tables_of
+from graphs.graph import GraphIndex
 from graphs.lexical.bm25_index import BM25Index
 
-_SUFFIX = ".index.npz"
+_SUFFIX = ".index"
+_START = struct.Struct("<QQ")
+"""The checksum of what follows, and the length of the header."""
+_ALIGNMENT = 8
 _LASTING = frozenset({"name_qualified", "graph_document_invalid"})
 """Codes of what is wrong with a catalog at every build, whatever the state of its servers."""
-_FAULTS = (
-    OSError, EOFError, KeyError, TypeError, ValueError, IndexError, AttributeError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
+_FAULTS = (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error)
 _TUPLES = frozenset({"aliases", "keywords", "categories", "tags", "examples"})
 _FACT = attrgetter(*(each.name for each in fields(Fact)))
 _HINTS = attrgetter(*(each.name for each in fields(Hints)))
@@ -67,8 +68,8 @@ class IndexStore:
         """
         path = self._path(fingerprint)
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                return _decode(dict(archive.items()), fingerprint), ()
+            with collection_paused():
+                return _decode(path.read_bytes(), fingerprint), ()
         except FileNotFoundError:
             return None, ()
         except _FAULTS as error:
@@ -84,9 +85,7 @@ class IndexStore:
         if len(snapshot.entities) < self.options.min_tools:
             return ()
         try:
-            buffer = io.BytesIO()
-            np.savez(buffer, allow_pickle=False, **_encode(snapshot, fingerprint))
-            write_atomically(self._path(fingerprint), buffer.getvalue())
+            write_atomically(self._path(fingerprint), _encode(snapshot, fingerprint))
             saved = sorted(self.folder.glob(f"*{_SUFFIX}"), key=lambda path: -path.stat().st_mtime)
             for path in saved[self.options.kept :]:
                 path.unlink(missing_ok=True)
@@ -139,22 +138,55 @@ def fingerprint_of_files(path: Path) -> str:
 def _code() -> str:
     """Return what tells this code from any other: a snapshot of another is not trusted."""
     root = Path(__file__).parents[2]
-    files = sorted(path for name in ("gateway", "graphs") for path in (root / name).rglob("*.py"))
+    folders = ("gateway/index", "gateway/catalog", "gateway/sources", "graphs")
+    files = sorted(path for name in folders for path in (root / name).rglob("*.py"))
     stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return repr((VERSION, sys.version, stats))
 
 
-def _encode(snapshot: Snapshot, fingerprint: str) -> Arrays:
+def _write(metadata: Mapping[str, object], arrays: Arrays) -> bytes:
+    """Return *arrays* one after another behind a header, which has *metadata* and their shapes."""
+    ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
+    shapes = {name: (array.dtype.str, array.shape) for name, array in ordered}
+    header = json.dumps({**metadata, "arrays": shapes}, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % _ALIGNMENT)
+    content = b"".join([header, *(array.tobytes() for _, array in ordered)])
+    return _START.pack(zlib.crc32(content), len(header)) + content
+
+
+def _read(data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Return metadata and arrays of what `_write` wrote.
+
+    Raises:
+        ValueError, struct.error: It is not as it was written.
+    """
+    checksum, length = _START.unpack_from(data)
+    offset = _START.size
+    if zlib.crc32(memoryview(data)[offset:]) != checksum:
+        raise ValueError("it was damaged")
+    header = json.loads(data[offset : offset + length])
+    offset += length
+    arrays: Arrays = {}
+    for name, (kind, shape) in header["arrays"].items():
+        count = math.prod(shape)
+        arrays[name] = np.frombuffer(data, kind, count, offset).reshape(shape)
+        offset += arrays[name].nbytes
+    return header, arrays
+
+
+def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
     arrays: Arrays = {"server_ids": snapshot.server_ids}
     traits = snapshot.eligibility.by_trait
-    arrays["enabled"] = snapshot.eligibility.enabled
     arrays["traits"] = np.concatenate([np.zeros(0, np.intp), *traits.values()])
-    if snapshot.vectors is not None and snapshot.mean_vector is not None:
-        arrays["matrix"], arrays["mean_vector"] = snapshot.vectors.matrix, snapshot.mean_vector
-    entities = [_to_bytes(_entity_to_json(entity)) for entity in snapshot.entities]
-    arrays["entities"] = np.concatenate([np.zeros(0, np.uint8), *entities])
+    vectors, graph = snapshot.vectors, snapshot.graph
+    if vectors is not None and snapshot.mean_vector is not None:
+        arrays["matrix"], arrays["mean_vector"] = vectors.matrix, snapshot.mean_vector
+        if vectors.sketch is not None:
+            arrays |= _arrays_of(vectors.sketch, "sketch.")
+    entities = [json.dumps(_entity_to_json(entity)).encode() for entity in snapshot.entities]
+    arrays["entities"] = np.frombuffer(b"".join(entities), np.uint8)
     arrays["entity_ends"] = np.cumsum([len(line) for line in entities], dtype=np.int64)
-    metadata = {
+    metadata: dict[str, object] = {
         "fingerprint": fingerprint,
         "ids": list(snapshot.eligibility.by_id),
         "by_name": snapshot.by_name,
@@ -167,16 +199,24 @@ def _encode(snapshot: Snapshot, fingerprint: str) -> Arrays:
             for note in snapshot.diagnostics
             if note.code in _LASTING
         ],
-        "lexical": _put_index(snapshot.lexical, "lexical.", arrays),
-        "sketch": _put_sketch(snapshot.vectors, arrays),
-        "graph": None if snapshot.graph is None else _put_graph(snapshot.graph, arrays),
+        "radius": vectors and vectors.sketch and vectors.sketch.radius,
+        "lexical": _put_texts(snapshot.lexical, "lexical.", arrays),
     }
-    arrays["metadata"] = _to_bytes(metadata)
-    return arrays
+    if graph is not None:
+        facts = [[_FACT(fact) for fact in source] for source in graph.index.statements()]
+        packed = zlib.compress(json.dumps(facts).encode(), level=1)
+        arrays |= {"edges": graph.index.edges, "facts": np.frombuffer(packed, np.uint8)}
+        metadata["graph"] = {
+            **_lists_of(graph.index, "nodes", "labels", "kinds", "attributes"),
+            "forbidden": sorted(graph.index.forbidden),
+        }
+        if graph.index.texts is not snapshot.lexical:
+            metadata["texts"] = _put_texts(graph.index.texts, "texts.", arrays)
+    return _write(metadata, arrays)
 
 
-def _decode(arrays: Arrays, fingerprint: str) -> Snapshot:
-    raw = json.loads(arrays["metadata"].tobytes())
+def _decode(data: bytes, fingerprint: str) -> Snapshot:
+    raw, arrays = _read(data)
     if raw["fingerprint"] != fingerprint:
         raise ValueError("it is the index of another catalog")
     traits: dict[tuple[str, Any], np.ndarray] = {}
@@ -186,18 +226,21 @@ def _decode(arrays: Arrays, fingerprint: str) -> Snapshot:
         traits[name, key] = arrays["traits"][start : start + count]
         start += count
     by_id = {entity_id: position for position, entity_id in enumerate(raw["ids"])}
-    sketch = raw["sketch"] and SignSketch(radius=raw["sketch"], **_under("sketch.", arrays))
+    sketch = raw["radius"] and SignSketch(radius=raw["radius"], **_under("sketch.", arrays))
     diagnostics = tuple(
         Diagnostic(stage=stage, code=code, detail=detail)
         for stage, code, detail in raw["diagnostics"]
     )
+    lexical = texts = _take_texts(raw["lexical"], "lexical.", arrays)
+    if "texts" in raw:
+        texts = _take_texts(raw["texts"], "texts.", arrays)
     return Snapshot(
         version=0,
         entities=_StoredEntities(arrays["entities"], arrays["entity_ends"]),
         by_name=raw["by_name"],
-        eligibility=Eligibility(enabled=arrays["enabled"], by_trait=traits, by_id=by_id),
-        lexical=_take_index(raw["lexical"], "lexical.", arrays),
-        graph=None if raw["graph"] is None else _take_graph(raw["graph"], arrays),
+        eligibility=Eligibility(by_trait=traits, by_id=by_id),
+        lexical=lexical,
+        graph=_graph(raw["graph"], arrays, texts) if "graph" in raw else None,
         vectors=VectorIndex(matrix=arrays["matrix"], sketch=sketch) if "matrix" in arrays else None,
         mean_vector=arrays.get("mean_vector"),
         server_ids=arrays["server_ids"],
@@ -206,100 +249,47 @@ def _decode(arrays: Arrays, fingerprint: str) -> Snapshot:
     )
 
 
-def _put_sketch(vectors: VectorIndex | None, arrays: Arrays) -> float | None:
-    if vectors is None or vectors.sketch is None:
-        return None
-    for name in ("mean", "directions", "codes"):
-        arrays[f"sketch.{name}"] = getattr(vectors.sketch, name)
-    return vectors.sketch.radius
-
-
-def _put_index(index: BM25Index, prefix: str, arrays: Arrays) -> dict[str, object]:
-    values = {each.name: getattr(index, each.name) for each in fields(index) if each.init}
-    arrays |= {prefix + name: each for name, each in values.items() if isinstance(each, np.ndarray)}
-    return {name: each for name, each in values.items() if not isinstance(each, np.ndarray)}
-
-
-def _take_index(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index:
-    names = {name: tuple(raw[name]) for name in ("fields", "languages")}
-    return BM25Index(**{**raw, **names, **_under(prefix, arrays)})
-
-
-def _put_graph(graph: ToolGraph, arrays: Arrays) -> dict[str, object]:
-    index = graph.index
-    nodes = list(index.network)
-    numbers = {node: number for number, node in enumerate(nodes)}
-    predicates: dict[str, int] = {}
-    attributes: dict[str, int] = {}
-    edges = [
-        (
-            numbers[subject],
-            numbers[target],
-            predicates.setdefault(predicate, len(predicates)),
-            attributes.setdefault(json.dumps(data), len(attributes)),
-        )
-        for subject, target, predicate, data in index.network.edges(keys=True, data=True)
-    ]
-    arrays["graph.edges"] = np.asarray(edges, dtype=np.int32).reshape(-1, 4)
-    facts = [[_FACT(fact) for fact in source] for source in index.statements]
-    packed = zlib.compress(json.dumps(facts).encode(), level=1)
-    arrays["graph.facts"] = np.frombuffer(packed, dtype=np.uint8)
-    return {
-        "nodes": [[node, index.network.nodes[node]] for node in nodes],
-        "predicates": list(predicates),
-        "attributes": [json.loads(data) for data in attributes],
-        "documents": index.documents,
-        "groups": index.groups,
-        "texts": _put_index(index.texts, "graph.texts.", arrays),
-        "forbidden": sorted(index.forbidden),
-        "entities": graph.nodes,
-        "forbidden_steps": sorted(graph.forbidden),
-    }
-
-
-def _take_graph(raw: dict[str, Any], arrays: Arrays) -> ToolGraph:
-    network = new_network()
-    nodes, successors, predecessors = tables_of(network)
-    names = [node for node, _ in raw["nodes"]]
-    for node, data in raw["nodes"]:
-        nodes[node], successors[node], predecessors[node] = data, {}, {}
-    predicates, attributes = raw["predicates"], raw["attributes"]
-    for start, end, predicate, data in arrays["graph.edges"].tolist():
-        subject, target = names[start], names[end]
-        keys = successors[subject].setdefault(target, {})
-        keys[predicates[predicate]] = attributes[data]
-        predecessors[target][subject] = keys
-    index = GraphIndex(
-        network=network,
-        documents=raw["documents"],
-        groups=raw["groups"],
-        texts=_take_index(raw["texts"], "graph.texts.", arrays),
-        statements=_StoredFacts(arrays["graph.facts"]),
-        forbidden=frozenset((first, second, third) for first, second, third in raw["forbidden"]),
+def _graph(raw: dict[str, Any], arrays: Arrays, texts: BM25Index) -> ToolGraph:
+    forbidden = frozenset((first, second, third) for first, second, third in raw.pop("forbidden"))
+    facts = partial(_facts, arrays["facts"])
+    return ToolGraph.of(
+        GraphIndex(**raw, edges=arrays["edges"], texts=texts, statements=facts, forbidden=forbidden)
     )
-    steps = frozenset((subject, target) for subject, target in raw["forbidden_steps"])
-    return ToolGraph.of(index, raw["entities"], steps)
 
 
-class _StoredFacts(Sequence[Sequence[Fact]]):
-    """Facts by their source, parsed when they are first read: only an export reads them."""
+def _facts(packed: np.ndarray) -> list[list[Fact]]:
+    """Return facts by their source: only an export reads them."""
+    names = [field.name for field in fields(Fact)]
+    raw = json.loads(zlib.decompress(packed.tobytes()))
+    return [[Fact(**dict(zip(names, row, strict=True))) for row in source] for source in raw]
 
-    def __init__(self, packed: np.ndarray) -> None:
-        self._packed = packed
 
-    def _parsed(self) -> list[list[Fact]]:
-        names = [each.name for each in fields(Fact)]
-        raw = json.loads(zlib.decompress(self._packed.tobytes()))
-        return [[Fact(**dict(zip(names, row, strict=True))) for row in source] for source in raw]
+def _put_texts(index: BM25Index, prefix: str, arrays: Arrays) -> dict[str, object]:
+    arrays |= _arrays_of(index, prefix)
+    return _lists_of(index, "size", "fields", "languages", "names", "words")
 
-    def __len__(self) -> int:
-        return len(self._parsed())
 
-    def __getitem__(self, at: Any) -> Any:
-        return self._parsed()[at]
+def _take_texts(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index:
+    tuples = {name: tuple(raw[name]) for name in ("fields", "languages")}
+    return BM25Index(**{**raw, **tuples, **_under(prefix, arrays)})
 
-    def __iter__(self) -> Iterator[Sequence[Fact]]:
-        return iter(self._parsed())
+
+def _arrays_of(value: Any, prefix: str) -> Arrays:
+    """Return the fields of a dataclass that are arrays."""
+    found = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {prefix + name: each for name, each in found.items() if isinstance(each, np.ndarray)}
+
+
+def _lists_of(value: object, *names: str) -> dict[str, object]:
+    return {name: getattr(value, name) for name in names}
+
+
+def _under(prefix: str, arrays: Arrays) -> Arrays:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 class _StoredEntities(Sequence[Entity]):
@@ -348,18 +338,6 @@ def _entity_from_json(raw: Any) -> Entity:
     )
     raw |= {"definition": ToolDefinition(**definition), "scopes": frozenset(raw["scopes"])}
     return Entity(**raw)
-
-
-def _to_bytes(value: object) -> np.ndarray:
-    return np.frombuffer(json.dumps(value, separators=(",", ":")).encode(), dtype=np.uint8)
-
-
-def _under(prefix: str, arrays: Arrays) -> Arrays:
-    return {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix) and "." not in name.removeprefix(prefix)
-    }
 
 
 def _note(code: Code, detail: str) -> Diagnostic:

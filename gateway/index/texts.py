@@ -1,4 +1,8 @@
-"""Entities -> the texts that retrievers read, by the table of kinds. Pure."""
+"""Entities -> the texts that retrievers read, and documents of the graph. Pure.
+
+What is generated here is *derived*; only the host's own documents are *declared*. What a server
+says of itself is never declared, whatever its text claims.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gateway.catalog.entries import WORDS
 from gateway.catalog.kinds import Field, row_of
+from gateway.index.rules.name_words import nouns_of
+from gateway.index.tool_graph import node_of
 from gateway.manifests.skills import INSTRUCTIONS
-from gateway.types import Entity
-from graphs.lexical.analysis import split_identifier
+from gateway.options import GraphOptions
+from gateway.types import Entity, JsonObject
+from graphs.lexical.analysis import fold, split_identifier
+from graphs.markdown.document import Document, Link, Section
 
 EMBEDDED_CHARS = 900
 """A vector of a longer text says less: names and purposes stand first, details drown them."""
@@ -104,3 +112,43 @@ _FIELDS: Mapping[Field, Callable[[Entity], str]] = {
     "instructions": _instructions,
     "examples": lambda entity: "\n".join(entity.hints.examples),
 }
+
+
+def document_of(entity: Entity, options: GraphOptions) -> Document:
+    """Describe *entity* as a Markdown-LD document."""
+    texts = lexical_fields(entity)
+    hints = entity.hints
+    flows = options.data_flow
+    return Document(
+        id=node_of(entity.id),
+        title=entity.definition.title or humanized(entity.name),
+        summary=entity.description,
+        keywords=(entity.exposed_name, humanized(entity.server), *hints.keywords),
+        tags=(*hints.tags, *hints.categories),
+        aliases=hints.aliases,
+        groups=tuple(Link(target=group) for group in _groups(entity)) if options.groups else (),
+        consumes=_data_links(entity.required) if flows else (),
+        produces=_data_links(_properties(entity.definition.output_schema)) if flows else (),
+        sections=tuple(
+            Section(heading=name.capitalize(), level=2, text=texts[name])
+            for name in ("parameters", "examples", "skills", "metadata", "tools")
+            if texts.get(name)
+        ),
+        declared=False,
+    )
+
+
+def _data_links(names: Iterable[str]) -> tuple[Link, ...]:
+    """Return links to kinds of data, called as their fields are: equal names are equal data."""
+    kinds = dict.fromkeys(f"data {fold(name)}" for name in names)
+    return tuple(Link(target=kind) for kind in kinds)
+
+
+def _properties(schema: JsonObject | None) -> tuple[str, ...]:
+    properties = schema.get("properties") if schema else None
+    return tuple(map(str, properties)) if isinstance(properties, Mapping) else ()
+
+
+def _groups(entity: Entity) -> list[str]:
+    domains = [f"{entity.server} {noun}" for noun in nouns_of(entity)]
+    return [*domains, *(f"category {category}" for category in entity.hints.categories)]

@@ -1,19 +1,16 @@
 """The compiled graph as searches read it, with the way from nodes to entities and back.
 
-`gateway.index.tool_graph_builder` makes it.
+`gateway.index.compiler` makes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote, unquote
 
-import numpy as np
-
 from gateway.index.eligibility import Mask, passes_all
-from gateway.runtime.vectors import NDArray
 from gateway.types import PathStep
 from graphs.expansion import Step
 from graphs.facts.fact import Fact
@@ -22,6 +19,7 @@ from graphs.graph import EdgeRole, GraphIndex, Network
 ToolNetwork: TypeAlias = Network
 """A `networkx.MultiDiGraph` whose entities are called by their ids."""
 NODE_BASE = "urn:tool-gateway:tool:"
+STEP_PREDICATE = "nextStep"
 DERIVED = "derived/"
 """How the source of a derived edge begins; the name of the rule follows."""
 RELIABLE_RULES = frozenset({"suppliers", "calendar", "checks", "sign_in", "connection"})
@@ -32,43 +30,24 @@ like."""
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ToolGraph:
-    """The compiled graph, and the way between its nodes and the catalog."""
+    """The compiled graph, whose first nodes are the entities of the catalog, by position."""
 
     index: GraphIndex
-    nodes: Sequence[str]
-    """The node of each entity, by position."""
-    positions: Mapping[str, int]
-    """The position of each node that is an entity."""
-    row_positions: NDArray[np.intp]
-    """The position of the entity of each document of the index; -1 if it has none."""
     forbidden: frozenset[tuple[str, str]] = frozenset()
     """Pairs of nodes of which the host forbids to suggest the second after the first. It holds for
     learned next steps as well."""
 
     @classmethod
-    def of(
-        cls,
-        index: GraphIndex,
-        nodes: Sequence[str],
-        forbidden: frozenset[tuple[str, str]] = frozenset(),
-    ) -> ToolGraph:
-        """Join *index* with the catalog.
+    def of(cls, index: GraphIndex) -> ToolGraph:
+        """Read from *index* what the host forbids."""
+        steps = {"", STEP_PREDICATE}
+        pairs = ((start, end) for start, predicate, end in index.forbidden if predicate in steps)
+        return cls(index=index, forbidden=frozenset(pairs))
 
-        Args:
-            index: The compiled graph.
-            nodes: The node of each entity, by position.
-            forbidden: Pairs that the host forbids.
-        """
-        positions = {node: position for position, node in enumerate(nodes)}
-        documents = index.documents
-        rows = (positions.get(node, -1) for node in documents)
-        return cls(
-            index=index,
-            nodes=nodes,
-            positions=positions,
-            row_positions=np.fromiter(rows, dtype=np.intp, count=len(documents)),
-            forbidden=forbidden,
-        )
+    @property
+    def nodes(self) -> Sequence[str]:
+        """The node of each entity, by position."""
+        return self.index.documents
 
     @property
     def facts(self) -> Sequence[Fact]:
@@ -90,11 +69,12 @@ class ToolGraph:
 
     def entity_id(self, node: str) -> str:
         """Return the id of the entity that *node* is; another node stays what it is."""
-        return unquote(node.removeprefix(NODE_BASE)) if node in self.positions else node
+        return node if self.entity(node) is None else unquote(node.removeprefix(NODE_BASE))
 
     def entity(self, node: str) -> int | None:
         """Return the position of the entity that *node* is; None if it is none."""
-        return self.positions.get(node)
+        row = self.index.rows.get(node)
+        return row if row is not None and row < self.index.texts.size else None
 
     def has_prerequisites(self, node: str, *, declared: bool) -> bool:
         """Return whether *node* has conditions that the host declares, or that rules derive."""
@@ -113,15 +93,10 @@ class ToolGraph:
             return None
 
         def is_excluded(node: str) -> bool:
-            position = self.positions.get(node)
+            position = self.entity(node)
             return position is not None and not mask[position]
 
         return is_excluded
-
-    def allowed(self, mask: Mask) -> Mask:
-        """Return whether the entity of each document of the index passes *mask*."""
-        # Position -1, the last, stands for documents without an entity: they may not be found.
-        return np.append(mask, np.False_)[self.row_positions]
 
     def to_networkx(self) -> ToolNetwork:
         """Return a copy whose entities are called by their ids; see `Gateway.graph`."""

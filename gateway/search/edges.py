@@ -52,7 +52,7 @@ def around(graph: ToolGraph, node: str) -> tuple[ShownEdge, ...]:
 
 def name_of(graph: ToolGraph, node: str) -> str:
     """Return a tool's id, or the label of another node."""
-    return graph.entity_id(node) if node in graph.positions else graph.index.label(node)
+    return graph.index.label(node) if graph.entity(node) is None else graph.entity_id(node)
 
 
 def written(graph: ToolGraph) -> tuple[Document, ...]:
@@ -63,7 +63,7 @@ def written(graph: ToolGraph) -> tuple[Document, ...]:
     """
     links: dict[tuple[str, str], dict[str, list[Link]]] = {}
     for fact in _facts(graph):
-        if not fact.declared and fact.subject in graph.positions:
+        if not fact.declared and graph.entity(fact.subject) is not None:
             by_predicate = links.setdefault((_rule(fact), fact.subject), defaultdict(list))
             by_predicate[fact.predicate].append(Link(target=name_of(graph, fact.object)))
     return tuple(_document(graph, rule, subject, found) for (rule, subject), found in links.items())

@@ -47,8 +47,6 @@ class FactExtractor:
 
     document: Document
     labels: LabelResolver
-    resolved_labels: dict[str, str]
-    """Takes each label that is looked up, and its node."""
 
     def facts(self) -> Iterator[Fact]:
         """Yield every fact of the document, as often as it is stated."""
@@ -139,7 +137,6 @@ class FactExtractor:
         """Return a node's id, and its label if it is a concept."""
         if not concept:
             found = self.labels.find(target)
-            self.resolved_labels[target] = found
             if found:
                 return found, ""
         node = self._absolute(target)
@@ -204,74 +201,26 @@ def _datatype(date: str) -> str:
     return NAMESPACES["xsd"] + ("dateTime" if "T" in date else "date")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DocumentFacts:
-    """What one document states, as long as its labels keep their meaning."""
+def read_documents(
+    documents: Iterable[Document], names: Mapping[str, str], others: Iterable[Document] = ()
+) -> tuple[list[tuple[Fact, ...]], frozenset[Triple]]:
+    """Return what each of *documents* states, each fact once, and what may not be derived.
 
-    document: Document
-    subject: str
-    """The node that it is about."""
-    facts: tuple[Fact, ...]
-    """Each once."""
-    bans: tuple[Triple, ...]
-    """What may not be derived; empty for a document that is not the host's."""
-    resolved_labels: Mapping[str, str]
-    """The node of each label that was looked up."""
-
-    @classmethod
-    def extract(cls, document: Document, labels: LabelResolver) -> DocumentFacts:
-        """Work out what *document* states."""
-        extractor = FactExtractor(document=document, labels=labels, resolved_labels={})
-        facts = merge_facts([extractor.facts()])
-        bans = document.forbidden if document.declared else ()
-        return cls(
-            document=document,
-            subject=labels.subject(document),
-            facts=facts,
-            bans=tuple(map(extractor.ban, bans)),
-            resolved_labels=extractor.resolved_labels,
-        )
-
-    def is_current(self, labels: LabelResolver) -> bool:
-        """Return whether its labels still mean what they meant."""
-        return labels.subject(self.document) == self.subject and all(
-            labels.find(label) == node for label, node in self.resolved_labels.items()
-        )
-
-
-class FactCache:
-    """Facts of documents that stay the same objects from build to build. Not for two threads."""
-
-    def __init__(self) -> None:
-        self._cached: dict[int, DocumentFacts] = {}
-        self._labels = LabelResolver((), {})
-        self._labelled: tuple[dict[str, str], list[tuple[str, str, str]]] = {}, []
-        """What `_labels` was made from: the host's names, and what names the documents."""
-        self.extracted = 0
-        """How many documents the last build worked out."""
-
-    def extract(
-        self, documents: Iterable[Document], names: Mapping[str, str]
-    ) -> tuple[DocumentFacts, ...]:
-        """Return what each of *documents* states; the arguments are those of `extract_facts`."""
-        all_documents = tuple(documents)
-        labelled = (
-            dict(names),
-            [(document.id, document.title, document.path) for document in all_documents],
-        )
-        are_labels_current = labelled == self._labelled
-        if not are_labels_current:
-            self._labels, self._labelled = LabelResolver(all_documents, names), labelled
-        labels = self._labels
-        cached, self._cached, self.extracted = self._cached, {}, 0
-        for document in all_documents:
-            # The entry holds the document, so that its id stays its own.
-            facts = cached.get(id(document))
-            if facts is None or not (are_labels_current or facts.is_current(labels)):
-                facts = DocumentFacts.extract(document, labels)
-                self.extracted += 1
-            self._cached[id(document)] = facts
-        return tuple(self._cached.values())
+    Args:
+        documents: In any order.
+        names: As in `extract_facts`.
+        others: Further documents that labels may mean; they are not read.
+    """
+    listed = list(documents)
+    labels = LabelResolver([*listed, *others], names)
+    stated: list[tuple[Fact, ...]] = []
+    bans: set[Triple] = set()
+    for document in listed:
+        extractor = FactExtractor(document=document, labels=labels)
+        stated.append(merge_facts([extractor.facts()]))
+        if document.declared:
+            bans.update(map(extractor.ban, document.forbidden))
+    return stated, frozenset(bans)
 
 
 def extract_facts(
@@ -294,6 +243,5 @@ def extract_facts(
         Each fact once, in the order of the documents, then the derived ones; without those
         that a declared document forbids. Empty without documents.
     """
-    stated = FactCache().extract(documents, names)
-    bans = frozenset(ban for source in stated for ban in source.bans)
-    return merge_facts([*(source.facts for source in stated), derived], bans)
+    stated, bans = read_documents(documents, names)
+    return merge_facts([*stated, derived], bans)

@@ -22,23 +22,22 @@ from graphs.lexical.explain import (
     Expansion,
     Hits,
     QueryTerm,
-    WordMatch,
 )
-from graphs.lexical.token_cache import DocumentTokens, Fields, TokenCache
+from graphs.lexical.tokenized import DocumentTokens, Fields, Vocabulary
 from graphs.lexical.trigrams import TrigramIndex
+from graphs.parameters import (
+    K1,
+    MAX_CORRECTIONS,
+    MAX_QUERY_WORDS,
+    MAX_REMEMBERED_WORDS,
+    MIN_CORRECTED_LENGTH,
+    SPLIT_SHARE,
+    STEM_OF_NUMBERED_SHARE,
+    B,
+)
 
 Query: TypeAlias = str | Sequence[Token] | AnalyzedQuery
 """A text, its tokens, or what `BM25Index.analyze` has made of either."""
-MIN_CORRECTED_LENGTH = 4
-MAX_CORRECTIONS = 12
-"""More unknown words than this in one query are not all typos: each counts the less."""
-SPLIT_SHARE = 0.8
-"""What a word counts that is two known ones without the space between them."""
-STEM_OF_NUMBERED_SHARE = 0.7
-"""What ``sha`` counts for ``sha256``."""
-MAX_QUERY_WORDS = 1024
-"""Further words of a query are not looked up; in scripts without spaces each letter begins one."""
-MAX_REMEMBERED_WORDS = 8192
 _Matched: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Documents, each once; what a word adds to the score and to the coverage of each."""
 
@@ -85,9 +84,8 @@ class BM25Index:
         documents: Iterable[Fields],
         *,
         weights: Mapping[str, float],
-        k1: float = 1.2,
-        b: float = 0.75,
-        cache: TokenCache | None = None,
+        k1: float = K1,
+        b: float = B,
     ) -> BM25Index:
         """Index *documents*.
 
@@ -96,11 +94,23 @@ class BM25Index:
             weights: Weight of each field, > 0; a field that is not named here is not indexed.
             k1: How soon repetitions stop to count, >= 0.
             b: How much a long field discounts its words, in [0, 1].
-            cache: Remembers tokenized documents for the next build. One cache serves one index.
         """
-        cache = cache or TokenCache()
-        fields = tuple(weights)
-        counted = cache.count(documents, fields)
+        vocabulary = Vocabulary(weights)
+        counted = list(map(vocabulary.tokenize, documents))
+        return cls.compile(counted, vocabulary, weights=list(weights.values()), k1=k1, b=b)
+
+    @classmethod
+    def compile(
+        cls,
+        counted: Sequence[DocumentTokens],
+        vocabulary: Vocabulary,
+        *,
+        weights: Sequence[float],
+        k1: float = K1,
+        b: float = B,
+    ) -> BM25Index:
+        """Index documents that are tokenized already; *weights* are of the vocabulary's fields."""
+        fields = vocabulary.fields
         lengths = _concatenated([document.lengths for document in counted]).reshape(-1, len(fields))
         entries = _concatenated([document.entries for document in counted], width=3)
         sizes = [len(document.entries) for document in counted]
@@ -109,17 +119,16 @@ class BM25Index:
         order = _stable_order(entries[:, 0])
         terms, numbers, counts = (np.ascontiguousarray(column[order]) for column in entries.T)
         positions = positions[order]
-        shares = _shares(counts, numbers, positions, lengths, list(weights.values()), b)
+        shares = _shares(counts, numbers, positions, lengths, weights, b)
         changes = (np.diff(terms, prepend=-1) != 0) | (np.diff(positions, prepend=-1) != 0)
         starts = np.flatnonzero(changes)
         totals = np.add.reduceat(shares, starts) if starts.size else shares
-        df = np.bincount(terms[starts], minlength=len(cache.terms))
+        df = np.bincount(terms[starts], minlength=len(vocabulary.terms))
         used = np.flatnonzero(df)
-        words, word_terms = _spelt_words(counted, cache, used)
-        names = list(cache.terms)
+        words, word_terms = _spelt_words(counted, vocabulary, used)
+        names = list(vocabulary.terms)
         idf = np.log1p((len(counted) - df[used] + 0.5) / (df[used] + 0.5)).astype(np.float32)
         impacts = np.repeat(idf, df[used]) * (totals * (k1 + 1) / (k1 + totals))
-        cache.trim(len(used))
         return cls(
             size=len(counted),
             fields=fields,
@@ -191,26 +200,6 @@ class BM25Index:
             unmatched=tuple(dict.fromkeys(term.word for term in terms if not term.expansions)),
             terms=tuple(terms),
         )
-
-    def explain(self, query: Query, position: int) -> tuple[WordMatch, ...]:
-        """Return which words of *query* the document at *position* matches, and where."""
-        found: list[WordMatch] = []
-        for query_term in self.analyze(query).terms:
-            for rows, share in query_term.expansions:
-                for row in rows:
-                    posting = self._postings(row, [position])[0]
-                    if posting < 0:
-                        continue
-                    entries = slice(*self.entry_offsets[posting : posting + 2])
-                    best = int(self.entry_shares[entries].argmax())
-                    match = WordMatch(
-                        word=query_term.word,
-                        term=self.names[row],
-                        field=self.fields[self.entry_fields[entries][best]],
-                        weight=float(self.impacts[posting] * share),
-                    )
-                    found.append(match)
-        return tuple(found)
 
     def document_matches(self, query: Query, positions: Sequence[int]) -> DocumentMatches:
         """Return what the documents at *positions* match of *query*."""
@@ -387,13 +376,13 @@ def _shares(
 
 
 def _spelt_words(
-    counted: Sequence[DocumentTokens], cache: TokenCache, used: np.ndarray
+    counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """Return the words of the documents as they are spelt, and the row of the term of each."""
     uses = np.bincount(
-        _concatenated([document.words for document in counted]), minlength=len(cache.words)
+        _concatenated([document.words for document in counted]), minlength=len(vocabulary.words)
     )
-    spellings = list(cache.words)
+    spellings = list(vocabulary.words)
     pairs = [spellings[number] for number in np.flatnonzero(uses).tolist()]
     terms = np.fromiter((term for _, term in pairs), dtype=np.int32, count=len(pairs))
     return [word for word, _ in pairs], used.searchsorted(terms).astype(np.int32)

@@ -12,20 +12,6 @@ Expansion: TypeAlias = tuple[tuple[int, ...], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WordMatch:
-    """One word of a query and the term that it matches in a document."""
-
-    word: str
-    """The word as the query spells it."""
-    term: str
-    """The term of the index; another one where the word was misspelt."""
-    field: str
-    """The field that weighs most among those that hold the term."""
-    weight: float
-    """What the match adds to the document's score, > 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTerm:
     """One word of a query, resolved against an index."""
 

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-MAX_CANDIDATES = 64
-MAX_LENGTH = 32
-MIN_HALF = 3
-"""Shortest half of a word that is split in two, in characters."""
-DISTANCE_SHARES = (1.0, 0.8, 0.5)
-"""What a suggestion counts, by its edit distance."""
-MIN_JARO_WINKLER = 0.93
-JARO_WINKLER_SHARE = 0.3
+from graphs.parameters import (
+    DISTANCE_SHARES,
+    JARO_WINKLER_SHARE,
+    MAX_CANDIDATES,
+    MAX_WORD_LENGTH,
+    MIN_HALF,
+    MIN_JARO_WINKLER,
+)
+
 _MARK = "$"
 
 
@@ -40,7 +41,7 @@ class TrigramIndex:
     @classmethod
     def build(cls, words: Sequence[str]) -> TrigramIndex:
         """Index *words*; those of more than 32 characters are never suggested."""
-        ids, found = _trigrams([word if len(word) <= MAX_LENGTH else "" for word in words])
+        ids, found = _trigrams([word if len(word) <= MAX_WORD_LENGTH else "" for word in words])
         order = np.argsort(found, kind="stable")
         grams, starts = np.unique(found[order], return_index=True)
         return cls(
@@ -58,7 +59,11 @@ class TrigramIndex:
             Up to *limit* pairs of a word's id and its share in (0, 1], best first; empty for
             words with digits or of more than 32 characters, and where nothing is near.
         """
-        if len(word) > MAX_LENGTH or any(mark.isdigit() for mark in word) or not self.grams.size:
+        if (
+            len(word) > MAX_WORD_LENGTH
+            or any(mark.isdigit() for mark in word)
+            or not self.grams.size
+        ):
             return ()
         _, wanted = _trigrams([word])
         rows = self.grams.searchsorted(wanted)
@@ -81,7 +86,7 @@ class TrigramIndex:
 
         The most even halves win. None if there are no such two words.
         """
-        if len(word) > MAX_LENGTH:
+        if len(word) > MAX_WORD_LENGTH:
             return None
         middle = len(word) / 2
         cuts = range(MIN_HALF, len(word) - MIN_HALF + 1)

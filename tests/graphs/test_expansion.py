@@ -7,9 +7,9 @@ import pytest
 from graphs.expansion import Expansion, Role, Step, expand
 from graphs.facts.extraction import extract_facts
 from graphs.facts.fact import Fact
-from graphs.graph import MAX_GROUP_SIZE
 from graphs.graph_builder import compile_facts
 from graphs.markdown.document import Document, Edge, Link
+from graphs.parameters import MAX_GROUP_SIZE
 
 
 def links(text: str) -> tuple[Link, ...]:

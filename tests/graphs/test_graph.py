@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphs.facts.extraction import extract_facts
-from graphs.graph import MAX_GROUP_SIZE
 from graphs.graph_builder import compile_facts
 from graphs.markdown.document import Document, Link
+from graphs.parameters import MAX_GROUP_SIZE
 
 DOCUMENTS = [
     Document(
@@ -21,10 +21,9 @@ INDEX = compile_facts(extract_facts(DOCUMENTS))
 BILLING = "urn:tool-gateway:concept:billing"
 
 
-def test_documents_stand_by_label_and_groups_behind_them() -> None:
+def test_documents_stand_by_label_before_all_other_nodes() -> None:
     """Equal scores are ordered by their rows."""
-    assert (["urn:t:2", "urn:t:1"], [BILLING]) == (INDEX.documents, INDEX.groups)
-    assert {"urn:t:2": 0, "urn:t:1": 1, BILLING: 2} == INDEX.rows
+    assert ["urn:t:2", "urn:t:1"] == INDEX.documents == INDEX.nodes[:2]
 
 
 def test_nodes_and_edges_tell_what_they_are_and_where_they_come_from() -> None:

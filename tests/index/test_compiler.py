@@ -11,14 +11,14 @@ import pytest
 
 from gateway.catalog.entries import Entry, to_entity
 from gateway.embed.cache import text_key
-from gateway.index.compiler import SnapshotCompiler, compile_snapshot
+from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Vector
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, Hints
 from graphs import Document, Link
-from tests.fakes import definitions, entity
+from tests.fakes import compile_snapshot, definitions, entity
 from tests.search.conftest import auto, rows_of, run
 
 CATALOG = [entity(each) for each in definitions(40)]
@@ -168,12 +168,12 @@ def test_the_mean_of_a_catalog_is_that_of_what_servers_list() -> None:
     assert np.allclose(alone.mean_vector, together.mean_vector, atol=1e-6)
     assert others.mean_vector is not None
     assert others.mean_vector.any()
-    assert compile_snapshot(TOOLS, rows={}).mean_vector is None
+    assert compile_snapshot(TOOLS).mean_vector is None
 
 
 def test_servers_and_entries_are_of_no_server_s_group() -> None:
     """Tools of one server serve together; what describes the server is none of them."""
-    together = compile_snapshot([*TOOLS, *OTHERS], rows={})
+    together = compile_snapshot([*TOOLS, *OTHERS])
 
     servers = {
         (each.server if each.kind == "tool" else each.id): number

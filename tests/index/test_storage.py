@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
-from gateway.index.compiler import compile_snapshot
 from gateway.index.storage import IndexStore
 from gateway.index.vectors.exact import VectorIndex
 from gateway.options import GraphOptions, IndexOptions, Options
@@ -20,7 +20,7 @@ from gateway.runtime.vectors import unit_rows
 from gateway.sources.protocol import Source
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult
-from tests.fakes import ListSource, definitions, entity, names, until
+from tests.fakes import ListSource, compile_snapshot, definitions, entity, names, until
 
 TOOLS = definitions(30)
 QUERIES = ("approve the urgent invoice", "exprot contracts", "find flight")
@@ -189,11 +189,7 @@ async def test_a_pickle_is_never_run(start: Open, tmp_path: Path) -> None:
     """A file may come from anybody who can write into the folder."""
     await answered(start())
     (path,) = saved_files(tmp_path)
-    with np.load(path) as archive:
-        arrays = dict(archive.items())
-    arrays["server_ids"] = np.asarray([Trap()], dtype=object)
-    with path.open("wb") as file:
-        np.savez(file, allow_pickle=True, **arrays)
+    path.write_bytes(pickle.dumps(Trap()))
 
     report = await start().report()
 
@@ -233,7 +229,7 @@ async def test_old_files_are_deleted(start: Open, tmp_path: Path) -> None:
 
 def test_a_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
     """A large catalog is scanned as before."""
-    snapshot = compile_snapshot([entity(each) for each in TOOLS], rows={})
+    snapshot = compile_snapshot([entity(each) for each in TOOLS])
     rows = unit_rows(np.random.default_rng(1).standard_normal((len(TOOLS), 16)))
     whole = replace(
         snapshot, vectors=VectorIndex.of(rows, exact_numbers=0), mean_vector=rows.mean(axis=0)

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.index import tool_graph_builder
+from gateway.index.compiler import host_names
 from gateway.index.texts import (
     EMBEDDED_CHARS,
+    document_of,
     embedding_text,
     humanized,
     lexical_fields,
     name_text,
 )
 from gateway.index.tool_graph import NODE_BASE
-from gateway.index.tool_graph_builder import build_tool_graph, document_of
 from gateway.options import GraphOptions
 from gateway.types import Hints, ToolDefinition
-from tests.fakes import entity, tool
+from tests.fakes import compile_graph, entity, tool
 
 FULL = entity(
     ToolDefinition(
@@ -114,9 +114,10 @@ def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
 
 def test_a_node_leads_back_to_its_entity() -> None:
     """Whatever letters its id has."""
-    graph = build_tool_graph([entity(tool("find it/now <ü>"))])
+    graph = compile_graph([entity(tool("find it/now <ü>"))])
 
-    assert {graph.nodes[0]: 0} == graph.positions
+    assert 0 == graph.entity(graph.nodes[0])
+    assert "srv/find it/now <ü>" == graph.entity_id(graph.nodes[0])
     assert " " not in graph.nodes[0]
 
 
@@ -126,8 +127,5 @@ def test_only_an_own_name_that_nobody_shares_is_a_name_in_documents() -> None:
     shared = [
         replace(first, exposed_name="a_t"), replace(second, exposed_name="b_t"),
     ]  # fmt: skip
-    graph = build_tool_graph(shared, [])
-
-    assert 2 == len(graph.positions)
-    assert "t" not in tool_graph_builder.names_of(shared)
-    assert {"a_t", "b_t", "a/t", "b/t"} == tool_graph_builder.names_of(shared).keys()
+    assert "t" not in host_names(shared)
+    assert {"a_t", "b_t", "a/t", "b/t"} == host_names(shared).keys()

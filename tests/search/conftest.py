@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from gateway.embed.cache import text_key
-from gateway.index.compiler import SnapshotCompiler, compile_snapshot
+from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot
 from gateway.options import GraphOptions, SearchOptions
 from gateway.runtime.vectors import Vector
@@ -15,7 +15,7 @@ from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, SearchResult
 from graphs import Document
-from tests.fakes import plain_embed
+from tests.fakes import compile_snapshot, plain_embed
 
 
 def snapshot_of(

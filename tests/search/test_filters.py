@@ -10,14 +10,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import InvalidRequestError
-from gateway.index.eligibility import Eligibility
 from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, Hints, Strategy, ToolDefinition
 from graphs import Document, Link
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import Shelf, definitions, entity, every_id, names, plain_embed, tool
+from tests.fakes import (
+    Shelf,
+    definitions,
+    eligibility_of,
+    entity,
+    every_id,
+    names,
+    plain_embed,
+    tool,
+)
 from tests.search.conftest import run, snapshot_of
 
 TAGS = ("Finance", "people", "daily")
@@ -105,12 +113,12 @@ def test_the_mask_is_the_rule_as_bitmaps(wanted: Filters) -> None:
     """One mask that every retriever uses."""
     expected = [passes(each, wanted) for each in ENTITIES]
 
-    assert expected == Eligibility.of(ENTITIES).mask(wanted).tolist()
+    assert expected == eligibility_of(ENTITIES).mask(wanted).tolist()
 
 
 def test_an_empty_catalog_has_an_empty_mask() -> None:
     """No special case."""
-    assert np.array_equal(np.zeros(0, bool), Eligibility.of([]).mask(Filters()))
+    assert np.array_equal(np.zeros(0, bool), eligibility_of([]).mask(Filters()))
 
 
 async def test_filters_hold_through_the_public_api(open_gateway: OpenGateway) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from gateway.discovery.call_handler import next_steps_hint
 from gateway.gateway import Gateway
-from gateway.index.tool_graph_builder import build_tool_graph
 from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
 from gateway.search.expand.learned_steps import confidences, learned_steps_after
 from gateway.search.expand.next_steps import score_next_steps
@@ -23,7 +22,7 @@ from gateway.usage.call_log import Call
 from gateway.usage.transitions import LearnedSteps, Transition
 from graphs import Document, Edge, parse
 from tests.conftest import OpenGateway
-from tests.fakes import tool
+from tests.fakes import compile_graph, tool
 
 NO_RULES = GraphOptions(phases=False, groups=False, mentions=False)
 NAMES = ("find_room", "book_room", "send_mail", "read_mail")
@@ -174,7 +173,7 @@ def test_tools_that_are_gone_and_forbidden_ones_are_left_out() -> None:
         open={"srv/find_room": 0.4},
         often={"srv/read_mail": 0.5, "srv/gone": 0.5, "srv/send_mail": 0.1},
     )
-    graph = build_tool_graph(ENTITIES, [parse(BANNED)], options=NO_RULES)
+    graph = compile_graph(ENTITIES, [parse(BANNED)], options=NO_RULES)
     book, find, read, _ = range(4)
 
     assert [(book, "srv/book_room")] == [
@@ -233,7 +232,7 @@ async def test_without_a_graph_nothing_is_learned(open_gateway: OpenGateway) -> 
 
 def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -> None:
     """The written step first, then the surest; who is elsewhere already is not listed again."""
-    graph = build_tool_graph(ENTITIES, [parse(WRITTEN, path="plan.md")], options=NO_RULES)
+    graph = compile_graph(ENTITIES, [parse(WRITTEN, path="plan.md")], options=NO_RULES)
     book, find, read, send = range(4)
     steps = tuple(edge(f"srv/{name}") for name in ("send_mail", "read_mail", "book_room"))
     learned = LearnedSteps(edges={"srv/find_room": steps})

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.search.retrieve.names import find_named
 from gateway.testing import HashingEmbedder
-from gateway.types import ToolDefinition
+from gateway.types import Filters, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import entity, names, tool
 from tests.search.conftest import snapshot_of
@@ -58,7 +58,7 @@ def test_names_come_in_the_order_of_their_stating() -> None:
     snapshot = snapshot_of(
         [entity(ToolDefinition(name=name)) for name in ("pay_invoice", "getUser", "send")]
     )
-    every = snapshot.eligibility.enabled
+    every = snapshot.mask(Filters())
     query = "use getUser, then 'pay_invoice'. And send"
 
     assert ["getUser", "pay_invoice"] == [

@@ -312,5 +312,5 @@ async def test_guesses_from_outside_the_window_are_few_and_the_first_matchs(
 
 def test_an_unknown_choice_of_prerequisites_is_refused() -> None:
     """With the choices that there are."""
-    with pytest.raises(ConfigError, match="'derived', 'declared', 'window' or 'off'"):
+    with pytest.raises(ConfigError, match="'derived' or 'declared' or 'window'"):
         SearchOptions(prerequisites="all")  # type: ignore[arg-type]  # the point of the test

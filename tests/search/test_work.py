@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gateway.index.compiler import compile_snapshot
-from gateway.index.eligibility import Eligibility
 from gateway.options import SearchOptions
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
@@ -14,6 +12,7 @@ from gateway.search.retrieve.graph import score_by_graph, search_graph
 from gateway.search.retrieve.lexical import match_terms
 from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
 from graphs import Document, Hits, Link
+from tests.fakes import compile_snapshot, eligibility_of
 from tests.search.conftest import snapshot_of
 
 WORDS = ("invoice", "payment", "ticket", "flight", "album", "lesson")
@@ -91,7 +90,7 @@ def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:
     ill = Diagnostic(stage="embed", code="vectors_incomplete")
     qualified = [Diagnostic(stage="catalog", code="name_qualified")] * 1000
 
-    snapshot = compile_snapshot(entities(2), rows={}, diagnostics=[*qualified, ill])
+    snapshot = compile_snapshot(entities(2), diagnostics=[*qualified, ill])
 
     assert (1001, (ill,)) == (len(snapshot.diagnostics), snapshot.recurring_diagnostics)
 
@@ -104,7 +103,7 @@ def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() ->
         for number in range(1000)
     ]
 
-    snapshot = compile_snapshot(entities(2), rows={}, diagnostics=[down, *bad, down])
+    snapshot = compile_snapshot(entities(2), diagnostics=[down, *bad, down])
 
     assert (down, *bad[:5]) == snapshot.recurring_diagnostics
 
@@ -142,7 +141,7 @@ def test_a_match_that_needs_something_is_one_question_more() -> None:
 
 def test_equal_filters_share_a_mask_that_nobody_can_change() -> None:
     """It is combined once an index, and searches run side by side."""
-    known = Eligibility.of(entities(4))
+    known = eligibility_of(entities(4))
 
     mask = known.mask(Filters())
 
@@ -152,7 +151,7 @@ def test_equal_filters_share_a_mask_that_nobody_can_change() -> None:
 
 def test_filters_are_remembered_up_to_a_bound() -> None:
     """Scopes differ from caller to caller."""
-    known = Eligibility.of(entities(2))
+    known = eligibility_of(entities(2))
     for number in range(200):
         known.mask(Filters(scopes=frozenset({str(number)})))
 

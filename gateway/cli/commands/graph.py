@@ -16,9 +16,9 @@ from gateway.cli.exit_codes import OK, USAGE
 from gateway.cli.session import open_session
 from gateway.cli.tables import document, pairs, table
 from gateway.errors import ConfigError
+from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, node_named
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.tool_graph_builder import names_of
 from gateway.manifests.config_file import read_text, write_text
 from gateway.search.edges import around, edges, name_of, written
 from gateway.search.expand.edge_proposals import batches
@@ -73,8 +73,8 @@ def _counts(graph: ToolGraph) -> dict[str, object]:
         predicates[edge.predicate]["declared" if edge.declared else "derived"] += 1
     declared = sum(edge.declared for edge in found)
     return {
-        "nodes": len(graph.index.network),
-        "documents": len(graph.index.documents),
+        "nodes": graph.index.node_count,
+        "documents": graph.index.kinds.count("document"),
         "edges": len(found),
         "declared": declared,
         "derived": len(found) - declared,
@@ -137,7 +137,7 @@ def validate(
     code, names = OK, dict[str, str]()
     if config is not None:
         with open_session(config) as session:
-            code, names = session.code, dict(names_of(session.gateway.list_tools()))
+            code, names = session.code, dict(host_names(session.gateway.list_tools()))
     is_checked, faults = _check_shapes(documents, names)
     # A notice is a fault too: the author meant something by what was skipped.
     is_wrong = bool(notices) or any(fault.severity == "violation" for fault in faults)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.index.rules import prerequisite_rules
@@ -26,14 +25,6 @@ Edges: TypeAlias = Mapping[tuple[Relation, str], str]
 MAX_STEPS = 3
 MAX_GROUP = 64
 """A word that more tools of one server share relates none of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DerivedDelta:
-    """The edges of the tools whose edges changed, by the tool's id."""
-
-    before: Mapping[str, Edges]
-    after: Mapping[str, Edges]
 
 
 class EdgeDeriver:
@@ -50,8 +41,8 @@ class EdgeDeriver:
         self.edges: dict[str, Edges] = {}
         """By the id of the tool where they start; tools without edges are left out."""
 
-    def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> DerivedDelta:
-        """Take entities out and put others in; return the edges that changed."""
+    def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> set[str]:
+        """Take entities out and put others in; return the tools whose edges changed."""
         old = [self._index.tools.pop(entity.id) for entity in removed]
         new = [ToolNameWords.of(entity) for entity in added]
         changed = dict.fromkeys(tool.id for tool in (*old, *new))
@@ -92,9 +83,8 @@ class EdgeDeriver:
         keys = (key for key in self._index.by_key if key[0] in prerequisite_rules.SERVER_KEYS)
         return {tool: None for key in keys for tool in self._index.readers.get(key, ())}
 
-    def _update_edges(self, tools: Iterable[str]) -> DerivedDelta:
-        before: dict[str, Edges] = {}
-        after: dict[str, Edges] = {}
+    def _update_edges(self, tools: Iterable[str]) -> set[str]:
+        changed = set()
         for tool_id in tools:
             previous = self.edges.pop(tool_id, {})
             tool = self._index.tools.get(tool_id)
@@ -102,8 +92,8 @@ class EdgeDeriver:
             if found:
                 self.edges[tool_id] = found
             if previous != found:
-                before[tool_id], after[tool_id] = previous, found
-        return DerivedDelta(before=before, after=after)
+                changed.add(tool_id)
+        return changed
 
     def _edges_of(self, tool: ToolNameWords) -> Edges:
         found: dict[tuple[Relation, str], str] = {}

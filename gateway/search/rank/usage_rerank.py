@@ -80,7 +80,4 @@ def _rank_by_association(
 
 def _degree(snapshot: Snapshot, position: int) -> int:
     graph = snapshot.graph
-    if graph is None:
-        return 0
-    network, node = graph.index.network, graph.nodes[position]
-    return network.degree(node) if node in network else 0
+    return graph.index.degree(graph.nodes[position]) if graph else 0

@@ -1,14 +1,17 @@
-"""Query text -> scores by the graph's own text search. Pure."""
+"""Query text -> scores by the words of the graph's nodes. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateway.index.eligibility import Mask
+import numpy as np
+
+from gateway.index.eligibility import Mask, Positions
 from gateway.index.tool_graph import ToolGraph
+from gateway.runtime.vectors import top
 from gateway.search.query import Query
-from graphs.text_search import score_documents, top_documents
+from graphs.lexical.explain import Hits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,32 +26,23 @@ class GraphHits:
 
 def search_graph(graph: ToolGraph, query: Query, mask: Mask, *, limit: int) -> GraphHits:
     """Return the best *limit* of the eligible entities for *query*."""
-    hits = top_documents(
-        graph.index,
-        query.tokens(query.graph_text),
-        limit=limit,
-        allowed=graph.allowed(mask),
-    )
-    positions = graph.row_positions[hits.rows].tolist()
-    return GraphHits(
-        scores=dict(zip(positions, hits.scores, strict=True)),
-        coverage=dict(zip(positions, hits.coverage, strict=True)),
-    )
+    hits = graph.index.texts.match(query.tokens(query.graph_text))
+    eligible = np.where(mask, hits.scores, np.float32(0))
+    best = top(eligible, limit)
+    return _graph_hits(hits, best[eligible[best] > 0])
 
 
 def score_by_graph(graph: ToolGraph, query: Query, positions: Sequence[int]) -> GraphHits:
-    """Score the entities at *positions* alone; some may have no document."""
-    found = ((graph.index.rows.get(graph.nodes[position]), position) for position in positions)
-    entity_of_row = {row: position for row, position in found if row is not None}
-    scores, coverage = score_documents(
-        graph.index, query.tokens(query.graph_text), list(entity_of_row)
-    )
-    columns = zip(scores, entity_of_row, entity_of_row.values(), coverage, strict=True)
-    # Rows stand by label, which decides between equal scores.
-    hits = sorted(
-        (-score, row, position, share) for score, row, position, share in columns if score
-    )
+    """Score the entities at *positions* alone."""
+    hits = graph.index.texts.match(query.tokens(query.graph_text))
+    asked = np.asarray(positions, dtype=np.intp)
+    return _graph_hits(hits, asked[(-hits.scores[asked]).argsort(kind="stable")])
+
+
+def _graph_hits(hits: Hits, ranked: Positions) -> GraphHits:
+    scores, shares = hits.scores[ranked].tolist(), hits.coverage[ranked].tolist()
+    found = [row for row in zip(ranked.tolist(), scores, shares, strict=True) if row[1] > 0]
     return GraphHits(
-        scores={position: -score for score, _, position, _ in hits},
-        coverage={position: share for _, _, position, share in hits},
+        scores={position: score for position, score, _ in found},
+        coverage={position: share for position, _, share in found},
     )

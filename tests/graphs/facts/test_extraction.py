@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from graphs.facts.extraction import FactCache, extract_facts
+from graphs.facts.extraction import extract_facts
 from graphs.facts.fact import Fact
-from graphs.facts.provenance import merge_facts
 from graphs.facts.vocabulary import CONCEPT_BASE
 from graphs.markdown.document import Document, Edge, Link, Section
 from graphs.markdown.parser import parse
@@ -178,35 +177,8 @@ def test_a_declared_weight_overrides_a_derived_one() -> None:
         assert [0.9] == [f.weight for f in extract_facts([], derived=guesses)]
 
 
-def test_a_changed_document_costs_a_changed_document() -> None:
-    """And each one that refers to it by a name that means something else now."""
-    cache = FactCache()
-    documents = [
-        *things("a", "b"),
-        Document(id="urn:t:c", title="c", requires=links("a")),
-        Document(id="urn:t:d", title="d", requires=links("urn:t:b")),
-    ]
+def test_a_document_with_a_name_of_the_host_speaks_of_its_node() -> None:
+    """The catalog may know a tool that the file describes."""
+    facts = extract_facts([Document(id="urn:d:1", title="send")], names={"send": "tool:1"})
 
-    def extracted() -> tuple[int, tuple[Fact, ...]]:
-        stated = cache.extract(documents, {})
-        return cache.extracted, merge_facts([each.facts for each in stated])
-
-    assert (4, extract_facts(documents)) == extracted()
-    assert (0, extract_facts(documents)) == extracted()
-    documents[1] = Document(id="urn:t:b", title="b", summary="new")
-    assert (1, extract_facts(documents)) == extracted()
-    documents[0] = Document(id="urn:t:a", title="renamed")
-    assert (2, extract_facts(documents)) == extracted()
-    del documents[:2]
-    assert (1, extract_facts(documents)) == extracted()
-
-
-def test_a_name_of_the_host_moves_a_document_to_another_node() -> None:
-    """The catalog may learn a tool after the file that describes it."""
-    cache = FactCache()
-    documents = [Document(id="urn:d:1", title="send")]
-    cache.extract(documents, {})
-
-    (moved,) = cache.extract(documents, {"send": "tool:1"})
-
-    assert {"tool:1"} == {fact.subject for fact in moved.facts}
+    assert {"tool:1"} == {fact.subject for fact in facts}

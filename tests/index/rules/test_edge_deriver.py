@@ -11,13 +11,12 @@ import pytest
 from gateway.index.rules.edge_deriver import MAX_GROUP, MAX_STEPS, RULES, EdgeDeriver
 from gateway.index.rules.prerequisite_rules import RULES as CONDITIONS
 from gateway.index.tool_graph import RELIABLE_RULES
-from gateway.index.tool_graph_builder import build_tool_graph
 from gateway.options import GraphOptions, Options, SearchOptions
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, ToolDefinition
 from graphs import Document, Link
 from tests.conftest import OpenGateway
-from tests.fakes import tool
+from tests.fakes import compile_graph, tool
 
 ALL = GraphOptions()
 NONE = GraphOptions(**{each.name: False for each in fields(GraphOptions)})
@@ -300,8 +299,8 @@ def test_with_everything_off_the_graph_holds_texts_alone() -> None:
     tools = [entity(taking("list_rooms", "date")), entity(taking("open_room", "date"))]
     relations = {"memberOf", "consumes", "produces", "nextStep", "requires", "relatedTo"}
 
-    assert relations & {fact.predicate for fact in build_tool_graph(tools).facts}
-    assert not relations & {fact.predicate for fact in build_tool_graph(tools, options=NONE).facts}
+    assert relations & {fact.predicate for fact in compile_graph(tools).facts}
+    assert not relations & {fact.predicate for fact in compile_graph(tools, options=NONE).facts}
 
 
 async def test_an_edge_says_which_rule_it_comes_from(open_gateway: OpenGateway) -> None:

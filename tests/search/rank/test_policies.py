@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError
-from gateway.index.compiler import compile_snapshot
 from gateway.index.eligibility import Mask
 from gateway.index.texts import lexical_fields
 from gateway.index.vectors.exact import VectorIndex, VectorQuery
@@ -26,7 +25,7 @@ from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
 from graphs import BM25Index
 from tests.conftest import OpenGateway
-from tests.fakes import entity, names, tool
+from tests.fakes import compile_snapshot, entity, names, tool
 
 
 def thing(name: str, text: str = "", *, kind: Kind = "tool", tags: Sequence[str] = ()) -> Entity:
@@ -80,7 +79,7 @@ def evidence(
         entity(tool(f"t{number}"), server=server)
         for number, server in enumerate(servers or ["box"] * len(words))
     ]
-    snapshot = compile_snapshot(catalog, rows={})
+    snapshot = compile_snapshot(catalog)
     return RankingInputs(
         snapshot=snapshot,
         mask=np.ones(len(words), bool),

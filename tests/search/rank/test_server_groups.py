@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import Gateway
-from gateway.index.eligibility import Eligibility
 from gateway.search.query import split_clauses
 from gateway.search.rank.parameters import SERVER_GROUP_CLAUSES
 from gateway.search.rank.server_groups import (
@@ -22,7 +21,7 @@ from gateway.search.rank.server_groups import (
 )
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Kind
-from tests.fakes import ListSource, entity, tool
+from tests.fakes import ListSource, eligibility_of, entity, tool
 
 STEPS = (
     "convert the length of the reactor",
@@ -164,7 +163,7 @@ def boosted(
     assert found is not None
     boost = ServerBoost(
         groups=found,
-        eligibility=Eligibility.of(catalog),
+        eligibility=eligibility_of(catalog),
         entities=catalog,
         clause_count=clauses,
     )

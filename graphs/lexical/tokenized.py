@@ -1,8 +1,8 @@
-"""Token counts of documents, remembered from one build of an index to the next."""
+"""Documents as token counts, numbered by one vocabulary."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,13 +14,11 @@ Phrase: TypeAlias = tuple[str, str]
 """A text and its BCP 47 language; empty if unknown."""
 Fields: TypeAlias = Mapping[str, str | tuple[Phrase, ...]]
 """The texts of one document by field."""
-_MAX_UNUSED = 1 << 16
-"""So many terms that no document holds any more may stay in a cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentTokens:
-    """One document, tokenized and counted; its numbers are those of one `TokenCache`."""
+    """One document, tokenized and counted; its numbers are those of one `Vocabulary`."""
 
     entries: np.ndarray
     """Term, field and count of each, ascending by field, int32, shape (entries, 3)."""
@@ -31,43 +29,27 @@ class DocumentTokens:
     languages: frozenset[str]
 
 
-class TokenCache:
-    """Tokenized documents by their texts; holds those of the last build. Not for two threads."""
+class Vocabulary:
+    """The terms and words of many documents, each with a number. Not for two threads.
 
-    def __init__(self) -> None:
+    Args:
+        fields: The names of the fields that count, in the order of their numbers.
+    """
+
+    def __init__(self, fields: Iterable[str]) -> None:
+        self.fields = tuple(fields)
         self.terms: dict[str, int] = {}
         """Number of each term."""
         self.words: dict[tuple[str, int], int] = {}
         """Number of each word as it is spelt, with the number of its term."""
-        self._documents: dict[object, DocumentTokens] = {}
 
-    def count(self, documents: Iterable[Fields], fields: Sequence[str]) -> list[DocumentTokens]:
-        """Tokenize *documents*; those of the last build are not read again.
-
-        Args:
-            documents: The texts.
-            fields: The names of the fields that count, in the order of their numbers.
-        """
-        before, self._documents = self._documents, {}
-        found: list[DocumentTokens] = []
-        for document in documents:
-            key = tuple(document.items())
-            counted = before.get(key) or self._documents.get(key) or self._count(document, fields)
-            self._documents[key] = counted
-            found.append(counted)
-        return found
-
-    def trim(self, used: int) -> None:
-        """Forget everything if far more terms are numbered than the *used* ones."""
-        if len(self.terms) > 2 * used + _MAX_UNUSED:
-            self.terms, self.words, self._documents = {}, {}, {}
-
-    def _count(self, document: Fields, fields: Sequence[str]) -> DocumentTokens:
+    def tokenize(self, document: Fields) -> DocumentTokens:
+        """Tokenize and count *document*."""
         entries: list[tuple[int, int, int]] = []
         lengths: list[int] = []
         words: dict[int, None] = {}
         languages: set[str] = set()
-        for number, name in enumerate(fields):
+        for number, name in enumerate(self.fields):
             counts: dict[int, int] = {}
             for text, language in _phrases(document.get(name, "")):
                 languages.add(language)
