@@ -24,7 +24,7 @@ from gateway.index.rules.name_words import Relation
 from gateway.index.snapshot import Snapshot, recurring
 from gateway.index.texts import document_of, embedding_text, lexical_fields, name_text
 from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
-from gateway.index.vectors.exact import VectorIndex
+from gateway.index.vectors import VectorIndex
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import Diagnostic, Entity

@@ -11,7 +11,7 @@ from gateway.catalog.kinds import row_of
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.index.eligibility import Eligibility, Mask, Positions
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.vectors.exact import VectorIndex
+from gateway.index.vectors import VectorIndex
 from gateway.runtime.text import near
 from gateway.runtime.vectors import Vector
 from gateway.types import Diagnostic, Entity, Filters, Match

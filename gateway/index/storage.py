@@ -26,8 +26,7 @@ import numpy as np
 from gateway.index.eligibility import Eligibility
 from gateway.index.snapshot import Snapshot, recurring
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.vectors.exact import VectorIndex
-from gateway.index.vectors.sketch import SignSketch
+from gateway.index.vectors import SignSketch, VectorIndex
 from gateway.options import IndexOptions
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import write_atomically

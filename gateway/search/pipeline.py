@@ -19,7 +19,7 @@ import numpy as np
 from gateway.embed.cache import Embed
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.vectors.exact import VectorIndex
+from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
 from gateway.search import query_tags, results
 from gateway.search.expand.supplements import Supplements, supplement

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gateway.index.vectors.exact import VectorQuery
+from gateway.index.vectors import VectorQuery
 from gateway.runtime.vectors import Vector
 from gateway.search.rank.parameters import (
     CLAUSE_COSINE_WEIGHT,

@@ -14,7 +14,7 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
 from gateway.index.storage import IndexStore
-from gateway.index.vectors.exact import VectorIndex
+from gateway.index.vectors import VectorIndex
 from gateway.options import GraphOptions, IndexOptions, Options
 from gateway.runtime.vectors import unit_rows
 from gateway.sources.protocol import Source

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError, UnknownToolError
-from gateway.index.vectors.exact import VectorIndex
+from gateway.index.vectors import VectorIndex
 from gateway.search.expand.next_steps import following_clauses
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.index.snapshot import Snapshot
-from gateway.index.vectors.exact import VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search.retrieve.vectors import find_candidates

@@ -15,8 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from gateway.index.rules import prerequisite_rules
-from gateway.index.rules.name_words import ACT, Relation, ToolNameWords
-from gateway.index.rules.rule_index import IndexKey, Rule, RuleEdges, RuleIndex
+from gateway.index.rules.name_words import (
+    ACT,
+    IndexKey,
+    Relation,
+    Rule,
+    RuleEdges,
+    RuleIndex,
+    ToolNameWords,
+)
 from gateway.options import GraphOptions
 from gateway.types import Entity
 

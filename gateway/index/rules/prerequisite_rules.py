@@ -15,8 +15,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from gateway.index.rules.name_words import FILLERS, SUPPLY, Name, ToolNameWords
-from gateway.index.rules.rule_index import IndexKey, Rule, RuleEdges, RuleIndex
+from gateway.index.rules.name_words import (
+    FILLERS,
+    SUPPLY,
+    IndexKey,
+    Name,
+    Rule,
+    RuleEdges,
+    RuleIndex,
+    ToolNameWords,
+)
 
 MAX_SUPPLIERS = 2
 """An argument that more tools could feed is fed by none in particular."""

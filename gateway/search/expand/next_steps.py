@@ -17,7 +17,7 @@ from gateway.embed.cache import Embed
 from gateway.errors import Failed, InvalidRequestError
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot, resolve
-from gateway.index.vectors.exact import VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Matrix, Vector, deviations, top
 from gateway.search.expand.learned_steps import confidences, learned_steps_after, path_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gateway.index.eligibility import Mask, Positions
-from gateway.index.vectors.exact import ScanResult, VectorIndex, VectorQuery
+from gateway.index.vectors import ScanResult, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
 

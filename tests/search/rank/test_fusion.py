@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.index.vectors.exact import VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search.rank.fusion import RankedList, fuse, interleave, pin_exact_names

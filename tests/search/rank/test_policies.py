@@ -11,7 +11,7 @@ import pytest
 from gateway.errors import InvalidRequestError
 from gateway.index.eligibility import Mask
 from gateway.index.texts import lexical_fields
-from gateway.index.vectors.exact import VectorIndex, VectorQuery
+from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search.query import Query

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.index.vectors.exact import VectorIndex, VectorQuery
-from gateway.index.vectors.sketch import MIN_CANDIDATES, SignSketch
+from gateway.index.vectors import MIN_CANDIDATES, SignSketch, VectorIndex, VectorQuery
 from gateway.runtime.vectors import Matrix, unit_rows
 
 

@@ -1,1 +1,0 @@
-"""The vector index: an exact scan, and above a size a sketch that chooses whom to score."""
