@@ -92,26 +92,6 @@ async def test_the_first_callers_cancellation_does_not_end_the_common_build(
     assert 1 == gateway.index_builds
 
 
-async def test_a_tool_that_is_added_while_building_is_in_the_next_answer(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """A build that began before is not the newest any more."""
-    embedder = HeldEmbedder()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
-    searching = asyncio.ensure_future(gateway.search("water the plants"))
-    await asyncio.to_thread(embedder.asked.wait, 30)
-
-    def water_plants() -> str:
-        """Water the plants."""
-        return ""
-
-    gateway.add_tool(water_plants)
-    embedder.door.set()
-
-    assert "water_plants" == names(await searching)[0]
-    assert 2 == gateway.index_builds
-
-
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
 async def test_a_failing_source_costs_its_own_tools_and_is_tried_again_later(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str

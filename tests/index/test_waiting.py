@@ -77,19 +77,6 @@ async def test_words_and_the_graph_answer_until_the_vectors_are_made(
     assert 160 == embedder.texts - 1
 
 
-async def test_the_vectors_take_over_by_themselves(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
-) -> None:
-    """As a build without waiting would have it."""
-    gateway, embedder = await searched(open_gateway, catalog_of)
-
-    embedder.gate.set()
-    await wait_for_all(gateway)
-
-    waited = open_gateway(catalog_of(80), strategy="auto", embedder=HashingEmbedder())
-    assert await waited.search(QUERY) == await gateway.search(QUERY)
-
-
 async def test_what_is_added_meanwhile_is_found_and_can_be_called(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
@@ -137,18 +124,6 @@ async def test_a_small_catalog_is_waited_for(
     )
 
     assert "hybrid" == (await gateway.search("send an e-mail")).mode
-
-
-async def test_what_is_kept_already_is_not_waited_for(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
-) -> None:
-    store = MemoryVectorStore()
-    whole = {"strategy": "auto", "options": AT_ONCE, "vector_store": store}
-    await open_gateway(catalog_of(80), embedder=HashingEmbedder(), **whole).report()
-
-    found = await open_gateway(catalog_of(90), embedder=HashingEmbedder(), **whole).search(QUERY)
-
-    assert "hybrid" == found.mode
 
 
 async def test_an_embedder_that_fails_ends_the_waiting(
@@ -201,26 +176,6 @@ async def until_told(gateway: Gateway, code: str) -> None:
         return code in codes(await gateway.search(QUERY))
 
     await until(told_it)
-
-
-async def test_a_store_that_fails_has_nothing_embedded_twice(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
-) -> None:
-    embedder = HashingEmbedder()
-    gateway = open_gateway(
-        catalog_of(80),
-        strategy="auto",
-        embedder=embedder,
-        options=AT_ONCE,
-        vector_store=NoStore(),
-    )
-    await gateway.search(QUERY)
-
-    report = await gateway.report()
-
-    assert (80, 160) == (report.vectors, report.embedded_texts)
-    assert ["store_unavailable"] == [each.code for each in report.diagnostics]
-    assert embedder.texts in {160, 161}
 
 
 async def test_a_catalog_that_grows_keeps_its_vectors(
@@ -310,20 +265,6 @@ async def test_what_there_is_is_told_at_once(
     assert "the catalog changed" in details[2]
     assert (81, 81, ()) == (whole.entities, whole.vectors, whole.diagnostics)
     assert whole == await gateway.report(wait=False)
-
-
-async def test_whoever_asks_what_there_is_has_the_rest_made(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
-) -> None:
-    """So that asking again and again comes to an end, without a search."""
-    gateway = open_gateway(
-        catalog_of(80), strategy="auto", embedder=HashingEmbedder(), options=AT_ONCE
-    )
-
-    async def made() -> bool:
-        return (await gateway.report(wait=False)).vectors == 80
-
-    await until(made)
 
 
 async def test_what_is_embedded_while_the_catalog_grows_is_used(
