@@ -33,8 +33,10 @@ import typer
 from benchmarks.tables import print_figures
 from gateway.catalog.entries import Entry
 from gateway.runtime.vectors import Vector
-from gateway.storage.migrations import CATALOG, USAGE, VECTORS
+from gateway.storage.call_log import USAGE
+from gateway.storage.catalog import CATALOG
 from gateway.storage.protocol import SqliteStore
+from gateway.storage.sqlite import VECTORS
 from gateway.usage.call_log import Call
 
 WRITERS = 2

@@ -12,7 +12,7 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UpstreamOptions
 from gateway.options.environment import catalog_store_path
-from gateway.storage.entry_store import SqliteEntries
+from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool
@@ -37,8 +37,8 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     before = {name: os.environ.pop(name) for name in own if name in os.environ}
     os.environ |= own
     yield
-    left = SqliteEntries(catalog_store_path(Options()))
-    assert not left.ids(), f"a test left entries in the store of all: {left.ids()}"
+    left = SqliteCatalog(catalog_store_path(Options()))
+    assert not left.rows(), f"a test left entries in the store of all: {left.rows().keys()}"
     assert not (folder / "registries").exists(), "a test kept a registry's answer for all"
     for name in own:
         del os.environ[name]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from gateway.catalog.entries import Entry, clean_entry
+from gateway.catalog.entries import Entry, clean_entry, decode_entries
 from gateway.errors import InvalidRequestError
 from gateway.options import CatalogOptions
 from gateway.runtime.background_loop import in_thread
@@ -47,12 +47,6 @@ class Entries(Protocol):
 
     def rows(self) -> Mapping[str, str]:
         """Return each entry as JSON, by id."""
-
-    def ids(self) -> Collection[str]:
-        """Return the ids of all entries."""
-
-    def entries(self) -> Sequence[Entry]:
-        """Return all entries that can be read, by id."""
 
     def put(self, entries: Sequence[Entry]) -> None:
         """Keep *entries*, all or none, instead of those with the same ids."""
@@ -113,7 +107,7 @@ class Catalog:
         return tuple(entry.id for entry in cleaned)
 
     def _put(self, entries: Sequence[Entry]) -> None:
-        every = {*self._store.ids(), *(entry.id for entry in entries)}
+        every = {*self._store.rows(), *(entry.id for entry in entries)}
         most = self._options.max_entries
         if len(every) > most:
             raise InvalidRequestError(
@@ -143,14 +137,14 @@ class Catalog:
         return gone
 
     async def entries(self) -> Sequence[Entry]:
-        """Return all entries as they were put, by id.
+        """Return all entries that can be read, as they were put, by id.
 
         Raises:
             StoreError: They cannot be read.
             ClosedError: The gateway was closed.
         """
         self._check_open()
-        return await in_thread(self._store.entries)
+        return decode_entries(await in_thread(self._store.rows))
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
         """Return the entity with this id, an entry or not; None if there is none.

@@ -28,7 +28,7 @@ from gateway.provision.install import install
 from gateway.provision.plan import Plan, Programs, format_command
 from gateway.provision.policy_checks import PolicyCheck
 from gateway.sources.mcp import McpSource
-from gateway.storage.listing_store import SqliteListingStore
+from gateway.storage.catalog import SqliteCatalog
 from gateway.types import Entity, Filters
 from gateway.types.listing import Listing
 
@@ -168,7 +168,7 @@ class Steps:
         self, manifest: Manifest, server: str, target: StdioServer | HttpServer, listing: Listing
     ) -> None:
         """Store the probe's listing, so that the index starts nothing, and approve its content."""
-        records = SqliteListingStore(catalog_store_path(self.gateway.options))
+        records = SqliteCatalog(catalog_store_path(self.gateway.options))
         owner = manifest.owner(server)
         pins = {COMMAND_LINE_PIN: target.launch, **listing.digests} if owner else {}
         # Without the store the index lists the server itself.

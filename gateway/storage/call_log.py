@@ -10,14 +10,29 @@ from itertools import combinations
 from pathlib import Path
 
 from gateway.runtime.cache import Clock
-from gateway.storage.migrations import USAGE
-from gateway.storage.sqlite import Database
+from gateway.storage.sqlite import Database, Schema
 from gateway.types import JsonObject
 from gateway.usage.call_log import DAY_S, MOST_CALLS, Call, Exposure, Tally, Task, label
 
 _SPARE = 1_000
 _MOST_TASKS = 50_000
 _MOST_PAIRS = 100_000
+_COLUMNS = "at", "tenant", "task", "tool", "shape", "seconds", "outcome"
+USAGE = Schema(
+    what="usage ledger",
+    steps=(
+        (
+            """CREATE TABLE IF NOT EXISTS calls (id INTEGER PRIMARY KEY, at REAL NOT NULL,
+            tenant TEXT NOT NULL, task TEXT NOT NULL, tool TEXT NOT NULL, shape TEXT NOT NULL,
+            seconds REAL NOT NULL, outcome TEXT NOT NULL)""",
+            "CREATE INDEX IF NOT EXISTS calls_of_tools ON calls (tool, tenant)",
+            """CREATE TABLE IF NOT EXISTS accesses (tool TEXT NOT NULL, day INTEGER NOT NULL,
+            count INTEGER NOT NULL, last REAL NOT NULL, PRIMARY KEY (tool, day)) WITHOUT ROWID""",
+            """CREATE TABLE IF NOT EXISTS pairs (one TEXT NOT NULL, other TEXT NOT NULL,
+            count INTEGER NOT NULL, last REAL NOT NULL, PRIMARY KEY (one, other)) WITHOUT ROWID""",
+        ),
+    ),
+)
 
 
 class SqliteCallLog:
@@ -37,12 +52,11 @@ class SqliteCallLog:
     def note(self, call: Call) -> None:
         """See `CallLog.note`."""
         shape = json.dumps(dict(call.shape), ensure_ascii=False, sort_keys=True)
-        row = (self._wall(), label(call.tenant), label(call.task), call.tool)
+        labels = label(call.tenant), label(call.task)
+        row = (self._wall(), *labels, call.tool, shape, call.seconds, call.outcome)
         with self._database.transaction() as connection:
             added = connection.execute(
-                "INSERT INTO calls (at, tenant, task, tool, shape, seconds, outcome) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*row, shape, call.seconds, call.outcome),
+                "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row
             ).lastrowid
             if added is not None and added % _SPARE == 0:
                 connection.execute("DELETE FROM calls WHERE id <= ?", (added - self._most,))
@@ -89,15 +103,14 @@ class SqliteCallLog:
         day = int(now // DAY_S)
         counts = Counter(tool for ids in lists for tool in set(ids))
         together = Counter(pair for ids in lists for pair in combinations(sorted(set(ids)), 2))
+        add = "SET count = count + excluded.count, last = max(last, excluded.last)"
         with self._database.transaction() as connection:
             connection.executemany(
-                "INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT (tool, day) DO UPDATE "
-                "SET count = count + excluded.count, last = max(last, excluded.last)",
+                f"INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT (tool, day) DO UPDATE {add}",  # noqa: S608
                 [(tool, day, count, now) for tool, count in counts.items()],
             )
             connection.executemany(
-                "INSERT INTO pairs VALUES (?, ?, ?, ?) ON CONFLICT (one, other) DO UPDATE "
-                "SET count = count + excluded.count, last = max(last, excluded.last)",
+                f"INSERT INTO pairs VALUES (?, ?, ?, ?) ON CONFLICT (one, other) DO UPDATE {add}",  # noqa: S608
                 [(*pair, count, now) for pair, count in together.items()],
             )
 
@@ -125,27 +138,11 @@ class SqliteCallLog:
 
     def lines(self) -> Iterator[JsonObject]:
         """See `CallLog.lines`."""
-        last = 0
-        while True:
-            with self._database.reading() as connection:
-                rows = connection.execute(
-                    "SELECT id, at, tenant, task, tool, shape, seconds, outcome FROM calls "
-                    "WHERE id > ? ORDER BY id LIMIT ?",
-                    (last, _SPARE),
-                ).fetchall()
-            if not rows:
-                return
-            last = rows[-1][0]
-            for _, at, tenant, task, tool, shape, seconds, outcome in rows:
-                yield {
-                    "at": at,
-                    "tenant": tenant,
-                    "task": task,
-                    "tool": tool,
-                    "shape": json.loads(shape),
-                    "seconds": seconds,
-                    "outcome": outcome,
-                }
+        query = f"SELECT {', '.join(_COLUMNS)} FROM calls ORDER BY id"  # noqa: S608  (fixed texts)
+        with self._database.reading() as connection:
+            for row in connection.execute(query):
+                line = dict(zip(_COLUMNS, row, strict=True))
+                yield line | {"shape": json.loads(line["shape"])}
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
         """See `CallLog.forget`; without a tenant also what searches returned."""

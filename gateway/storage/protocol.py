@@ -15,10 +15,8 @@ from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.listing_store import ListingStore
 from gateway.storage.call_log import SqliteCallLog
-from gateway.storage.entry_store import SqliteEntries
-from gateway.storage.listing_store import SqliteListingStore
-from gateway.storage.migrations import CATALOG
-from gateway.storage.sqlite import Database, SqliteVectorStore
+from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.sqlite import SqliteVectorStore
 from gateway.usage.call_log import CallLog
 
 
@@ -68,17 +66,13 @@ class SqliteStore:
         wall: Clock = time.time,
     ) -> None:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
-        database = Database(catalog, CATALOG)
-        self.entries = SqliteEntries(database)
-        self.listings = SqliteListingStore(database, wall=wall)
+        self.entries = self.listings = SqliteCatalog(catalog, wall=wall)
         self.call_log = SqliteCallLog(usage, wall=wall)
 
     def close(self) -> None:
         """See `Store.close`."""
-        self.vectors.close()
-        self.entries.close()
-        self.listings.close()
-        self.call_log.close()
+        for part in (self.vectors, self.listings, self.call_log):
+            part.close()
 
 
 def resolve_store(

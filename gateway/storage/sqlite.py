@@ -1,7 +1,7 @@
 """SQLite files: what outlives a process. The one home of sqlite3.
 
-* WAL. One thread writes at a time, over one connection; readers have connections of their own
-  and wait for no writer. Several processes may share a file.
+* WAL. One thread writes at a time, over one connection; each reader has a connection of its own
+  and waits for no writer. Several processes may share a file.
 * A file knows its version (``PRAGMA user_version``). An older one is brought up in one
   transaction and keeps what it holds; a newer one is refused and left as it is.
 * A file that is not a database any more is set aside (``….corrupt-N``) and begun anew: a broken
@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -23,29 +24,29 @@ import numpy as np
 from gateway.errors import StoreError
 from gateway.mcp.retry import retry_while_locked
 from gateway.runtime.vectors import Vector
-from gateway.storage.migrations import VECTORS, Schema
 
-Connection = sqlite3.Connection
 BUSY_S = 10.0
 """How long others may hold a file before whoever waits for it gives up."""
 _CHUNK = 500
 """Keys in one query: below SQLite's limit on variables in every build."""
-_READERS = 8
-"""Reading connections at most; one more reader waits for one of them."""
 _PAUSE_S = 0.005
-
 
 _File = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    connection: Connection
-    version: int
-    """Of the file, when it was opened."""
-    file: _File | None
-    """What it has open, whatever stands at the path by now."""
-    age: int
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """The tables of one kind of file, as the steps that make them, oldest first.
+
+    A file of version n has had the first n steps. A step is never changed once it was released; it
+    keeps what users put into a file, and drops only what can be made again. Each statement may find
+    its table there already, in files from before there were steps.
+    """
+
+    what: str
+    """The name of such a file in messages."""
+    steps: tuple[tuple[str, ...], ...]
+    """The statements of each."""
 
 
 class _NewerError(sqlite3.DatabaseError):
@@ -67,32 +68,24 @@ class Database:
         self._busy_s = busy_s
         self._label = f"{schema.what} {path.name!r}"
         self._writing = threading.RLock()
-        self._writer: _Open | None = None
-        self._room = threading.Semaphore(_READERS)
-        self._pool = threading.Lock()
-        self._idle: list[_Open] = []
-        self._age = 0
-        """How often everything was dropped: what is older is not used again."""
+        self._writer: sqlite3.Connection | None = None
+        self._written: _File | None = None
+        """What the writer has open, whatever stands at the path by now."""
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[sqlite3.Connection]:
         """Read the file as it is at one moment, whatever is written meanwhile.
 
         Raises:
             StoreError: It cannot be read; ``rebuilt`` if it was corrupt.
         """
         file = _file_at(self.path)
-        with self._errors(file), self._room:
-            reader = self._reader(file)
-            try:
-                with reader.connection as connection:
-                    connection.execute("BEGIN")
-                    yield connection
-            finally:
-                self._release(reader)
+        with self._errors(file), contextlib.closing(self._reader(file)) as connection:
+            connection.execute("BEGIN")
+            yield connection
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
         """Hold the file, alone among all threads and processes: all is written, or nothing.
 
         Raises:
@@ -100,103 +93,81 @@ class Database:
         """
         with self._writing:
             file = _file_at(self.path)
-            with self._errors(file), self._opened(file).connection as connection:
+            with self._errors(file), self._open_writer(file) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
 
     def close(self) -> None:
-        """Close the file, once its readers are done; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         with self._writing:
-            self._drop()
+            if self._writer is not None:
+                self._writer.close()
+            self._writer = None
 
-    def _opened(self, file: _File | None) -> _Open:
-        with self._writing:
-            if self._writer is not None and self._writer.file != file:
-                self._drop()
-            if self._writer is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._writer = self._connected()
-                self._brought_up(self._writer)
-            return self._writer
-
-    def _reader(self, file: _File | None) -> _Open:
-        with self._pool:
-            while self._idle:
-                reader = self._idle.pop()
-                if reader.file == file:
-                    return reader
-                reader.connection.close()
-        if file is None:
-            self._opened(file)
-        reader = self._connected()
-        if reader.version < self._schema.version:
-            reader.connection.close()
-            self._opened(reader.file)
-            reader = self._connected()
-        reader.connection.execute("PRAGMA query_only = ON")
+    def _reader(self, file: _File | None) -> sqlite3.Connection:
+        reader = self._connect() if file is not None else None
+        if reader is None or self._version(reader) < len(self._schema.steps):
+            if reader is not None:
+                reader.close()
+            with self._writing:
+                self._open_writer(file)
+            reader = self._connect()
+        reader.execute("PRAGMA query_only = ON")
         return reader
 
-    def _connected(self) -> _Open:
-        age = self._age
+    def _open_writer(self, file: _File | None) -> sqlite3.Connection:
+        """Return the connection that writes to *file*; bring that up if it is older."""
+        if self._writer is not None and self._written != file:
+            self.close()
+        if self._writer is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = self._connect()
+            self._written = _file_at(self.path)
+            self._bring_up(self._writer)
+        return self._writer
+
+    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.path, timeout=self._busy_s, isolation_level=None, check_same_thread=False
         )
         try:
-            version = self._version(connection)
+            self._version(connection)
         except sqlite3.Error:
             connection.close()
             raise
-        return _Open(connection, version, _file_at(self.path), age)
+        return connection
 
-    def _version(self, connection: Connection) -> int:
+    def _version(self, connection: sqlite3.Connection) -> int:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version > self._schema.version:
+        if version > len(self._schema.steps):
             raise _NewerError(
                 f"a newer version of this package made its tables ({version}, where this one knows "
-                f"{self._schema.version}): update this one, or give it another place"
+                f"{len(self._schema.steps)}): update this one, or give it another place"
             )
         return int(version)
 
-    def _brought_up(self, writer: _Open) -> None:
-        connection, schema = writer.connection, self._schema
-        self._in_wal(connection)
+    def _bring_up(self, connection: sqlite3.Connection) -> None:
+        self._switch_to_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
-        if writer.version == schema.version:
+        if self._version(connection) == len(self._schema.steps):
             return
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             # Another process may have been here since the file was opened.
-            for step in schema.steps[self._version(connection) :]:
+            for step in self._schema.steps[self._version(connection) :]:
                 for statement in step:
                     connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {schema.version}")
+            connection.execute(f"PRAGMA user_version = {len(self._schema.steps)}")
 
-    def _in_wal(self, connection: Connection) -> None:
+    def _switch_to_wal(self, connection: sqlite3.Connection) -> None:
         """Switch to WAL. Of two that make a file at once, SQLite fails one instead of waiting."""
         switch = partial(connection.execute, "PRAGMA journal_mode = WAL")
         try:
             switch()
         except sqlite3.OperationalError as error:
-            if not _busy(error):
+            if not _is_busy(error):
                 raise
-            retry_while_locked(switch, _busy, pause_s=_PAUSE_S, max_s=self._busy_s)
-
-    def _release(self, reader: _Open) -> None:
-        with self._pool:
-            if reader.age == self._age:
-                self._idle.append(reader)
-                return
-        reader.connection.close()
-
-    def _drop(self) -> None:
-        with self._pool:
-            self._age += 1
-            dropped, self._idle = self._idle, []
-        if self._writer is not None:
-            dropped.append(self._writer)
-            self._writer = None
-        for connection in dropped:
-            connection.connection.close()
+            retry_while_locked(switch, _is_busy, pause_s=_PAUSE_S, max_s=self._busy_s)
 
     @contextlib.contextmanager
     def _errors(self, file: _File | None) -> Iterator[None]:
@@ -204,7 +175,7 @@ class Database:
             yield
         except (sqlite3.Error, OSError) as error:
             with self._writing:
-                self._drop()
+                self.close()
                 if _code(error) not in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
                     raise StoreError(f"{self._label}: {error}") from error
                 outcome = self._set_aside(file)
@@ -214,10 +185,9 @@ class Database:
         """Move *file* out of the way, with what was not yet written into it."""
         if _file_at(self.path) != file:
             return "another process has set it aside"
-        number = 1
         try:
-            while (aside := _beside(self.path, f".corrupt-{number}")).exists():
-                number += 1
+            places = (_beside(self.path, f".corrupt-{number}") for number in count(1))
+            aside = next(place for place in places if not place.exists())
             self.path.rename(aside)
             _beside(self.path, "-shm").unlink(missing_ok=True)
             if _beside(self.path, "-wal").exists():
@@ -225,11 +195,6 @@ class Database:
         except OSError as error:
             raise StoreError(f"{self._label} is corrupt: {error}") from error
         return f"set aside as {aside.name!r}"
-
-
-def database_of(file: Path | Database, schema: Schema) -> Database:
-    """Return the database of a file, or the one that others have open already."""
-    return file if isinstance(file, Database) else Database(file, schema)
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -244,7 +209,7 @@ def _file_at(path: Path) -> _File | None:
     return status.st_dev, status.st_ino
 
 
-def _busy(error: BaseException) -> bool:
+def _is_busy(error: BaseException) -> bool:
     return _code(error) == sqlite3.SQLITE_BUSY
 
 
@@ -252,6 +217,18 @@ def _code(error: BaseException) -> int | None:
     """Return SQLite's primary code of *error*: the extended ones say where it happened."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
+
+
+VECTORS = Schema(
+    what="vector store",
+    steps=(
+        (
+            """CREATE TABLE IF NOT EXISTS vectors (model_id TEXT NOT NULL, key TEXT NOT NULL,
+            dimensions INTEGER NOT NULL, row BLOB NOT NULL,
+            PRIMARY KEY (model_id, key)) WITHOUT ROWID""",
+        ),
+    ),
+)
 
 
 class SqliteVectorStore:
@@ -262,7 +239,6 @@ class SqliteVectorStore:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self._database = Database(path, VECTORS)
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:

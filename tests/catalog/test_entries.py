@@ -15,7 +15,7 @@ from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreE
 from gateway.options import CatalogOptions, CustomKind, Options, UpstreamOptions
 from gateway.runtime.vectors import Vector
 from gateway.sources.entries import EntrySource
-from gateway.storage.entry_store import SqliteEntries
+from gateway.storage.catalog import SqliteCatalog
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder, TemporaryStore
 from gateway.types import Filters, Hints, ToolDefinition
@@ -385,10 +385,10 @@ def test_scopes_may_be_any_set(scopes: frozenset[str]) -> None:
     assert frozenset({"staff"}) == Entry(kind="agent", name="a", scopes=scopes).scopes
 
 
-class Spent(SqliteEntries):
+class Spent(SqliteCatalog):
     """A host's store that reads past the end of something."""
 
-    def entries(self) -> Sequence[Entry]:
+    def rows(self) -> Mapping[str, str]:
         raise StopIteration
 
     def put(self, entries: Sequence[Entry]) -> None:
@@ -458,12 +458,6 @@ class FailingShelf:
         if self.broken:
             raise StoreError("broken")
         return self._rows
-
-    def ids(self) -> Sequence[str]:
-        raise AssertionError
-
-    def entries(self) -> Sequence[Entry]:
-        raise AssertionError
 
     def put(self, entries: Sequence[Entry]) -> None:
         raise AssertionError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.storage.listing_store import SqliteListingStore
+from gateway.storage.catalog import SqliteCatalog
 from tests.cli.running import Place
 
 
@@ -29,7 +29,7 @@ def test_what_changed_is_reported_shown_and_approved(place: Place) -> None:
 def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_reported(place: Place) -> None:
     """Only what is configured can be approved."""
     config = place.config({"srv": place.hostile("plain")})
-    records = SqliteListingStore(place.cache / "catalog.sqlite3")
+    records = SqliteCatalog(place.cache / "catalog.sqlite3")
     owner = f"{place.folder / 'servers.json'}#srv"
     records.record_seen(owner, {"": "1", "a": "1", "b": "1"})
     records.record_seen(owner, {"": "2", "a": "2", "b": "1"})

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
-from gateway.storage.listing_store import SqliteListingStore
+from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import ManualClock, TemporaryStore
 from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
@@ -19,7 +19,7 @@ from tests.fakes import until
 MONTH_S = 31 * 24 * 3600.0
 
 
-class Swept(SqliteListingStore):
+class Swept(SqliteCatalog):
     """Tells when it is swept."""
 
     def __init__(self, folder: Path, *, wall: ManualClock, fault: Exception | None = None) -> None:

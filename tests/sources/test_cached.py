@@ -22,9 +22,7 @@ from gateway.runtime.background_loop import Bridge
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.listing_store import StoredListing
 from gateway.sources.registry import Registry, list_sources
-from gateway.storage.listing_store import SqliteListingStore
-from gateway.storage.migrations import CATALOG
-from gateway.storage.sqlite import Database
+from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import ManualClock
 from gateway.types import JsonObject
 from gateway.types.listing import Listing
@@ -276,7 +274,7 @@ async def test_what_has_no_fingerprint_is_never_written(room: Room) -> None:
     assert ["b"] == names(await room.source(LiveSource(tool("b")), fingerprint="").list_tools())
 
 
-class Forgetful(SqliteListingStore):
+class Forgetful(SqliteCatalog):
     """Knows lists, but not what was approved, as long as its disk is full."""
 
     full = True
@@ -355,7 +353,7 @@ async def test_an_old_file_that_cannot_be_brought_up_is_told_of(room: Room) -> N
     with contextlib.closing(sqlite3.connect(room.path, isolation_level=None)) as other:
         other.executescript(OLD.read_text(encoding="utf-8"))
         other.execute("BEGIN IMMEDIATE")
-        room.store = SqliteListingStore(Database(room.path, CATALOG, busy_s=0))
+        room.store = SqliteCatalog(room.path, busy_s=0)
         listing = await room.source(LiveSource(tool("a"))).list_tools()
 
     (note,) = listing.diagnostics
@@ -518,7 +516,7 @@ async def test_a_doubted_tool_that_stays_as_it_was_changes_nothing(room: Room) -
     assert fresh.tools[0].doubts == fresh.diagnostics
 
 
-class _BrokenRecords(SqliteListingStore):
+class _BrokenRecords(SqliteCatalog):
     """A store of the host's own, which raises what no store should."""
 
     def listing(self, fingerprint: str) -> StoredListing | None:

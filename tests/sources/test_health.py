@@ -16,7 +16,7 @@ from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
 from gateway.sources.cached import CachedSource, CacheKey
 from gateway.sources.health import Health
-from gateway.storage.listing_store import SqliteListingStore
+from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import ManualClock
 from gateway.types import Filters
 from tests.conftest import OpenGateway
@@ -41,7 +41,7 @@ class Ward:
 @pytest.fixture
 async def ward(tmp_path: Path) -> AsyncIterator[Ward]:
     bridge, clock = Bridge("health"), ManualClock()
-    records = SqliteListingStore(tmp_path / "catalog.sqlite3")
+    records = SqliteCatalog(tmp_path / "catalog.sqlite3")
     live = {"well": LiveSource(tool("a")), "ill": LiveSource(tool("b"))}
     lasting = {
         name: CachedSource(

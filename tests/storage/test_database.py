@@ -12,15 +12,13 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import StoreError
-from gateway.storage.migrations import Schema
-from gateway.storage.sqlite import Database
+from gateway.storage.sqlite import Database, Schema
 
 NOTES = Schema(what="notes", steps=(("CREATE TABLE notes (text TEXT NOT NULL)",),))
 TAGGED = Schema(
     what="notes",
     steps=(*NOTES.steps, ("ALTER TABLE notes ADD COLUMN tag TEXT", "CREATE TABLE tags (tag TEXT)")),
 )
-READERS = 8
 
 
 @pytest.fixture
@@ -99,41 +97,15 @@ def test_all_of_a_transaction_is_written_or_nothing(database: Database) -> None:
     assert ["whole"] == texts(database)
 
 
-def test_only_so_many_read_at_once(database: Database) -> None:
-    """The others wait for a connection; none is made for each thread that ever was."""
-    add(database, "a")
-    meeting = threading.Barrier(READERS)
-    lock = threading.Lock()
-    inside: set[int] = set()
-    most: list[int] = []
-
-    def read() -> None:
-        with database.reading() as connection:
-            with lock:
-                inside.add(id(connection))
-                most.append(len(inside))
-            meeting.wait(timeout=60)
-            with lock:
-                inside.discard(id(connection))
-
-    with ThreadPoolExecutor(3 * READERS) as pool:
-        for done in [pool.submit(read) for _ in range(3 * READERS)]:
-            done.result()
-
-    assert READERS == max(most)
-
-
 def test_closing_leaves_no_connection_open(database: Database) -> None:
-    """One that rests is closed at once, one at work when it is done."""
+    """A reader that is at work goes on; it is closed when it is done."""
     with database.transaction() as writer:
         pass
-    with database.reading() as resting, database.reading() as _:
-        pass
-    with database.reading() as working:
+    with database.reading() as reader:
         database.close()
-        working.execute("SELECT 1")
+        reader.execute("SELECT 1")
 
-    for connection in (writer, resting, working):
+    for connection in (writer, reader):
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             connection.execute("SELECT 1")
     assert [] == texts(database)

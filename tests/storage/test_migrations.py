@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.entries import Entry, entry_from_json
-from gateway.storage.call_log import SqliteCallLog
-from gateway.storage.entry_store import SqliteEntries
-from gateway.storage.listing_store import SqliteListingStore
-from gateway.storage.migrations import CATALOG, USAGE, VECTORS, Schema
-from gateway.storage.sqlite import SqliteVectorStore
+from gateway.storage.call_log import USAGE, SqliteCallLog
+from gateway.storage.catalog import CATALOG, SqliteCatalog
+from gateway.storage.sqlite import VECTORS, Schema, SqliteVectorStore
 from gateway.usage.call_log import Call, Exposure
 
 FILES = Path(__file__).parent / "files"
@@ -78,7 +76,7 @@ def test_vectors_of_an_older_file_are_still_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["catalog-1", "catalog-2", "catalog-3", "catalog-4"])
 def test_approvals_of_an_older_file_are_still_there(name: str, tmp_path: Path) -> None:
     """What a person approved stays approved; a listing in an older form is read anew."""
-    store = SqliteListingStore(made(name, tmp_path), wall=lambda: 100.0)
+    store = SqliteCatalog(made(name, tmp_path), wall=lambda: 100.0)
 
     assert store.listing("f") is None
     assert {"a"} == store.changed("o")
@@ -100,7 +98,7 @@ def test_entries_are_kept_in_a_file_of_any_version(
     name: str, before: list[str], tmp_path: Path
 ) -> None:
     """The first version had no place for them."""
-    entries = SqliteEntries(made(name, tmp_path))
+    entries = SqliteCatalog(made(name, tmp_path))
 
     found = [entry_from_json(json.loads(text)).name for text in entries.rows().values()]
     entries.put([Entry(kind="agent", name="new")])

