@@ -199,7 +199,7 @@ class Gateway(GatewaySources):
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=self._health.resolve_filters(filters),
+            filters=self._servers.resolve_filters(filters),
             options=self.options.search,
             ranking=ranking,
             diversify=diversify,
@@ -242,7 +242,7 @@ class Gateway(GatewaySources):
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=self._health.resolve_filters(filters),
+            filters=self._servers.resolve_filters(filters),
             limit=limit,
             options=self.options.search,
             usage=await self.usage.signals(snapshot, tenant),
@@ -251,7 +251,7 @@ class Gateway(GatewaySources):
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Return all tools that may be found, ordered by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(self._health.resolve_filters(filters))
+        mask = snapshot.mask(self._servers.resolve_filters(filters))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(

@@ -67,7 +67,7 @@ class Catalog:
         changed: Called after every change of the entries.
         options: How many there may be.
         check_open: Raises what a closed gateway answers; asked before the store is.
-        resolve_filters: Replaces ``healthy_only`` by the entities to leave out; see `Health`.
+        resolve_filters: Replaces ``healthy_only`` by the entities to leave out.
     """
 
     def __init__(

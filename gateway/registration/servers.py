@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gateway.errors import ConfigError, attempt
+from gateway.errors import ConfigError, InvalidRequestError, attempt
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind, Options
@@ -26,9 +26,10 @@ from gateway.sources.registry import Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualServer, VirtualSource
 from gateway.storage.oauth_tokens import with_token_store
-from gateway.types import Diagnostic, Hints, ToolDefinition
+from gateway.types import Diagnostic, Filters, Hints, ToolDefinition
 from gateway.types.listing import Listing
 
+_ANYBODY = Filters()
 _CHECK_STEP_S = 1.0
 """How long not to look again for old listings: else every search would look at every server."""
 
@@ -188,6 +189,8 @@ class Servers:
         self.capabilities = ClientCapabilities()
         """Whom servers may ask for something."""
         self._next_check = -math.inf
+        self._retry_at: dict[str, float] = {}
+        """When to try the servers again that cannot be reached."""
         self._swept = clock()
         self._sweeps = SingleFlight[None](bridge.submit)
         self._listings = SingleFlight[Listing](bridge.submit)
@@ -280,6 +283,48 @@ class Servers:
         source = self.cached.pop(name, None)
         if source is not None:
             source.forget()
+
+    def resolve_filters(self, filters: Filters | None) -> Filters:
+        """Return *filters*; if they want only the healthy, with all others named as left out.
+
+        Args:
+            filters: None stands for the default ones.
+
+        Raises:
+            InvalidRequestError: If they are no `Filters`.
+        """
+        if filters is None:
+            return _ANYBODY
+        if not isinstance(filters, Filters):
+            raise InvalidRequestError(f"filters must be a Filters(…), got {type(filters).__name__}")
+        if not filters.healthy_only:
+            return filters
+        return replace(filters, without=filters.without | self._find_unhealthy())
+
+    def _find_unhealthy(self) -> frozenset[str]:
+        """Return the servers that cannot be reached, and the ids of virtual items behind them.
+
+        Each connection knows its state: no server is asked. What is left out is not found, so
+        nobody uses it and nobody would notice that it is back: it is tried again in the background,
+        ever less often, as its breaker says.
+        """
+        now, retry_s = self._clock(), self._options.retry_after_s
+        sources = dict(self.cached)
+        down = {name: source for name, source in sources.items() if not source.live.healthy}
+        # Not at once: the failure is fresh.
+        retry_at = {name: self._retry_at.get(name, now + retry_s) for name in down}
+        for name, source in down.items():
+            if now >= retry_at[name]:
+                retry_at[name] = now + retry_s
+                source.invalidate()
+        self._retry_at = retry_at
+        virtual = (
+            registration.source
+            for registration in self._registry.all().values()
+            if isinstance(registration.source, VirtualSource)
+        )
+        behind = (key for source in virtual for key, name in source.behind.items() if name in down)
+        return frozenset({*down, *behind})
 
     async def _sweep(self) -> None:
         # A fault of the store is reported where a caller waits for it.

@@ -21,7 +21,6 @@ from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
 from gateway.sources.entries import EntrySource
 from gateway.sources.functions import FunctionSource
-from gateway.sources.health import Health
 from gateway.sources.protocol import Function, Source, Transform
 from gateway.sources.registry import Registry
 from gateway.sources.virtual import Alias, VirtualServer, aliases
@@ -51,12 +50,6 @@ class GatewaySources:
         self._config_files = ConfigFiles()
         self._reloading = asyncio.Lock()
         self._local = FunctionSource(LOCAL, options=options.upstream)
-        self._health = Health(
-            lambda: self._servers.cached,
-            registry.all,
-            retry_s=options.upstream.retry_after_s,
-            clock=clock,
-        )
         self._entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
         registry.add(self._entries, {})
 
@@ -266,7 +259,7 @@ class GatewaySources:
             lambda: self._registry.mark_dirty(self._entries.server),
             replaced(self._catalog_options, kinds=self._entries.kinds),
             self._bridge.check_open,
-            self._health.resolve_filters,
+            self._servers.resolve_filters,
         )
 
     def _expire_listings(self) -> None:

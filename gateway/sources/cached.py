@@ -88,6 +88,8 @@ class CachedSource:
     ) -> None:
         self.live = live
         """The source itself."""
+        self.server = live.server
+        self.trusted = live.trusted
         self._store = store
         self._key = key
         self._options = options
@@ -108,16 +110,6 @@ class CachedSource:
         self._command_line_changed: bool | None = None
         self._unchecked: tuple[Diagnostic, ...] = ()
         """Why the command line was not compared with the approved one."""
-
-    @property
-    def server(self) -> str:
-        """The host's name for the server."""
-        return self.live.server
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the host vouches for what the server says of its tools."""
-        return self.live.trusted
 
     async def list_tools(self) -> Listing:
         """Return the listing as it was last read; read it if it never was, or expired.

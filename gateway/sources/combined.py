@@ -56,17 +56,12 @@ class CombinedSource:
     """
 
     def __init__(self, server: str, sources: Sequence[Source]) -> None:
-        self._server = check_server_name(server)
+        self.server = check_server_name(server)
         self._sources = {source.server: source for source in sources}
         if not sources or len(self._sources) < len(sources):
             raise ConfigError(f"{server!r}: combine one source or more, each of another name")
         self._listings: Mapping[str, Listing] = {}
         self._owners: Mapping[Key, Owner] = {}
-
-    @property
-    def server(self) -> str:
-        """The name of all of them."""
-        return self._server
 
     @property
     def trusted(self) -> bool:

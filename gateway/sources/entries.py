@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TypeAlias
 
 from gateway.catalog.catalog import Entries
-from gateway.catalog.entries import Entry, entry_from_json, entry_to_json, to_entity
+from gateway.catalog.entries import entry_from_json, entry_to_json, to_entity
 from gateway.catalog.kinds import KINDS
 from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.options import CustomKind, UpstreamOptions
@@ -19,14 +20,8 @@ ENTRIES = "catalog:"
 """The name of the source of entries: no server may be called so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """One row of the store, as it was read."""
-
-    text: str
-    entity: Entity | None
-    """None if it is left out."""
-    notes: tuple[Diagnostic, ...] = ()
+_Row: TypeAlias = tuple[Entity | None, tuple[Diagnostic, ...]]
+"""What a row of the store is in the catalog, None if it is left out, and what is odd about it."""
 
 
 class EntrySource:
@@ -41,23 +36,17 @@ class EntrySource:
     def __init__(
         self, store: Entries, options: UpstreamOptions, kinds: Mapping[str, CustomKind]
     ) -> None:
+        self.server = ENTRIES
+        self.trusted = False
+        """Entries may come from manifests of strangers."""
         self.store = store
         self._own = dict(kinds)
         self.kinds = dict(kinds)
         """The kinds that are declared so far, by name."""
         self._options = options
-        self._rows: dict[str, _Row] = {}
+        self._rows: dict[tuple[str, str], _Row] = {}
+        """By id and text."""
         self._closed = False
-
-    @property
-    def server(self) -> str:
-        """A name that no server can have."""
-        return ENTRIES
-
-    @property
-    def trusted(self) -> bool:
-        """False: entries may come from manifests of strangers."""
-        return False
 
     async def list_tools(self) -> Listing:
         """Return the entries; see `Source.list_tools`.
@@ -72,10 +61,13 @@ class EntrySource:
         except StoreError as error:
             notes.append(Diagnostic(stage="store", code="catalog_unavailable", detail=str(error)))
         else:
-            self._rows = {key: self._row(key, text) for key, text in sorted(rows.items())}
-        notes += (note for row in self._rows.values() for note in row.notes)
-        entities = (row.entity for row in self._rows.values() if row.entity is not None)
-        return Listing(entities=tuple(entities), diagnostics=tuple(notes))
+            self._rows = {
+                row: self._rows.get(row) or self._read(*row) for row in sorted(rows.items())
+            }
+        return Listing(
+            entities=tuple(entity for entity, _ in self._rows.values() if entity is not None),
+            diagnostics=(*notes, *(note for _, odd in self._rows.values() for note in odd)),
+        )
 
     def declare(self, kinds: Mapping[str, CustomKind]) -> bool:
         """Replace the kinds that configuration files declare beside the host's own.
@@ -90,30 +82,22 @@ class EntrySource:
             self._rows = {}
         return changed
 
-    def _row(self, key: str, text: str) -> _Row:
-        before = self._rows.get(key)
-        if before is not None and before.text == text:
-            return before
+    def _read(self, key: str, text: str) -> _Row:
         try:
             entry = entry_from_json(json.loads(text))
         except (ConfigError, ValueError) as error:
-            return _Row(text=text, entity=None, notes=(_note("tool_quarantined", key, str(error)),))
+            return None, (_note("tool_quarantined", key, str(error)),)
         from gateway.mcp.injection_scanner import scan_definition  # noqa: PLC0415  (only who has entries pays for it)
 
         reasons = scan_definition(entry_to_json(entry))
         blocked = bool(reasons) and self._options.on_suspicion == "block"
         detail = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
         notes = (_note("tool_suspicious", key, detail),) if reasons else ()
-        entity = None if blocked else self._entity(entry)
-        if notes and entity is not None:
-            entity = replace(entity, definition=replace(entity.definition, doubts=notes))
-        return _Row(text=text, entity=entity, notes=notes)
-
-    def _entity(self, entry: Entry) -> Entity:
-        if entry.kind in KINDS:
-            return to_entity(entry)
-        declared = self.kinds.get(entry.kind, CustomKind())
-        return to_entity(entry, searchable=declared.searchable)
+        if blocked:
+            return None, notes
+        kind = self.kinds.get(entry.kind, CustomKind())
+        entity = to_entity(entry, searchable=None if entry.kind in KINDS else kind.searchable)
+        return replace(entity, definition=replace(entity.definition, doubts=notes)), notes
 
     async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Refuse: an entry is not called; see `Source.call`."""

@@ -1,4 +1,4 @@
-"""From a Python function to a tool definition and a model that checks its arguments.
+"""From a Python function to a tool definition and what checks its arguments.
 
 The names come from the signature, the types from the annotations, the texts from the docstring
 (Google, numpy or ReST). ``Annotated[..., Field(...)]`` wins over the docstring.
@@ -7,21 +7,14 @@ The names come from the signature, the types from the annotations, the texts fro
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import docstring_parser
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PydanticUserError,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-)
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic_core import ArgsKwargs
 
 from gateway.errors import ConfigError
 from gateway.options.validation import check_hints
@@ -42,28 +35,18 @@ def to_json(answer: object) -> Any:
     return _ANY.dump_python(answer, mode="json", fallback=str, warnings=False)
 
 
-def _bind(model: type[BaseModel], names: Sequence[str], arguments: JsonObject) -> dict[str, object]:
-    """Return *arguments* coerced; *names* are the parameters, in the order of the model's fields.
+def _bind(arguments_of: TypeAdapter[dict[str, object]], arguments: JsonObject) -> dict[str, object]:
+    """Return *arguments* coerced, with the defaults of what was left out.
 
     Raises:
         InvalidCallError: They do not fit.
     """
     try:
-        checked = model.model_validate(dict(arguments))
+        return arguments_of.validate_python(ArgsKwargs((), dict(arguments)))
     except ValidationError as error:
-        raise InvalidCallError(_describe_errors(error)) from error
-    return {
-        name: getattr(checked, _field(index))
-        for index, name in enumerate(names)
-        if _field(index) in checked.model_fields_set
-    }
-
-
-def _describe_errors(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(str(part) for part in entry['loc'])}: {entry['msg']}"
-        for entry in error.errors(include_input=False, include_url=False)
-    )
+        faults = error.errors(include_input=False, include_url=False)
+        texts = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
+        raise InvalidCallError("; ".join(texts)) from error
 
 
 class _Schema(GenerateJsonSchema):
@@ -99,7 +82,7 @@ def describe_function(
     signature = _signature(function, tool_name)
     doc = docstring_parser.parse(inspect.getdoc(function) or "")
     texts = {param.arg_name.lstrip("*"): param.description or "" for param in doc.params}
-    model, schema = _model(tool_name, signature, texts)
+    arguments_of, schema = _arguments(tool_name, signature, texts)
     prose = "\n\n".join(part for part in (doc.short_description, doc.long_description) if part)
     return ToolFunction(
         definition=ToolDefinition(
@@ -110,7 +93,7 @@ def describe_function(
             hints=hints,
         ),
         function=function,
-        bind=partial(_bind, model, tuple(signature.parameters)),
+        bind=partial(_bind, arguments_of),
     )
 
 
@@ -129,39 +112,30 @@ def _signature(function: Function, tool_name: str) -> inspect.Signature:
     return signature
 
 
-def _model(
-    tool_name: str, signature: inspect.Signature, texts: dict[str, str]
-) -> tuple[type[BaseModel], JsonObject]:
-    # Fields are numbered and aliased: a parameter may be called `schema`, `copy` or `_x`.
-    fields: dict[str, Any] = {
-        _field(index): (_annotation(parameter), Field(default=_default(parameter), alias=name))
-        for index, (name, parameter) in enumerate(signature.parameters.items())
-    }
+def _arguments(
+    tool_name: str, signature: inspect.Signature, texts: Mapping[str, str]
+) -> tuple[TypeAdapter[dict[str, object]], JsonObject]:
+    """Return what checks the arguments of a function, and their JSON Schema."""
+
+    def collect(**arguments: object) -> dict[str, object]:
+        return arguments
+
+    parameters = signature.parameters.values()
+    types = {one.name: one.annotation for one in parameters if one.annotation is not one.empty}
+    collect.__annotations__ = types
+    collect.__signature__ = signature.replace(return_annotation=signature.empty)  # type: ignore[attr-defined]  # (pydantic reads it)
     try:
-        model = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
-        raw = model.model_json_schema(schema_generator=_Schema)
+        arguments_of: TypeAdapter[dict[str, object]] = TypeAdapter(collect)
+        schema = map_schemas(arguments_of.json_schema(schema_generator=_Schema), _drop_title)
     except PydanticUserError as error:
         raise ConfigError(
             f"a parameter of {tool_name!r} has a type that JSON cannot carry: {error.message}"
         ) from error
-    schema = dict(map_schemas(raw, _drop_title))
-    schema["properties"] = {
-        name: _add_description(value, texts.get(name, ""))
-        for name, value in raw.get("properties", {}).items()
+    properties: Any = schema.get("properties", {})
+    described = {
+        name: _add_description(value, texts.get(name, "")) for name, value in properties.items()
     }
-    return model, map_schemas(schema, _drop_title)
-
-
-def _field(index: int) -> str:
-    return f"p{index}"
-
-
-def _annotation(parameter: inspect.Parameter) -> object:
-    return Any if parameter.annotation is parameter.empty else parameter.annotation
-
-
-def _default(parameter: inspect.Parameter) -> object:
-    return ... if parameter.default is parameter.empty else parameter.default
+    return arguments_of, {**schema, "properties": described}
 
 
 def _add_description(schema: JsonObject, text: str) -> JsonObject:

@@ -29,21 +29,13 @@ class FunctionSource:
     """Functions of the host. Adding and removing is safe from any thread, at any time."""
 
     def __init__(self, server: str = "local", *, options: UpstreamOptions | None = None) -> None:
-        self._server = check_server_name(server)
+        self.server = check_server_name(server)
+        self.trusted = True
+        """The host wrote the functions."""
         self._options = options or UpstreamOptions()
         self._lock = threading.Lock()
         self._functions: dict[str, ToolFunction] = {}
         self._closed = False
-
-    @property
-    def server(self) -> str:
-        """The name of this source."""
-        return self._server
-
-    @property
-    def trusted(self) -> bool:
-        """Always true: the host wrote the functions."""
-        return True
 
     def add(
         self,
@@ -70,7 +62,7 @@ class FunctionSource:
         with self._lock:
             if tool.definition.name in self._functions:
                 raise ConfigError(
-                    f"{self._server!r} has a tool {tool.definition.name!r} already: "
+                    f"{self.server!r} has a tool {tool.definition.name!r} already: "
                     "remove it first, or pass replace=True or another name=…"
                 )
             self._functions[tool.definition.name] = tool
@@ -110,7 +102,7 @@ class FunctionSource:
             return answer
         if limit.expired():
             raise UpstreamTimeoutError(
-                self._server,
+                self.server,
                 f"function {tool!r} did not answer within {limit_s} s; "
                 "raise UpstreamOptions.call_timeout_s if it may take longer",
             ) from answer.error
@@ -122,7 +114,7 @@ class FunctionSource:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ClosedError(f"source {self._server!r} is closed; make a new one")
+            raise ClosedError(f"source {self.server!r} is closed; make a new one")
 
 
 async def _run(function: Function, arguments: dict[str, object]) -> object:

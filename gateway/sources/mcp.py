@@ -63,26 +63,16 @@ class McpSource:
         on_change: Callable[[], None] = lambda: None,
         capabilities: ClientCapabilities | None = None,
     ) -> None:
-        self._server = check_server_name(server)
+        self.server = check_server_name(server)
         self._target = target
         self._bridge = bridge
         self._options = options
-        self._trusted = trusted
+        self.trusted = trusted
         self._on_change = on_change
         self._capabilities = capabilities or ClientCapabilities()
-        self.supervisor = Supervisor(self._server, self._connect, options, clock=clock)
+        self.supervisor = Supervisor(self.server, self._connect, options, clock=clock)
         """Keeps the connection; to be used on the background loop alone."""
         self._repeatable: frozenset[str] = frozenset()
-
-    @property
-    def server(self) -> str:
-        """The host's name for the server."""
-        return self._server
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the host vouches for what the server says of its tools."""
-        return self._trusted
 
     @property
     def state(self) -> ConnectionState:
@@ -96,7 +86,7 @@ class McpSource:
 
     def note_repeatable(self, listing: Listing) -> None:
         """Remember which tools of *listing* may run twice, if the server is trusted."""
-        if self._trusted:
+        if self.trusted:
             self._repeatable = frozenset(
                 tool.name for tool in listing.tools if tool.hints.read_only or tool.hints.idempotent
             )
@@ -156,7 +146,7 @@ class McpSource:
     async def _connect(self) -> Connection:
         open_session = await asyncio.to_thread(_import_session)
         return open_session(
-            self._server,
+            self.server,
             self._target,
             self._options,
             on_change=self._on_change,

@@ -17,15 +17,14 @@ from gateway.types.listing import Listing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A source and what the host says of its tools."""
+    """A source and what the host says of its tools.
+
+    After each change of the source's tools this is another object: then it must be listed again.
+    """
 
     source: Source
     hints: Mapping[str, Hints]
     """By the source's own tool name; they win over what the source says."""
-    revision: int = 0
-    """Counts changes of the source's tools: after each it must be listed again."""
-    since: int = 0
-    """Its first revision: earlier listings are of another source of that name."""
     follows: frozenset[str] = frozenset()
     """The servers whose changes are changes of this one."""
     itself: ToolDefinition | None = None
@@ -93,14 +92,8 @@ class Registry:
                     "or choose another name"
                 )
             self._generation += 1
-            # Not 0: a server whose name was used and removed before is another server.
             self._registrations[source.server] = Registration(
-                source=source,
-                hints=hints,
-                revision=self._generation,
-                since=self._generation,
-                follows=follows,
-                itself=itself,
+                source=source, hints=hints, follows=follows, itself=itself
             )
             self._mark_followers(source.server)
         self._notify()
@@ -108,7 +101,7 @@ class Registry:
     def _mark_followers(self, server: str) -> None:
         for name, follower in self._registrations.items():
             if server in follower.follows:
-                self._registrations[name] = replace(follower, revision=follower.revision + 1)
+                self._registrations[name] = replace(follower)
 
     def mark_dirty(self, server: str) -> None:
         """Record that the tools of *server* changed; an unknown one is ignored."""
@@ -116,7 +109,7 @@ class Registry:
             changed = self._registrations.get(server)
             if changed is None:
                 return
-            self._registrations[server] = replace(changed, revision=changed.revision + 1)
+            self._registrations[server] = replace(changed)
             self._mark_followers(server)
             self._generation += 1
         self._notify()
@@ -149,9 +142,9 @@ class Registry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListResult:
-    """The listing of one source at one revision."""
+    """The listing of one source."""
 
-    revision: int
+    registration: Registration
     listing: Listing
     failed: bool = False
     """True if the source, or a part of it, could not be listed; what is missing is then as it was
@@ -166,7 +159,7 @@ async def list_sources(
 ) -> Mapping[str, ListResult]:
     """Return the listing of every source, by server.
 
-    Sources whose last listing failed or is of another revision are listed, all at once.
+    Sources that changed, or whose last listing failed, are listed, all at once.
 
     Args:
         registrations: The sources.
@@ -178,7 +171,7 @@ async def list_sources(
         for server, registration in registrations.items()
         if server not in before
         or before[server].failed
-        or before[server].revision != registration.revision
+        or before[server].registration is not registration
     ]
     results = await asyncio.gather(
         *(_list(registrations[server], before.get(server), telemetry) for server in wanted)
@@ -194,15 +187,14 @@ async def _list(
     if isinstance(listing, Failed):
         error_type = type(listing.error).__name__
         telemetry.add("gateway.upstream.failures", attributes={"error.type": error_type})
-        previous = before.listing if before and before.revision >= registration.since else None
-        return ListResult(
-            revision=registration.revision,
-            listing=load_failed(registration.source.server, listing, previous),
-            failed=True,
-        )
+        # An earlier listing may be of another source of that name.
+        is_same = before is not None and before.registration.source is registration.source
+        previous = before.listing if before is not None and is_same else None
+        listing = load_failed(registration.source.server, listing, previous)
+        return ListResult(registration=registration, listing=listing, failed=True)
     codes = [note.code for note in listing.diagnostics]
     if quarantined := codes.count("tool_quarantined"):
         telemetry.add("gateway.tools.quarantined", quarantined)
     # A source of several parts reports a part that failed; it is then listed again as a whole.
     failed = "source_load_failed" in codes
-    return ListResult(revision=registration.revision, listing=listing, failed=failed)
+    return ListResult(registration=registration, listing=listing, failed=failed)

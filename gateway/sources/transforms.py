@@ -203,12 +203,8 @@ class TransformedSource:
     def __init__(self, source: Source, *transforms: Transform) -> None:
         self.inner = source
         """The source itself, under whose own names everything is there."""
+        self.server = source.server
         self._transforms = transforms
-
-    @property
-    def server(self) -> str:
-        """The name of the source."""
-        return self.inner.server
 
     @property
     def trusted(self) -> bool:

@@ -158,6 +158,7 @@ class VirtualSource:
         owner: str,
         options: UpstreamOptions,
     ) -> None:
+        self.server = table.name
         self._table = table
         self._sources = sources
         self._store = store
@@ -166,11 +167,6 @@ class VirtualSource:
         self._listings: Mapping[str, Listing] = {}
         self._shown = Listing()
         self._closed = False
-
-    @property
-    def server(self) -> str:
-        """The name of the virtual server."""
-        return self._table.name
 
     @property
     def trusted(self) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,82 +12,49 @@ import pytest
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
+from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
-from gateway.runtime.cache import SingleFlight
-from gateway.sources.cached import CachedSource, CacheKey
-from gateway.sources.health import Health
-from gateway.storage.catalog import SqliteCatalog
+from gateway.sources.registry import Registry
 from gateway.testing import ManualClock
 from gateway.types import Filters
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.mcp.conftest import PATIENCE_S, served, until
 from tests.mcp.servers.plain import plain
-from tests.sources.live_source import LiveSource
+from tests.sources.live_source import LiveSource, Room
 
 HEALTHY = Filters(healthy_only=True)
 RETRY_S = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ward:
-    """Two supervised servers of which one can be ill, and a clock."""
-
-    health: Health
-    clock: ManualClock
-    live: Mapping[str, LiveSource]
-
-
-@pytest.fixture
-async def ward(tmp_path: Path) -> AsyncIterator[Ward]:
-    bridge, clock = Bridge("health"), ManualClock()
-    records = SqliteCatalog(tmp_path / "catalog.sqlite3")
-    live = {"well": LiveSource(tool("a")), "ill": LiveSource(tool("b"))}
-    lasting = {
-        name: CachedSource(
-            each,
-            store=records,
-            key=CacheKey(fingerprint=""),
-            flights=SingleFlight(bridge.submit),
-            options=UpstreamOptions(),
-            on_change=lambda: None,
-            clock=clock,
-        )
-        for name, each in live.items()
-    }
-    for each in lasting.values():
-        await each.list_tools()
-    yield Ward(
-        health=Health(lambda: lasting, dict, retry_s=RETRY_S, clock=clock), clock=clock, live=live
-    )
-    bridge.close()
-
-
-async def test_only_who_wants_the_healthy_is_told_of_the_others(ward: Ward) -> None:
-    """And keeps what else is left out."""
-    ward.live["ill"].healthy = False
-    wanted = Filters(healthy_only=True, without=frozenset({"x"}))
-
-    assert Filters() == ward.health.resolve_filters(Filters()) == ward.health.resolve_filters(None)
-    assert frozenset({"x", "ill"}) == ward.health.resolve_filters(wanted).without
-
-
-async def test_whom_nobody_finds_is_looked_at_again_now_and_then(ward: Ward) -> None:
+async def test_a_server_that_nobody_finds_is_tried_again_now_and_then(
+    bridge: Bridge, tmp_path: Path
+) -> None:
     """It would be left out for ever: nobody uses what is not found."""
-    ill = ward.live["ill"]
+    room, options = Room(bridge, tmp_path), Options(upstream=UpstreamOptions(retry_after_s=RETRY_S))
+    servers = Servers(Registry(), bridge, room.store, options, clock=room.clock)
+    well, ill = LiveSource(tool("a")), LiveSource(tool("b"))
+    servers.cached = {
+        "well": room.source(well, fingerprint=""),
+        "ill": room.source(ill, fingerprint=""),
+    }
+    for source in servers.cached.values():
+        await source.list_tools()
     ill.healthy = False
+    wanted = replace(HEALTHY, without=frozenset({"x"}))
+
+    assert Filters() == servers.resolve_filters(Filters()) == servers.resolve_filters(None)
     for _ in range(3):
-        ward.health.resolve_filters(HEALTHY)
+        assert frozenset({"x", "ill"}) == servers.resolve_filters(wanted).without
     at_once = ill.listings
-    ward.clock.tick(RETRY_S)
+    room.clock.tick(RETRY_S)
     for _ in range(3):
-        ward.health.resolve_filters(HEALTHY)
+        servers.resolve_filters(HEALTHY)
     await until(lambda: ill.listings == at_once + 1)
     ill.healthy = True
 
-    assert 1 == at_once
-    assert frozenset() == ward.health.resolve_filters(HEALTHY).without
-    assert 1 == ward.live["well"].listings
+    assert (1, 1) == (at_once, well.listings)
+    assert frozenset() == servers.resolve_filters(HEALTHY).without
 
 
 @pytest.fixture
