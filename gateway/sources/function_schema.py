@@ -35,18 +35,19 @@ def to_json(answer: object) -> Any:
     return _ANY.dump_python(answer, mode="json", fallback=str, warnings=False)
 
 
-def _bind(arguments_of: TypeAdapter[dict[str, object]], arguments: JsonObject) -> dict[str, object]:
+def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, object]:
     """Return *arguments* coerced, with the defaults of what was left out.
 
     Raises:
         InvalidCallError: They do not fit.
     """
     try:
-        return arguments_of.validate_python(ArgsKwargs((), dict(arguments)))
+        bound: dict[str, object] = arguments_of.validate_python(ArgsKwargs((), dict(arguments)))
     except ValidationError as error:
         faults = error.errors(include_input=False, include_url=False)
         texts = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
         raise InvalidCallError("; ".join(texts)) from error
+    return bound
 
 
 class _Schema(GenerateJsonSchema):
@@ -114,18 +115,22 @@ def _signature(function: Function, tool_name: str) -> inspect.Signature:
 
 def _arguments(
     tool_name: str, signature: inspect.Signature, texts: Mapping[str, str]
-) -> tuple[TypeAdapter[dict[str, object]], JsonObject]:
+) -> tuple[TypeAdapter[Any], JsonObject]:
     """Return what checks the arguments of a function, and their JSON Schema."""
 
     def collect(**arguments: object) -> dict[str, object]:
         return arguments
 
-    parameters = signature.parameters.values()
-    types = {one.name: one.annotation for one in parameters if one.annotation is not one.empty}
-    collect.__annotations__ = types
-    collect.__signature__ = signature.replace(return_annotation=signature.empty)  # type: ignore[attr-defined]  # (pydantic reads it)
+    # Pydantic reads the signature of what it calls: here of what gives the arguments back.
+    twin: Any = collect
+    twin.__signature__ = signature.replace(return_annotation=signature.empty)
+    twin.__annotations__ = {
+        parameter.name: parameter.annotation
+        for parameter in signature.parameters.values()
+        if parameter.annotation is not parameter.empty
+    }
     try:
-        arguments_of: TypeAdapter[dict[str, object]] = TypeAdapter(collect)
+        arguments_of: TypeAdapter[Any] = TypeAdapter(twin)
         schema = map_schemas(arguments_of.json_schema(schema_generator=_Schema), _drop_title)
     except PydanticUserError as error:
         raise ConfigError(

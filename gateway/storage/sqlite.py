@@ -239,6 +239,7 @@ class SqliteVectorStore:
     """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self._database = Database(path, VECTORS)
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:

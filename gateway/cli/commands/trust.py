@@ -21,7 +21,7 @@ from gateway.mcp.oauth_callback import sign_in
 from gateway.mcp.servers import HttpServer
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, tokens_path
-from gateway.storage.listing_store import SqliteListingStore
+from gateway.storage.catalog import SqliteCatalog
 from gateway.storage.oauth_tokens import with_token_store
 
 _SIGN_IN_S = 600
@@ -42,7 +42,7 @@ def approve(
 ) -> Output:
     """Approve tools and command lines that changed since they were approved."""
     manifest = read_config(config)
-    with closing(SqliteListingStore(catalog_store_path(Options()))) as records:
+    with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
         changes = {
             changed_name(server, name): (manifest.owner(server), name)
             for server in (*manifest.servers, *manifest.virtual)
