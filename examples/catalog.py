@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from gateway import Entry, Filters, Gateway, Hints
-from gateway.catalog.metadata import project
+from gateway.catalog.entries import project
 
 PLANNER = Entry(
     kind="agent",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -34,37 +35,23 @@ def check_arguments(entity: Entity, arguments: JsonObject) -> None:
     if not isinstance(arguments, Mapping):
         kind = type(arguments).__name__
         raise InvalidRequestError(f"arguments must be a mapping of names to values, got {kind}")
-    faults = _faults(_validator(_Schema(entity)), dict(arguments))
-    if faults:
-        raise InvalidArgumentsError(entity.exposed_name, faults, entity.definition.input_schema)
-
-
-class _Schema:
-    """A schema with the identity of its entity's digest, so that validators can be kept."""
-
-    def __init__(self, entity: Entity) -> None:
-        self.schema = dict(entity.definition.input_schema)
-        self.trusted = entity.trusted
-        self._key = (entity.id, entity.digest, entity.trusted)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Schema) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
+    schema = entity.definition.input_schema
+    try:
+        validator = _validator(json.dumps(dict(schema), default=str), trusted=entity.trusted)
+    except (SchemaError, RecursionError):
+        return
+    if faults := _faults(validator, dict(arguments)):
+        raise InvalidArgumentsError(entity.exposed_name, faults, schema)
 
 
 @lru_cache(maxsize=1024)
-def _validator(schema: _Schema) -> Validator | None:
-    kind = validator_for(schema.schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(schema.schema)
-    except (SchemaError, RecursionError):
-        return None
-    if not schema.trusted:
-        kind = _unpatterned(kind)
+def _validator(text: str, *, trusted: bool) -> Validator:
+    """Return what checks against the schema *text*."""
+    schema = json.loads(text)
+    kind = validator_for(schema, default=Draft202012Validator)
+    kind.check_schema(schema)
     # An empty registry: a reference to another document fails instead of being fetched.
-    return kind(schema.schema, registry=Registry())
+    return (kind if trusted else _unpatterned(kind))(schema, registry=Registry())
 
 
 @lru_cache(maxsize=16)
@@ -90,19 +77,13 @@ def _unpatterned(kind: type[Validator]) -> type[Validator]:
     return unpatterned
 
 
-def _faults(validator: Validator | None, arguments: dict[str, Any]) -> tuple[str, ...]:
-    if validator is None:
-        return ()
+def _faults(validator: Validator, arguments: dict[str, Any]) -> tuple[str, ...]:
     try:
-        errors = sorted(
-            validator.iter_errors(arguments), key=lambda error: list(map(str, error.path))
-        )
+        errors = sorted(validator.iter_errors(arguments), key=lambda error: [*map(str, error.path)])
     except (Unresolvable, RecursionError):
         return ()
-    return tuple(_messages(errors[:MAX_FAULTS]))
-
-
-def _messages(faults: Iterable[ValidationError]) -> Iterable[str]:
-    for fault in faults:
-        where = ".".join(str(part) for part in fault.absolute_path)
-        yield f"{where}: {fault.message}" if where else fault.message
+    places = [".".join(map(str, error.absolute_path)) for error in errors[:MAX_FAULTS]]
+    return tuple(
+        f"{place}: {error.message}" if place else error.message
+        for place, error in zip(places, errors, strict=False)
+    )

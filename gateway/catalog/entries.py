@@ -1,5 +1,6 @@
 """Entries: what a person or a manifest says of a thing that no server lists, such as an agent, a
-skill, a server that is not connected, or a thing of a kind of the host's own.
+skill, a server that is not connected, or a thing of a kind of the host's own. Parts of their
+metadata are named by dot paths.
 """
 
 from __future__ import annotations
@@ -8,15 +9,15 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, get_args
+from itertools import islice
+from typing import Any, Final
 
 from gateway.catalog.identity import definition_digest
-from gateway.catalog.metadata import flatten
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.naming import check_server_name
-from gateway.options.validation import hints_fault
+from gateway.options.validation import field_faults, hints_fault
 from gateway.runtime.text import clean, visible
 from gateway.types import Entity, Hints, JsonObject, Status, ToolDefinition
 
@@ -36,6 +37,17 @@ _APART = frozenset({"skills", "instructions"})
 """Keys of the metadata that are not among its words: skills are searched as a field of their own,
 instructions are a whole text."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")
+MAX_PATHS = 20
+MAX_PATH_DEPTH = 5
+MAX_SEGMENT = 64
+MAX_DEPTH = 6
+MAX_VALUES = 200
+MAX_VALUE_CHARS = 300
+MAX_CHARS = 4000
+_SEGMENT = r"[\w-]+"
+_URL_STARTS = ("http://", "https://", "data:")
+_Tree = dict[str, "_Tree | None"]
+_MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +77,9 @@ class Entry:
 
     def __post_init__(self) -> None:
         """Check every field; scopes may be any set, or a list as JSON has it."""
-        if isinstance(self.scopes, set | list | tuple) and all(map(_writable, self.scopes)):
+        if isinstance(self.scopes, set | list | tuple) and all(map(_is_writable, self.scopes)):
             object.__setattr__(self, "scopes", frozenset(self.scopes))
-        faults = [fault for fault in _faults(self) if fault]
-        if faults:
+        if faults := field_faults(self) or _faults(self):
             raise ConfigError(f"entry {self.name!r}: {'; '.join(faults)}")
         check_server_name(self.namespace)
 
@@ -84,41 +95,29 @@ def entry_id(kind: str, namespace: str, name: str) -> str:
 
 
 def _faults(entry: Entry) -> list[str]:
-    named = isinstance(entry.name, str) and entry.name.strip() and entry.name.isprintable()
-    strings = (entry.title, entry.description)
-    return [
-        ""
-        if isinstance(entry.kind, str) and re.fullmatch(KIND, entry.kind)
-        else f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64",
-        f"kind {entry.kind!r}: servers list these, add the server"
-        if isinstance(entry.kind, str) and entry.kind in LISTED
-        else "",
-        ""
-        if named and len(entry.name) <= MAX_NAME_CHARS
-        else f"its name must be a text of 1 to {MAX_NAME_CHARS} characters that can be seen",
-        ""
-        if all(isinstance(item, str) for item in strings)
-        else "title and description must be texts",
-        "" if _writable(entry.parent) else "its parent must be a text that UTF-8 can write",
-        ""
-        if isinstance(entry.scopes, frozenset) and all(map(_writable, entry.scopes))
-        else "scopes must be a set of texts that UTF-8 can write",
-        hints_fault("hints", entry.hints),
-        ""
-        if entry.status in get_args(Status)
-        else f"status {entry.status!r} is none of {', '.join(get_args(Status))}",
-        _metadata_fault(entry.metadata),
-    ]
+    """Return what is wrong with an entry whose fields are all of their type."""
+    is_name = entry.name.strip() and entry.name.isprintable() and len(entry.name) <= MAX_NAME_CHARS
+    rules = {
+        f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64": re.fullmatch(
+            KIND, entry.kind
+        ),
+        f"kind {entry.kind!r}: servers list these, add the server": entry.kind not in LISTED,
+        f"its name must be a text of 1 to {MAX_NAME_CHARS} characters that can be seen": is_name,
+        "its parent and its scopes must be texts that UTF-8 can write": all(
+            map(_is_writable, (entry.parent, *entry.scopes))
+        ),
+    }
+    faults = [fault for fault, is_kept in rules.items() if not is_kept]
+    faults += [hints_fault("hints", entry.hints), _metadata_fault(entry.metadata)]
+    return list(filter(None, faults))
 
 
-def _writable(text: object) -> bool:
+def _is_writable(text: object) -> bool:
     return isinstance(text, str) and text == text.encode("utf-8", "replace").decode()
 
 
-def _metadata_fault(metadata: object) -> str:
+def _metadata_fault(metadata: JsonObject) -> str:
     fault = "metadata must be a JSON object"
-    if not isinstance(metadata, Mapping):
-        return fault
     try:
         text = json.dumps(metadata, allow_nan=False)
         same = json.loads(text) == metadata
@@ -223,23 +222,24 @@ def entry_from_json(raw: object) -> Entry:
     Raises:
         ConfigError: It is no such thing; the message names the field and what to do.
     """
-    if not isinstance(raw, Mapping) or not {"kind", "name"} <= raw.keys():
-        raise ConfigError("an entry is an object with at least 'kind' and 'name'")
-    values: dict[str, Any] = dict(raw)
-    unknown = sorted(map(str, values.keys() - {item.name for item in fields(Entry)}))
-    if unknown:
-        raise ConfigError(
-            f"entry {values['name']!r}: unknown field {unknown[0]!r}; put it into 'metadata'"
-        )
-    hints = values.get("hints", {})
-    names = sorted(item.name for item in fields(Hints))
-    if not isinstance(hints, Mapping) or not hints.keys() <= {*names}:
-        raise ConfigError(f"entry {values['name']!r}: 'hints' holds {', '.join(names)} and no more")
+    values = _read_object(raw, Entry, "an entry")
+    if not {"kind", "name"} <= values.keys():
+        raise ConfigError("an entry has at least 'kind' and 'name'")
+    hints = _read_object(values.get("hints", {}), Hints, f"entry {values['name']!r}: 'hints'")
     try:
         values["hints"] = Hints(**hints)
     except TypeError as error:
         raise ConfigError(f"entry {values['name']!r}: {error}") from None
     return Entry(**values)
+
+
+def _read_object(raw: object, kind: type[Entry | Hints], owner: str) -> dict[str, Any]:
+    names = [item.name for item in fields(kind)]
+    if not isinstance(raw, Mapping) or not raw.keys() <= {*names}:
+        raise ConfigError(
+            f"{owner} is an object of {', '.join(names)}; put all else into 'metadata'"
+        )
+    return dict(raw)
 
 
 def decode_entries(rows: Mapping[str, str]) -> Sequence[Entry]:
@@ -249,3 +249,98 @@ def decode_entries(rows: Mapping[str, str]) -> Sequence[Entry]:
         with contextlib.suppress(ConfigError, ValueError):
             entries.append(entry_from_json(json.loads(text)))
     return entries
+
+
+def project(metadata: JsonObject, fields: Sequence[str] | None) -> JsonObject:
+    """Return the parts of *metadata* that *fields* name, in the shape that it has.
+
+    A path goes through a list to each of its objects. What is not there is left out; a path of
+    which another is the beginning adds nothing.
+
+    Args:
+        metadata: Any JSON object.
+        fields: Dot paths such as ``provider.name``: at most 20, each of at most 5 parts of at
+            most 64 letters, digits, '_' and '-'. None returns everything, an empty list nothing.
+
+    Raises:
+        InvalidRequestError: A path cannot be used.
+    """
+    if fields is None:
+        return metadata
+    part = _pick(metadata, parse_paths(fields))
+    return part if isinstance(part, Mapping) else {}
+
+
+def parse_paths(fields: Sequence[str]) -> _Tree:
+    """Return dot paths as a tree; see `project`. None stands for all below.
+
+    Raises:
+        InvalidRequestError: There are too many, or one cannot be used.
+    """
+    if len(fields) > MAX_PATHS:
+        raise InvalidRequestError(
+            f"{len(fields)} fields of metadata; at most {MAX_PATHS} are given"
+        )
+    tree: _Tree = {}
+    # Short ones first: a path swallows those that go on from it.
+    for path in sorted(map(_split, fields), key=len):
+        branch: _Tree | None = tree
+        for name in path[:-1]:
+            branch = branch.setdefault(name, {}) if branch is not None else None
+        if branch is not None:
+            branch.setdefault(path[-1], None)
+    return tree
+
+
+def _split(path: str) -> list[str]:
+    names = path.split(".") if isinstance(path, str) else []
+    fits = all(len(name) <= MAX_SEGMENT and re.fullmatch(_SEGMENT, name) for name in names)
+    if not names or not fits or len(names) > MAX_PATH_DEPTH:
+        raise InvalidRequestError(
+            f"field {path!r} of metadata: write up to {MAX_PATH_DEPTH} names with dots between "
+            f"them, each of up to {MAX_SEGMENT} letters, digits, '_' or '-'"
+        )
+    return names
+
+
+def _pick(value: object, tree: _Tree | None) -> object:
+    if tree is None:
+        return value
+    if isinstance(value, list):
+        parts = [_pick(item, tree) for item in value if isinstance(item, Mapping | list)]
+        return [part for part in parts if part is not _MISSING] or _MISSING
+    if not isinstance(value, Mapping):
+        return _MISSING
+    table = {key: _pick(value[key], below) for key, below in tree.items() if key in value}
+    return {key: part for key, part in table.items() if part is not _MISSING} or _MISSING
+
+
+def flatten(metadata: JsonObject, fields: Sequence[str] | None = None) -> str:
+    """Return *metadata* as lines of its keys and values, nested ones with all keys above them.
+
+    Texts and numbers count; booleans, nulls and addresses hold nothing to search by.
+
+    Args:
+        metadata: Any JSON object.
+        fields: Which parts of it, by dot paths; None is all.
+
+    Returns:
+        At most 200 lines, 4,000 characters and 6 levels; empty if nothing is left.
+    """
+    lines = islice(_lines(project(metadata, fields), "", MAX_DEPTH), MAX_VALUES)
+    return "\n".join(lines)[:MAX_CHARS]
+
+
+def _lines(value: object, keys: str, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        if value.strip() and not value.startswith(_URL_STARTS):
+            yield f"{keys} {clean(value, limit=MAX_VALUE_CHARS)}".strip()
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield f"{keys} {value}".strip()
+    elif isinstance(value, Mapping) and depth:
+        for key, inner in value.items():
+            path = f"{keys} {clean(key, limit=MAX_VALUE_CHARS)}".strip()
+            yield from _lines(inner, path, depth - 1)
+    elif isinstance(value, list) and depth:
+        for inner in value:
+            yield from _lines(inner, keys, depth - 1)

@@ -28,9 +28,9 @@ Field = Literal[
 class KindRow:
     """How one kind is searched and used."""
 
-    callable: bool
+    callable: bool = False
     """Whether `invoke` may run it."""
-    graph: bool
+    graph: bool = True
     """Whether it becomes a document of the graph."""
     embedded: tuple[Field, ...]
     """The fields its vector is made of, in this order; the end is cut first."""
@@ -56,53 +56,43 @@ _TEXTS: Mapping[Field, float] = {
 }
 _TOOL = KindRow(
     callable=True,
-    graph=True,
     embedded=("name", "title", "server", "description", "hints", "examples"),
     indexed=_TEXTS,
 )
-_THING = KindRow(
-    callable=False, graph=True, embedded=("name", "title", "description", "hints"), indexed=_TEXTS
-)
+_LISTED = KindRow(embedded=("name", "title", "description", "hints"), indexed=_TEXTS)
 
-_TOLD: Mapping[Field, float] = {**_TEXTS, "metadata": 0.5}
+_ALL_TEXTS: Mapping[Field, float] = {**_TEXTS, "metadata": 0.5}
 _SERVER = KindRow(
-    callable=False,
     # Its tools are documents of the graph already.
     graph=False,
     embedded=("kind", "name", "title", "description", "hints", "tools"),
-    indexed={**_TOLD, "tools": 0.5},
+    indexed={**_ALL_TEXTS, "tools": 0.5},
     word="MCP server",
 )
 _AGENT = KindRow(
-    callable=False,
-    graph=True,
     embedded=("kind", "name", "title", "description", "skills", "hints", "examples"),
     leaning=("name", "description"),
-    indexed={**_TOLD, "skills": 1.0},
+    indexed={**_ALL_TEXTS, "skills": 1.0},
     word="agent",
 )
 _SKILL = KindRow(
-    callable=False,
-    graph=True,
     embedded=("kind", "name", "title", "description", "hints", "examples", "instructions"),
     leaning=("name", "description"),
-    indexed=_TOLD,
+    indexed=_ALL_TEXTS,
     word="skill",
 )
 _CUSTOM = KindRow(
-    callable=False,
-    graph=True,
     embedded=("name", "title", "description", "hints", "metadata"),
-    indexed=_TOLD,
+    indexed=_ALL_TEXTS,
 )
 KINDS: Mapping[Kind, KindRow] = {
     "tool": _TOOL,
     "server": _SERVER,
-    "virtual_server": _THING,
+    "virtual_server": _LISTED,
     "agent": _AGENT,
     "skill": _SKILL,
-    "prompt": _THING,
-    "resource": _THING,
+    "prompt": _LISTED,
+    "resource": _LISTED,
 }
 """The kinds that every catalog has."""
 

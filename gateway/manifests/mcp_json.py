@@ -20,9 +20,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from gateway.catalog.entries import KIND
+from gateway.catalog.entries import KIND, parse_paths
 from gateway.catalog.kinds import KINDS
-from gateway.catalog.metadata import parse_paths
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.manifests.jsonc import parse
 from gateway.manifests.manifest import Manifest

@@ -56,7 +56,7 @@ def check_options(options: Any) -> None:
 
     Values of fields that the repr leaves out are left out of the message too.
     """
-    if faults := _field_faults(options):
+    if faults := field_faults(options):
         raise ConfigError(f"{type(options).__name__}: {'; '.join(faults)}")
 
 
@@ -64,7 +64,7 @@ def hints_fault(name: str, hints: object) -> str:
     """Return what is wrong with *hints*, which are called *name*; empty if nothing is."""
     if not isinstance(hints, Hints):
         return f"{name} must be a Hints(…), got {type(hints).__name__}"
-    faults = _field_faults(hints)
+    faults = field_faults(hints)
     return f"{name}: {'; '.join(faults)}" if faults else ""
 
 
@@ -86,7 +86,8 @@ def _types(kind: Any) -> Mapping[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _field_faults(value: Any) -> list[str]:
+def field_faults(value: Any) -> list[str]:
+    """Return which fields of a dataclass are of another type, and what each must be."""
     types = _types(type(value))  # type: ignore[arg-type]  # (a class has a hash)
     faults: list[str] = []
     for field in fields(value):
@@ -123,6 +124,9 @@ _CHECKS: Mapping[Any, Any] = {
     UnionType: lambda value, parts: any(_fits(value, part) for part in parts),
     float: lambda value, _: isinstance(value, int | float) and not isinstance(value, bool),
     int: lambda value, _: isinstance(value, int) and not isinstance(value, bool),
+    frozenset: lambda value, parts: (
+        isinstance(value, frozenset) and all(_fits(item, parts[0]) for item in value)
+    ),
     tuple: lambda value, parts: (
         isinstance(value, tuple) and all(_fits(item, parts[0]) for item in value)
     ),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.metadata import MAX_CHARS, MAX_VALUES, flatten
+from gateway.catalog.entries import MAX_CHARS, MAX_VALUES, flatten
 from gateway.types import JsonObject
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.metadata import project
+from gateway.catalog.entries import project
 from gateway.errors import InvalidRequestError
 from gateway.types import JsonObject
 

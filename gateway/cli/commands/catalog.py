@@ -9,9 +9,8 @@ from typing import Annotated, get_args
 
 from typer import Argument, Option
 
-from gateway.catalog.entries import Entry
+from gateway.catalog.entries import Entry, project
 from gateway.catalog.kinds import KINDS
-from gateway.catalog.metadata import project
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, warn
 from gateway.cli.commands.search import parse_object

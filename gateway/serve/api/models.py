@@ -22,8 +22,7 @@ from pydantic import (
 )
 from pydantic.config import JsonDict
 
-from gateway.catalog.entries import LISTED, entry_id
-from gateway.catalog.metadata import MAX_PATH_DEPTH, MAX_PATHS, MAX_SEGMENT
+from gateway.catalog.entries import LISTED, MAX_PATH_DEPTH, MAX_PATHS, MAX_SEGMENT, entry_id
 from gateway.types import JsonObject, Status
 
 _QUERY_OR_TAGS: JsonDict = {

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import repeat
 from typing import Any, Literal
 
-from gateway.catalog.metadata import project
+from gateway.catalog.entries import project
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.manifests.agent_cards import is_card
