@@ -13,11 +13,7 @@ from gateway.catalog.catalog import Page
 from gateway.catalog.entries import Entry, encode_entry
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreError
 from gateway.options import CatalogOptions, CustomKind, Options, UpstreamOptions
-from gateway.runtime.vectors import Vector
 from gateway.sources.entries import EntrySource
-from gateway.storage.catalog import SqliteCatalog
-from gateway.sync import SyncGateway
-from gateway.testing import HashingEmbedder, TemporaryStore
 from gateway.types import Filters, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, codes, tool
@@ -107,38 +103,6 @@ async def test_pages_come_one_after_another_by_id(
     assert Page(entities=()) == await gateway.catalog.list(after="z")
     with pytest.raises(InvalidRequestError, match="at least 1"):
         await gateway.catalog.list(limit=0)
-
-
-async def test_a_flip_of_status_scopes_or_enabled_embeds_nothing(
-    open_gateway: OpenGateway, options: Options
-) -> None:
-    """Nor is anything asked of the store, which here forgets whatever it is given."""
-    embedder = HashingEmbedder()
-    gateway = open_gateway(
-        [tool("count", "Counts.")],
-        options=options,
-        strategy="auto",
-        embedder=embedder,
-        vector_store=ForgetfulStore(),
-    )
-    await gateway.catalog.put(PLANNER)
-    await gateway.report()
-    calls, told = embedder.calls, []
-
-    for changed in (
-        replace(PLANNER, status="deprecated"),
-        replace(PLANNER, scopes=frozenset()),
-        replace(PLANNER, hints=replace(PLANNER.hints, enabled=False)),
-    ):
-        await gateway.catalog.put(changed)
-        told.append(await gateway.catalog.get(PLANNER.id))
-
-    assert calls == embedder.calls
-    assert [
-        ("deprecated", PLANNER.scopes, True),
-        ("active", frozenset(), True),
-        ("active", PLANNER.scopes, False),
-    ] == [(each.status, each.scopes, each.hints.enabled) for each in told if each is not None]
 
 
 async def test_what_was_put_is_there_at_the_next_start_until_it_is_removed(
@@ -331,19 +295,6 @@ async def test_a_source_of_the_hosts_own_is_a_server_if_it_says_so(
         gateway.add_source(ListSource("other", ()), itself=itself)
 
 
-def test_the_blocking_twin_does_the_same(open_gateway: OpenGateway, options: Options) -> None:
-    """Without a loop."""
-    catalog = SyncGateway(open_gateway(options=options)).catalog
-
-    (key,) = catalog.put(PLANNER)
-
-    entity = catalog.get(key)
-    assert entity is not None
-    assert (entity,) == catalog.list().entities
-    assert {"eu": 1, "travel": 1} == catalog.tags()
-    assert catalog.remove(key)
-
-
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
@@ -381,32 +332,6 @@ def test_scopes_may_be_any_set(scopes: frozenset[str]) -> None:
     assert frozenset({"staff"}) == Entry(kind="agent", name="a", scopes=scopes).scopes
 
 
-class Spent(SqliteCatalog):
-    """A host's store that reads past the end of something."""
-
-    def rows(self) -> Mapping[str, str]:
-        raise StopIteration
-
-    def put(self, entries: Sequence[Entry]) -> None:
-        raise StopIteration
-
-    def remove(self, key: str) -> bool:
-        raise StopIteration
-
-
-async def test_a_store_that_reads_past_an_end_is_not_waited_for(
-    open_gateway: OpenGateway, tmp_path: Path
-) -> None:
-    """No future holds a `StopIteration`: it comes as a coroutine's does."""
-    store = TemporaryStore()
-    store.entries = Spent(tmp_path / "catalog.sqlite3")
-    catalog = open_gateway(store=store, vector_store=None).catalog
-
-    for asked in (catalog.put(IRIS), catalog.remove(IRIS.id), catalog.entries()):
-        with pytest.raises(RuntimeError, match="StopIteration"):
-            await asked
-
-
 async def test_a_closed_gateway_keeps_and_forgets_nothing(
     open_gateway: OpenGateway, options: Options
 ) -> None:
@@ -428,19 +353,6 @@ async def test_only_entries_are_put(open_gateway: OpenGateway) -> None:
     """A list of them is given one by one."""
     with pytest.raises(InvalidRequestError, match=r"as put\(\*entries\): list$"):
         await open_gateway().catalog.put([IRIS])  # type: ignore[arg-type]  # (the point)
-
-
-class ForgetfulStore:
-    """A vector store that keeps nothing."""
-
-    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        return {}
-
-    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        return
-
-    def close(self) -> None:
-        return
 
 
 class FailingShelf:

@@ -1,4 +1,4 @@
-"""The words of metadata."""
+"""The words of metadata, and parts of it by dot paths."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.entries import MAX_CHARS, MAX_VALUES, flatten
+from gateway.catalog.entries import MAX_CHARS, MAX_VALUES, flatten, project
+from gateway.errors import InvalidRequestError
 from gateway.types import JsonObject
 
 
@@ -46,3 +47,46 @@ def test_a_stranger_cannot_make_it_long(metadata: JsonObject) -> None:
 def test_no_more_values_are_read_than_that() -> None:
     """A list may have no end."""
     assert MAX_VALUES == len(flatten({"n": [1] * 10_000}).splitlines())
+
+
+CARD: JsonObject = {
+    "provider": {"name": "Acme", "region": {"eu": True}},
+    "skills": [{"id": "a", "name": "A", "tags": ["x"]}, {"id": "b"}, "odd", [{"id": "c"}]],
+    "version": "1",
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "seen"),
+    [
+        (None, CARD),
+        ([], {}),
+        (["version"], {"version": "1"}),
+        (["provider.region"], {"provider": {"region": {"eu": True}}}),
+        (["provider", "provider.name"], {"provider": CARD["provider"]}),
+        (["provider.name", "provider"], {"provider": CARD["provider"]}),
+        (["provider.name", "version"], {"provider": {"name": "Acme"}, "version": "1"}),
+        (["skills.name"], {"skills": [{"name": "A"}]}),
+        (
+            ["skills.name", "skills.id"],
+            {"skills": [{"name": "A", "id": "a"}, {"id": "b"}, [{"id": "c"}]]},
+        ),
+        (["nowhere", "provider.nowhere", "version.below", "skills.tags.below"], {}),
+    ],
+)
+def test_what_is_asked_for_is_given_in_its_shape(
+    fields: list[str] | None, seen: JsonObject
+) -> None:
+    """What is not there is left out."""
+    assert seen == project(CARD, fields)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [[""], ["a."], [".a"], ["$a"], ["a b"], ["x" * 65], ["a.b.c.d.e.f"], ["f"] * 21],
+    ids=["empty", "end", "start", "sign", "space", "long", "deep", "many"],
+)
+def test_a_path_that_cannot_be_used_is_refused(fields: list[str]) -> None:
+    """With what may be written."""
+    with pytest.raises(InvalidRequestError, match="metadata"):
+        project(CARD, fields)

@@ -409,13 +409,3 @@ async def test_a_tool_can_be_removed_and_its_name_taken_again(source: FunctionSo
     source.add(lambda: 2, name="n")
 
     assert "2" == (await source.call("n", {}, tool_id="t")).text
-
-
-async def test_many_threads_may_add_at_once(source: FunctionSource) -> None:
-    """Plugins load in parallel."""
-    await asyncio.gather(
-        *(asyncio.to_thread(source.add, lambda: 0, name=f"n{i}") for i in range(50))
-    )
-
-    assert 50 == len((await source.list_tools()).tools)
-    assert source.trusted

@@ -31,30 +31,6 @@ async def listed(
     return dict(await list_sources(registry.all(), known or {}, telemetry=TELEMETRY))
 
 
-def test_every_change_is_a_new_generation() -> None:
-    """Searches compare it with the index they have."""
-    registry = registered(ListSource("a"))
-    seen = [registry.generation]
-    registry.mark_dirty("a")
-    seen.append(registry.generation)
-    registry.mark_all_dirty()
-    seen.append(registry.generation)
-    removed = registry.remove("a")
-    seen.append(registry.generation)
-
-    assert removed is not None
-    assert [1, 2, 3, 4] == seen
-    assert "a" not in registry
-
-
-def test_removing_the_unknown_changes_nothing() -> None:
-    """No rebuild for nothing."""
-    registry = Registry()
-
-    assert registry.remove("a") is None
-    assert 0 == registry.generation
-
-
 def test_a_name_is_given_once() -> None:
     """Two servers of one name could not be told apart."""
     with pytest.raises(ConfigError, match="'a' is there already"):
@@ -90,16 +66,6 @@ async def test_a_failed_source_keeps_its_last_good_tools() -> None:
     assert [("source_load_failed", "'a': OSError")] == [
         (note.code, note.detail) for note in second["a"].listing.diagnostics
     ]
-
-
-async def test_a_failure_that_names_its_server_is_told_as_it_is() -> None:
-    """The name once is enough."""
-    source = ListSource("a")
-    source.fail_with = UpstreamError("a", "did not start")
-
-    (note,) = (await listed(registered(source)))["a"].listing.diagnostics
-
-    assert "'a': did not start" == note.detail
 
 
 class Meeting(ListSource):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gateway.errors import StoreError
 from gateway.storage.call_log import SqliteCallLog
 from gateway.types import ToolDefinition
 from gateway.usage.call_log import Call, shape_of
@@ -60,14 +58,6 @@ def test_no_value_and_no_name_of_a_host_is_kept(ledger: SqliteCallLog, tmp_path:
     assert b"secret" not in (tmp_path / "usage.db").read_bytes()
 
 
-def test_shapes_of_odd_arguments() -> None:
-    """A tool without a schema knows no names."""
-    tool = entity(ToolDefinition(name="x"))
-
-    assert {"+2": "unknown"} == shape_of(tool, {"a": 1.5, "b": {}})
-    assert {} == shape_of(tool, {})
-
-
 def test_the_oldest_lines_go(tmp_path: Path) -> None:
     """Looked at once in a thousand calls."""
     ledger = SqliteCallLog(tmp_path / "usage.db", most=10)
@@ -78,31 +68,3 @@ def test_the_oldest_lines_go(tmp_path: Path) -> None:
         each["tool"] for each in ledger.lines()
     ]
     ledger.close()
-
-
-def test_two_processes_may_share_the_file(tmp_path: Path) -> None:
-    """What one notes the other reads."""
-    one, other = (SqliteCallLog(tmp_path / "usage.db") for _ in range(2))
-    one.note(call("a"))
-    other.note(call("b"))
-
-    assert ["a", "b"] == [each["tool"] for each in one.lines()]
-    one.close()
-    other.close()
-
-
-def test_a_file_that_cannot_be_read_is_an_error_that_says_so(tmp_path: Path) -> None:
-    """A folder in its place."""
-    (tmp_path / "usage.db").mkdir()
-
-    with pytest.raises(StoreError, match=r"usage ledger 'usage\.db'"):
-        SqliteCallLog(tmp_path / "usage.db").note(call("a"))
-
-
-def test_it_is_plain_sqlite(ledger: SqliteCallLog, tmp_path: Path) -> None:
-    """WAL, so that readers wait for nobody."""
-    ledger.note(call("a"))
-
-    with sqlite3.connect(tmp_path / "usage.db") as connection:
-        assert ("wal",) == connection.execute("PRAGMA journal_mode").fetchone()
-    connection.close()

@@ -70,20 +70,6 @@ def test_a_row_that_cannot_be_read_is_no_listing(path: Path, text: str) -> None:
     assert records.listing("f") is None
 
 
-def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(path: Path) -> None:
-    """Tool lists can be read again."""
-    path.parent.mkdir()
-    path.write_bytes(b"not a database" * 500)
-    records = SqliteCatalog(path)
-
-    with pytest.raises(StoreError, match=r"catalog store 'catalog\.sqlite3' was corrupt") as caught:
-        records.listing("f")
-
-    assert caught.value.rebuilt
-    records.keep("f", "srv", LISTING)
-    assert records.listing("f") is not None
-
-
 def test_what_changed_is_told_of_though_nobody_can_write_it_down(path: Path) -> None:
     """A full disk, or a file that may only be read: here one that somebody else holds."""
     SqliteCatalog(path).record_seen("o", {"a": "1", "b": "1"})

@@ -10,7 +10,6 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from gateway.manifests.secrets import KeyringTokens
 from gateway.mcp.servers import HttpServer, OAuth, TokenStore, TokenStoreKind
 from gateway.storage.oauth_tokens import FileTokens, with_token_store
 
@@ -105,11 +104,3 @@ def test_bytes_that_are_no_text_are_nothing(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
 
     assert FileTokens(tmp_path / "x").read() is None
-
-
-@pytest.mark.usefixtures("ring")
-def test_the_keyring_is_asked_under_the_name_of_this_program() -> None:
-    """So that a person finds it there."""
-    KeyringTokens("srv-1").write("x")
-
-    assert "x" == keyring.get_password("tool-gateway", "srv-1")

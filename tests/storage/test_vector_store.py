@@ -14,28 +14,6 @@ from gateway.storage.sqlite import SqliteVectorStore
 ROW = np.ones(4, np.float32)
 
 
-def test_vectors_are_there_after_closing(tmp_path: Path) -> None:
-    """A second start embeds nothing."""
-    store = SqliteVectorStore(tmp_path / "v.sqlite3")
-    store.put("m", {"a": ROW})
-    store.close()
-
-    assert ["a"] == list(store.get("m", ["a"]))
-    assert 1 == SqliteVectorStore(tmp_path / "v.sqlite3").count()
-
-
-def test_two_stores_share_a_file(tmp_path: Path) -> None:
-    """Two processes of one user do."""
-    first, second = (SqliteVectorStore(tmp_path / "v.sqlite3") for _ in range(2))
-    first.put("m", {"a": ROW})
-    second.put("m", {"b": ROW})
-
-    assert {"a", "b"} == first.get("m", ["a", "b"]).keys()
-    assert 2 == second.count()
-    first.close()
-    second.close()
-
-
 def test_a_cleared_store_is_empty(tmp_path: Path) -> None:
     """For `gateway index --rebuild`."""
     store = SqliteVectorStore(tmp_path / "v.sqlite3")

@@ -123,17 +123,3 @@ def test_calls_come_out_whole_oldest_first_and_without_labels(
     assert (NOW, "a", {"to": "string"}, 0.5, "ok") == tuple(
         first[name] for name in ("at", "tool", "shape", "seconds", "outcome")
     )
-
-
-def test_nothing_asked_is_nothing_found(ledger: CallLog) -> None:
-    """An empty ledger is none that fails."""
-    ledger.show([])
-
-    assert ([], [], [], {}, {}, 0) == (
-        ledger.tallies(),
-        ledger.tasks(),
-        [*ledger.lines()],
-        ledger.shown(),
-        ledger.pairs(),
-        ledger.forget(),
-    )

@@ -56,12 +56,3 @@ def test_who_is_removed_is_gone_once(entries: Entries) -> None:
 
     assert [True, False] == [entries.remove(PLANNER.id) for _ in range(2)]
     assert {IRIS.id} == entries.rows().keys()
-
-
-def test_nothing_put_is_nothing_kept(entries: Entries) -> None:
-    """A catalog without entries is the common one."""
-    assert {} == entries.rows()
-    assert not entries.remove("agent:catalog/nobody")
-    entries.put([])
-
-    assert {} == entries.rows()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import numpy as np
 import pytest
 
@@ -40,47 +38,8 @@ def test_models_do_not_see_each_others_vectors(vectors: VectorStore) -> None:
     assert {} == vectors.get("o", ["a"])
 
 
-def test_a_newer_vector_takes_the_place(vectors: VectorStore) -> None:
-    """A damaged one is mended by putting it again."""
-    vectors.put("m", {"a": row(1)})
-    vectors.put("m", {"a": row(2, 3)})
-
-    assert [2, 3] == vectors.get("m", ["a"])["a"].tolist()
-
-
-def test_a_kept_vector_does_not_change_with_the_callers(vectors: VectorStore) -> None:
-    """The caller may reuse its array."""
-    mine = row(1, 2)
-    vectors.put("m", {"a": mine})
-    mine[0] = 9
-
-    assert [1, 2] == vectors.get("m", ["a"])["a"].tolist()
-
-
-def test_nothing_asked_and_nothing_put_is_fine(vectors: VectorStore) -> None:
-    """An empty catalog has no vectors."""
-    vectors.put("m", {})
-
-    assert {} == vectors.get("m", [])
-
-
 def test_thousands_of_keys_are_asked_at_once(vectors: VectorStore) -> None:
     """SQLite has a limit on variables; callers need not know it."""
     vectors.put("m", {str(number): row(number) for number in range(1203)})
 
     assert 1203 == len(vectors.get("m", [str(number) for number in range(2000)]))
-
-
-async def test_it_is_used_from_worker_threads(vectors: VectorStore) -> None:
-    """Each call may come from another thread."""
-    await asyncio.to_thread(vectors.put, "m", {"a": row(1)})
-
-    assert ["a"] == list(await asyncio.to_thread(vectors.get, "m", ["a"]))
-
-
-def test_closing_twice_is_harmless(vectors: VectorStore) -> None:
-    """Closing runs on every way out."""
-    vectors.put("m", {"a": row(1)})
-
-    vectors.close()
-    vectors.close()
