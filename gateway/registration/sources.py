@@ -83,13 +83,9 @@ class GatewaySources:
         hints = Hints() if hints is None else hints
         if registration is not None and registration.source is not self._local:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
-        if replace:
-            # Read it first: one that cannot be offered must not cost the one that is.
-            from gateway.sources.function_schema import describe_function  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
-
-            new = describe_function(function, name=name, description=description, hints=hints)
-            self._local.remove(new.definition.name)
-        tool = self._local.add(function, name=name, description=description, hints=hints)
+        tool = self._local.add(
+            function, name=name, description=description, hints=hints, replace=replace
+        )
         if registration is not None:
             self._registry.mark_dirty(LOCAL)
         else:

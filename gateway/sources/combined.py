@@ -133,37 +133,26 @@ class CombinedSource:
             kind: ``tool``, ``prompt`` or ``resource``.
             name: As it is called here.
         """
-        find = self._find_resource if kind == "resource" else partial(self._find_listed, kind)
-        owner = find(name)
+        owner = self._find_listed(kind, name)
         if owner is None:
             await self.list_tools()
-            owner = find(name)
+            owner = self._find_listed(kind, name)
         return owner
 
     def _find_listed(self, kind: Kind, name: str) -> Owner | None:
-        return self._owners.get((kind, name))
+        owner = self._owners.get((kind, name))
+        return self._find_resource(name) if owner is None and kind == "resource" else owner
 
     def _find_resource(self, uri: str) -> Owner | None:
-        listed = self._find_listed("resource", uri)
-        if listed is not None:
-            return listed
-        matching = {
-            template: owner
-            for (kind, template), owner in self._owners.items()
-            if kind == "resource" and "{" in template and matches_template(template, uri)
-        }
-        # A template that says how a URI begins knows it better than a prefix that looks alike.
-        unqualified = {
-            source
-            for template, (source, original) in matching.items()
-            if template == original and not template.startswith("{")
-        }
-        if len(unqualified) == 1:
-            return unqualified.pop(), uri
+        """Return the owner of a URI that nothing listed: qualified, or made of one template."""
         for source in self._listings:
             if uri.startswith(f"{source}+"):
                 return source, uri.removeprefix(f"{source}+")
-        sources = {source for source, _ in matching.values()}
+        sources = {
+            source
+            for (kind, template), (source, _) in self._owners.items()
+            if kind == "resource" and matches_template(template, uri)
+        }
         return (sources.pop(), uri) if len(sources) == 1 else None
 
     def _to_uri(self, source: str, original: str) -> str:

@@ -44,6 +44,7 @@ class FunctionSource:
         name: str | None = None,
         description: str | None = None,
         hints: Hints = _NO_HINTS,
+        replace: bool = False,
     ) -> ToolDefinition:
         """Offer *function* as a tool.
 
@@ -52,6 +53,7 @@ class FunctionSource:
             name: The tool's name; None is the function's own.
             description: None is the text of the docstring.
             hints: What else the host knows of it.
+            replace: Take the place of a tool of the same name.
 
         Raises:
             ConfigError: It cannot be called with a JSON object, or the name is taken.
@@ -60,7 +62,7 @@ class FunctionSource:
 
         tool = describe_function(function, name=name, description=description, hints=hints)
         with self._lock:
-            if tool.definition.name in self._functions:
+            if tool.definition.name in self._functions and not replace:
                 raise ConfigError(
                     f"{self.server!r} has a tool {tool.definition.name!r} already: "
                     "remove it first, or pass replace=True or another name=…"

@@ -37,7 +37,8 @@ class Registry:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
-        self._generation = 0
+        self.generation = 0
+        """The number of changes: equal generations mean equal registrations."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
@@ -53,11 +54,6 @@ class Registry:
     def _notify(self) -> None:
         for on_change in tuple(self._watchers.values()):
             on_change()
-
-    @property
-    def generation(self) -> int:
-        """The number of changes: equal generations mean equal registrations."""
-        return self._generation
 
     def add(
         self,
@@ -91,7 +87,7 @@ class Registry:
                     f"a server {source.server!r} is there already: remove it first, "
                     "or choose another name"
                 )
-            self._generation += 1
+            self.generation += 1
             self._registrations[source.server] = Registration(
                 source=source, hints=hints, follows=follows, itself=itself
             )
@@ -111,7 +107,7 @@ class Registry:
                 return
             self._registrations[server] = replace(changed)
             self._mark_followers(server)
-            self._generation += 1
+            self.generation += 1
         self._notify()
 
     def mark_all_dirty(self) -> None:
@@ -126,7 +122,7 @@ class Registry:
             if removed is None:
                 return None
             self._mark_followers(server)
-            self._generation += 1
+            self.generation += 1
         self._notify()
         return removed.source
 

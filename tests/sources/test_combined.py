@@ -139,18 +139,6 @@ async def test_a_resource_of_several_sources_is_read_where_it_is(
     assert [{"uri": uri}, {"uri": "http://web"}, "odd"] == read["contents"]
 
 
-async def test_a_template_wins_over_the_name_of_a_source() -> None:
-    """A scheme may look like a qualified name; what fits no template is one."""
-    forge = Shop("forge", resource("git+ssh://{host}/{repo}"), resource("{any}"))
-    combined = CombinedSource("c", [Shop("git"), forge])
-    uris = ("git+ssh://h/r", "git+file:///a", "forge+git+ssh://h/r")
-    read = [await combined.ask("resources/read", {"uri": uri}) for uri in uris]
-
-    assert [("forge", uris[0]), ("git", "file:///a"), ("forge", uris[0])] == [
-        (each["of"], each["uri"]) for each in read
-    ]
-
-
 async def test_prompts_completions_and_links_lead_to_their_source() -> None:
     """Whatever they name can be read here."""
     combined = stores()
