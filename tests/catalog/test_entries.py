@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -195,18 +194,6 @@ async def test_while_the_store_fails_the_entries_are_as_they_were() -> None:
     with pytest.raises(ClosedError):
         await source.list_tools()
     assert (await source.call("planner", {}, tool_id="planner")).is_error
-
-
-async def test_a_store_that_cannot_be_written_is_told_to_who_puts(
-    open_gateway: OpenGateway, tmp_path: Path
-) -> None:
-    """Nothing is lost silently."""
-    (tmp_path / "file").write_text("no folder")
-    options = Options(catalog_store_path=tmp_path / "file" / "catalog.sqlite3")
-    gateway = open_gateway(options=options)
-
-    with pytest.raises(StoreError):
-        await gateway.catalog.put(PLANNER)
 
 
 async def test_metadata_is_searched_as_its_kind_says(open_gateway: OpenGateway) -> None:

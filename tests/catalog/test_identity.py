@@ -129,35 +129,12 @@ def test_no_two_things_have_one_address(
         assert same == (to_gateway_uri(kind, server, name) == to_gateway_uri(their, other, others))
 
 
-@given(all_servers, st.text(), st.text())
-def test_a_client_may_expand_a_template_here(server: str, template: str, value: str) -> None:
-    """The expressions stay what they are: expanding and placing may change places."""
-    template = f"{template}{{id}}"
-
-    def expanded(text: str) -> str:
-        return text.replace("{id}", value)
-
-    assert (server, expanded(template)) == from_gateway_uri(
-        "resource", expanded(to_gateway_uri("resource", server, template))
-    )
-
-
 @pytest.mark.parametrize(
     "address", ["test://static", "", "gateway:/", "gateway:/server", "gateway"]
 )
 def test_what_is_no_address(address: str) -> None:
     """Other URIs are not taken for ours."""
     assert from_gateway_uri("resource", address) is None
-
-
-def test_a_gateway_behind_a_gateway() -> None:
-    """An address of an address leads back step by step."""
-    inner = to_gateway_uri("resource", "files", "file:///a.txt")
-
-    assert ("inner", inner) == from_gateway_uri(
-        "resource", to_gateway_uri("resource", "inner", inner)
-    )
-    assert ("files", "file:///a.txt") == from_gateway_uri("resource", inner)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,6 @@ from gateway.errors import (
 )
 from gateway.options.upstream import Policy
 from gateway.runtime.background_loop import Bridge
-from gateway.runtime.telemetry import Telemetry
-from gateway.sources.registry import Registry, list_sources
 from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import ManualClock
 from gateway.types import JsonObject
@@ -57,20 +55,6 @@ async def test_what_was_listed_once_is_known_at_the_next_start(room: Room) -> No
     listing = await room.source(live).list_tools()
 
     assert (["a"], 0, [listing]) == (names(listing), live.listings, live.learnt)
-
-
-async def test_a_server_that_may_not_run_is_told_of_at_a_start(room: Room) -> None:
-    """Its list is at hand, and is not used."""
-    room.options = replace(OPTIONS, on_change="block")
-    await room.source(LiveSource(tool("a")), launch="old").list_tools()
-    registry = Registry()
-    registry.add(room.source(LiveSource(tool("a")), launch="new"), {})
-
-    found = (await list_sources(registry.all(), {}, telemetry=Telemetry()))["srv"]
-
-    assert found.failed
-    assert ["source_load_failed"] == [note.code for note in found.listing.diagnostics]
-    assert [] == names(found.listing)
 
 
 async def test_an_old_list_serves_while_it_is_read_anew(room: Room) -> None:
@@ -238,15 +222,6 @@ async def test_a_source_that_is_forgotten_is_listed_at_the_next_start(room: Room
     live = LiveSource(tool("b"))
 
     assert ["b"] == names(await room.source(live).list_tools())
-
-
-async def test_what_has_no_fingerprint_is_never_written(room: Room) -> None:
-    """An object of this process is another one at the next start."""
-    source = room.source(LiveSource(tool("a")), fingerprint="")
-    await source.list_tools()
-    source.forget()
-
-    assert ["b"] == names(await room.source(LiveSource(tool("b")), fingerprint="").list_tools())
 
 
 class Forgetful(SqliteCatalog):

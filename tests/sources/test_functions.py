@@ -57,38 +57,9 @@ def google(city: str, days: int = 3) -> str:
     return city * days
 
 
-def numpy(city: str, days: int = 3) -> str:
-    """Tell the weather.
-
-    For any city.
-
-    Parameters
-    ----------
-    city
-        Where.
-    days : int
-        How far ahead.
-    """
-    return city * days
-
-
-def rest(city: str, days: int = 3) -> str:
-    """Tell the weather.
-
-    For any city.
-
-    :param city: Where.
-    :param days: How far ahead.
-    """
-    return city * days
-
-
-@pytest.mark.parametrize("function", [google, numpy, rest])
-def test_a_docstring_of_any_common_form_gives_the_texts(
-    source: FunctionSource, function: Any
-) -> None:
-    """Hosts document in the form of their house; the model needs the texts."""
-    made = source.add(function)
+def test_the_docstring_gives_the_texts(source: FunctionSource) -> None:
+    """The model needs them."""
+    made = source.add(google)
 
     assert "Tell the weather.\n\nFor any city." == made.description
     assert {
@@ -144,20 +115,6 @@ def test_a_default_that_json_cannot_write_is_left_out(source: FunctionSource) ->
         ...
 
     assert {"at": {"type": "integer"}} == source.add(take).input_schema["properties"]
-
-
-def test_a_field_description_wins_over_the_docstring(source: FunctionSource) -> None:
-    """The nearer word is the newer one."""
-
-    def move(to: Annotated[str, Field(description="Near.")]) -> None:
-        """Move.
-
-        Args:
-            to: Far.
-        """
-
-    properties: Any = source.add(move).input_schema["properties"]
-    assert {"type": "string", "description": "Near."} == properties["to"]
 
 
 @pytest.mark.parametrize(

@@ -183,12 +183,6 @@ async def test_a_closed_one_refuses_and_leaves_the_servers_open(desk: Desk) -> N
     assert 2 == len((await desk.hub.list_tools()).tools)
 
 
-@pytest.mark.parametrize("of", ["create", "/create", "hub/"])
-def test_an_alias_stands_for_one_tool_of_one_server(of: str) -> None:
-    with pytest.raises(ConfigError, match="server/tool"):
-        Alias(of=of)
-
-
 def test_names_that_nothing_may_have_are_refused() -> None:
     for name, alias in (("no name", "a"), ("work", "no name")):
         with pytest.raises(ConfigError, match="cannot be used"):
