@@ -19,6 +19,41 @@ from gateway.catalog.entries import (
 from gateway.errors import ConfigError
 from gateway.types import Hints, JsonObject
 
+texts = st.text(max_size=12)
+names = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=20)
+lists = st.lists(texts, max_size=3).map(tuple)
+maybe = st.sampled_from([None, True, False])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+entries = st.builds(
+    Entry,
+    kind=st.sampled_from(["agent", "skill", "server", "dataset"]),
+    name=names,
+    title=texts,
+    description=texts,
+    namespace=st.sampled_from(["catalog", "a.b-c"]),
+    status=st.sampled_from(["active", "draft", "deprecated"]),
+    hints=st.builds(
+        Hints,
+        aliases=lists,
+        keywords=lists,
+        categories=lists,
+        tags=lists,
+        examples=lists,
+        read_only=maybe,
+        destructive=maybe,
+        idempotent=maybe,
+        enabled=st.booleans(),
+    ),
+    scopes=st.frozensets(texts, max_size=3),
+    metadata=st.dictionaries(texts, values, max_size=3),
+    parent=texts,
+)
+"""Entries of every make; what reads manifests is tested with them too."""
+
 
 def test_what_is_left_open_is_left_out() -> None:
     """A bundle is read by people."""
