@@ -37,8 +37,7 @@ from gateway.search.confidence import ANY_MODEL, COEFFICIENTS, LOCAL_MODEL, WORD
 from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
 from gateway.search.ranking import Ranking
-from gateway.search.retrieve.lexical import score_lexical
-from gateway.search.retrieve.vectors import find_candidates
+from gateway.search.retrieve import find_candidates, score_lexical
 from gateway.types import Filters
 
 NO_MATCH = "nomatch"

@@ -28,7 +28,7 @@ from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
-from gateway.search.cached_search import CachedSearch, Caches, cached_search, caches_of
+from gateway.search.cached_search import CachedSearch, Caches, cached_search
 from gateway.search.expand.edge_proposals import EdgeProposals, Proposer, propose
 from gateway.search.expand.usage_evaluation import evaluate_usage
 from gateway.search.invoke import filters_with_scopes, invoke
@@ -107,9 +107,8 @@ class Gateway(GatewaySources):
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        self.caches = caches_of(
-            caches, self.options.cache, clock=clock, on_event=self.telemetry.cache_event
-        )
+        own = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
+        self.caches = own if caches is None else caches
         self._store = storage = resolve_store(self.options, store, vectors=vector_store)
         super().__init__(Bridge(), storage, self.options, clock=clock)
         self._index = Indexer(

@@ -21,7 +21,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Vector
-from gateway.search.normalize import Rewrite
+from gateway.search.normalize import ModelReply
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     Content,
@@ -259,11 +259,11 @@ class TableNormalizer:
         self.fail_with: BaseException | None = None
         self.asked: list[str] = []
 
-    async def rewrite(self, query: str) -> Rewrite:
+    async def rewrite(self, query: str) -> ModelReply:
         self.asked.append(query)
         if self.fail_with is not None:
             raise self.fail_with
-        return Rewrite(text=self.rewrites.get(query, ""), input_tokens=3, output_tokens=2)
+        return ModelReply(text=self.rewrites.get(query, ""), input_tokens=3, output_tokens=2)
 
 
 class CountedStore(MemoryVectorStore):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from gateway.embed.adapter import request_vectors, split_into_batches
 from gateway.embed.protocol import Embedder
 from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
 from gateway.runtime.background_loop import in_thread
-from gateway.runtime.cache import Cache
+from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import Matrix, Vector, VectorStore, usable
 from gateway.types import Code, Diagnostic
@@ -192,16 +192,6 @@ class Embed(Protocol):
         ...
 
 
-class Flights(Protocol):
-    """Runs equal work once: `gateway.runtime.cache.SingleFlight`, or `LoopFlight`."""
-
-    async def run(
-        self, key: Hashable, work: Callable[[], Coroutine[Any, Any, QueryEmbeddings]]
-    ) -> QueryEmbeddings:
-        """Await the flight of *key*; start it with *work* if none is under way."""
-        ...
-
-
 class QueryEmbedder:
     """Embeds queries, each text once for as long as it is cached.
 
@@ -218,7 +208,7 @@ class QueryEmbedder:
         embedder: Embedder,
         *,
         cache: Cache[Vector],
-        flights: Flights,
+        flights: SingleFlight[QueryEmbeddings],
         telemetry: Telemetry,
         timeout_s: float | None = None,
     ) -> None:

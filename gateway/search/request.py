@@ -1,17 +1,38 @@
-"""Arguments of a caller -> a checked `SearchRequest`. Pure."""
+"""Arguments of a caller -> a checked `SearchRequest`, and ``#tag`` in its queries -> filters. Pure.
+
+* A tag is ``#`` and what follows without a space: letters of any script with their marks, digits
+  and ``-_./``, at least one letter among them. Before it stands nothing, a space or an opening
+  bracket, behind it nothing, a space or a mark of the sentence. So ``C#``, ``#42``, ``page#part``,
+  ``# heading`` and colours of digits are none, nor is what stands in quotes or backticks.
+* Only a tag that an eligible entity has is one. Any other word stays in the query as it is: a
+  channel is called ``#general`` too.
+* A tag is compared without case; a blank in it is written ``-`` or ``_``.
+* Of several queries, which are steps of one task, only what all of them say is a filter.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import get_args
 
 from gateway.errors import InvalidRequestError
+from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
-from gateway.runtime.text import clean
+from gateway.runtime.text import clean, near
 from gateway.types import Diagnostic, Filters, RankingPolicy, SearchRequest
 
 _POLICIES = get_args(RankingPolicy)
+_QUOTED = r'"[^"]*"|`[^`]*`|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb'
+_WRITTEN = r"""
+    (?<![^\s(\[{\uff08\u300c])\#            # at a boundary
+    ([^\s\#"'`()\[\]{}<>,;:!?|\\&*+=@$%^~\u3001\u3002\uff0c\uff01\uff1f\uff08\uff09\u300c\u300d]+)
+    (?=$|[\s)\]},;:!?\u3001\u3002\uff0c\uff01\uff1f\uff09\u300d])
+"""
+_EDGES = "-_./"
 
 
 def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public search)
@@ -42,15 +63,11 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         raise InvalidRequestError("give one query or several queries, not both")
     if isinstance(queries, str):
         raise InvalidRequestError("queries is a list of texts; for one text use query")
-    texts = tuple(queries) if queries else ((query,) if query is not None else ())
+    texts = tuple(queries) if queries or query is None else (query,)
     if ranking not in _POLICIES:
         policies = ", ".join(_POLICIES)
         raise InvalidRequestError(f"ranking must be one of {policies}, got {ranking!r}")
-    if isinstance(display_limit, bool) or not isinstance(display_limit, int) or display_limit < 0:
-        raise InvalidRequestError(
-            f"display_limit must be a whole number of at least 0, got {display_limit!r}"
-        )
-    if display_limit and len(texts) > 1:
+    if _count("display_limit", display_limit, 0) and len(texts) > 1:
         raise InvalidRequestError("display_limit applies to one ranking: give one query")
     if len(texts) > options.max_queries:
         raise InvalidRequestError(
@@ -72,12 +89,18 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
 def _limit(limit: int | None, options: SearchOptions, notes: list[Diagnostic]) -> int:
     if limit is None:
         return options.limit
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidRequestError(f"limit must be a whole number of at least 1, got {limit!r}")
-    if limit > options.max_limit:
+    if _count("limit", limit, 1) > options.max_limit:
         detail = f"{limit} asked, {options.max_limit} given"
         notes.append(Diagnostic(stage="catalog", code="limit_clamped", detail=detail))
     return min(limit, options.max_limit)
+
+
+def _count(name: str, value: object, minimum: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise InvalidRequestError(
+            f"{name} must be a whole number of at least {minimum}, got {value!r}"
+        )
+    return value
 
 
 def _texts(texts: Iterable[object], max_chars: int, notes: list[Diagnostic]) -> Iterable[str]:
@@ -119,3 +142,73 @@ def _flatten(value: object, key: str) -> Iterable[str]:
             yield from _flatten(item, key)
     elif value is not None:
         yield f"{key} {value}".strip()
+
+
+def extract_tags(
+    snapshot: Snapshot, request: SearchRequest
+) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
+    """Take the tags out of the queries of *request* into its filters.
+
+    Args:
+        snapshot: The index: says which tags there are.
+        request: A query that was nothing but tags is gone afterwards; without any left and
+            without a context, the search browses.
+
+    Returns:
+        The request, and diagnostics: which tags were taken, and of a filter that no entity
+        has, which there are like it.
+    """
+    filters = request.filters
+    if not filters.tags and not any("#" in query for query in request.queries):
+        return request, ()
+    tags = _visible_tags(snapshot, filters)
+    written = [list(words(query)) for query in request.queries]
+    unknown = [tag for tag in sorted(filters.tags) if tag.casefold() not in tags]
+    for _, _, tag in chain.from_iterable(written):
+        if tag not in tags and near(tag, tags):
+            unknown.append(tag)
+    notes = [_unknown(tag, tags) for tag in unknown]
+    known = [frozenset(tags[tag] for _, _, tag in found if tag in tags) for found in written]
+    common = frozenset.intersection(*known) if known else frozenset()
+    if not common:
+        return request, tuple(notes)
+    detail = f"filtered by {', '.join(sorted(common))}"
+    notes.append(Diagnostic(stage="catalog", code="query_tagged", detail=detail))
+    removed = [
+        [(start, end) for start, end, tag in found if tags.get(tag) in common] for found in written
+    ]
+    rest = map(_without, request.queries, removed)
+    queries = tuple(dict.fromkeys(query for query in rest if query))
+    filters = replace(filters, tags=filters.tags | common)
+    return replace(request, queries=queries, filters=filters), tuple(notes)
+
+
+def words(query: str) -> Iterator[tuple[int, int, str]]:
+    """Return what may be tags in *query*: start, end and the tag, casefolded."""
+    quoted = [match.span() for match in re.finditer(_QUOTED, query)]
+    for match in re.finditer(_WRITTEN, query, re.VERBOSE):
+        tag = match.group(1).rstrip(_EDGES)
+        inside = any(start <= match.start() < stop for start, stop in quoted)
+        if not inside and any(char.isalpha() for char in tag):
+            yield match.start(), match.start(1) + len(tag), tag.casefold()
+
+
+def _visible_tags(snapshot: Snapshot, filters: Filters) -> Mapping[str, str]:
+    """Return the tags of all eligible entities, by each way of writing them."""
+    mask = snapshot.mask(replace(filters, tags=frozenset()))
+    tags = snapshot.eligibility.tags(mask)
+    ways = {re.sub(r"\s+", mark, tag): tag for tag in tags for mark in "_-"}
+    return {**ways, **{tag: tag for tag in tags}}
+
+
+def _without(query: str, spans: Sequence[tuple[int, int]]) -> str:
+    for start, end in reversed(spans):
+        query = f"{query[:start]} {query[end:]}"
+    return " ".join(query.split()).strip(" ,;:.!?")
+
+
+def _unknown(tag: str, tags: Mapping[str, str]) -> Diagnostic:
+    like = dict.fromkeys(tags[each] for each in near(tag, tags))
+    suffix = f"; near: {', '.join(like)}" if like else ""
+    detail = f"nobody has the tag {tag!r}{suffix}"
+    return Diagnostic(stage="catalog", code="unknown_tag", detail=detail)

@@ -1,45 +1,37 @@
-"""Positions and evidence -> the values that a caller sees. Pure."""
+"""Positions and evidence -> the values that a caller sees. Pure.
+
+A result says nothing that only hidden entities know. How rare a word is may rest on all of them;
+which words there are, and which servers, may not.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
 from gateway.search.expand.supplements import Supplements
-from gateway.search.rank import display
-from gateway.search.ranking import EntityScores, Ranking
+from gateway.search.ranking import Ranking
 from gateway.search.state import SearchState
-from gateway.search.visibility import unmatched_terms
 from gateway.types import (
-    Counts,
     Diagnostic,
     Entity,
     Evidence,
+    Filters,
     Match,
     RankingMode,
-    SearchRequest,
     SearchResult,
 )
+from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical.explain import AnalyzedQuery, QueryTerm
 
 _NO_EVIDENCE = Evidence()
-MAX_SERVERS = 50
-"""How many servers a result names where nothing was found."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultLists:
-    """The lists of a result."""
-
-    matches: tuple[Match, ...]
-    prerequisites: tuple[Match, ...]
-    related: tuple[Match, ...]
-    next_steps: tuple[Match, ...]
-    suspicions: tuple[Diagnostic, ...]
-    """What the catalog holds against the entities in these lists, each once."""
 
 
 def browse(state: SearchState) -> SearchResult:
@@ -53,170 +45,139 @@ def browse(state: SearchState) -> SearchResult:
     )
 
 
-def build_lists(
-    snapshot: Snapshot,
-    rankings: Sequence[Ranking],
-    chosen: Sequence[tuple[int, int]],
-    added: Supplements,
-    *,
-    limit: int,
-) -> ResultLists:
-    """Write matches and supplements, with their confidence and evidence.
-
-    Args:
-        snapshot: The index.
-        rankings: One for each query.
-        chosen: The matches, best first: the number of the ranking and the position.
-        added: The graph's supplements. Of several rankings the one that is surest of a supplement
-            says how likely it is.
-        limit: How many matches were wanted.
-    """
-    extra = (*added.prerequisites, *added.related, *added.next_steps)
-    positions = [position for _, position in chosen] + [each.position for each in extra]
-    assessed = [ranking.assess(positions) for ranking in rankings]
-    # A match stands among the first *limit* of the ranking that found it.
-    scores = [_head_scores(ranking, limit) for ranking in rankings]
-    entities = snapshot.entities
-    matches = [
-        to_match(
-            entities[position],
-            score=scores[owner][position],
-            confidence=assessed[owner].confidences[index],
-            evidence=rankings[owner].evidence(assessed[owner], index),
-        )
-        for index, (owner, position) in enumerate(chosen)
-    ]
-    for index, each in enumerate(extra, start=len(chosen)):
-        owner = _most_confident(assessed, index)
-        matches.append(
-            to_match(
-                entities[each.position],
-                score=each.score,
-                confidence=assessed[owner].confidences[index],
-                evidence=rankings[owner].evidence(assessed[owner], index, each.path),
-                direct=each.direct,
-            )
-        )
-    rest = iter(matches)
-    return ResultLists(
-        matches=tuple(islice(rest, len(chosen))),
-        prerequisites=tuple(islice(rest, len(added.prerequisites))),
-        related=tuple(islice(rest, len(added.related))),
-        next_steps=tuple(rest),
-        suspicions=_suspicions(snapshot, positions),
-    )
-
-
-def diversify(snapshot: Snapshot, ranking: Ranking, limit: int) -> Ranking:
-    """Return *ranking* with ranks left by each kind to the others; see `cap_per_kind`."""
-    ranked = ranking.ranked
-    kinds = snapshot.eligibility.kinds(ranked.positions)
-    return replace(
-        ranking, ranked=ranked.at(display.cap_per_kind(kinds, ranked.scores.tolist(), limit=limit))
-    )
-
-
-def select(
-    snapshot: Snapshot,
-    rankings: Sequence[Ranking],
-    chosen: Sequence[tuple[int, int]],
-    request: SearchRequest,
-) -> tuple[list[tuple[int, int]], tuple[float, ...]]:
-    """Choose which of *chosen* are displayed, as many as `SearchRequest.display_limit` says.
-
-    Returns:
-        The choice, and the display score of each, 0 to 1.
-    """
-    scores = [_head_scores(ranking, request.limit) for ranking in rankings]
-    shown = display.select(
-        snapshot.eligibility.kinds(np.array([at for _, at in chosen], dtype=np.intp)),
-        [scores[owner][position] for owner, position in chosen],
-        limit=request.display_limit,
-        policy=request.ranking,
-    )
-    return [chosen[each.place] for each in shown], tuple(each.display for each in shown)
-
-
-def build_result(  # noqa: PLR0913  (keyword-only, one a part of the result)
+def build_result(
     state: SearchState,
     rankings: Sequence[Ranking],
-    lists: ResultLists,
+    chosen: Sequence[tuple[int, int, float]],
     added: Supplements,
     *,
     mode: RankingMode,
-    window: int,
-    display_scores: tuple[float, ...] = (),
 ) -> SearchResult:
-    """Put a result together: its lists, diagnostics, counts and times.
+    """Write matches and supplements, with their confidence and evidence.
 
     Args:
         state: The search.
         rankings: One for each query.
-        lists: The matches and supplements.
-        added: The supplements, for what they cost.
+        chosen: The matches, best first: the number of the ranking, the position and the score.
+        added: The graph's supplements. Of several rankings the one that is surest of a supplement
+            says how likely it is.
         mode: What ranked.
-        window: How many entities supplements could come from.
-        display_scores: Of the matches; empty without `SearchRequest.display_limit`.
     """
-    return SearchResult(
-        matches=lists.matches,
-        prerequisites=lists.prerequisites,
-        related=lists.related,
-        next_steps=lists.next_steps,
-        mode=mode,
-        diagnostics=tuple(state.diagnostics),
-        counts=Counts(
-            eligible=state.eligible,
-            candidates=max(len(ranking.ranked.positions) for ranking in rankings),
-            window=window,
-            graph_nodes=added.visited,
-            embedded_texts=state.texts,
-            tokens=state.tokens,
-        ),
+    entities = state.snapshot.entities
+    extra = (*added.prerequisites, *added.related, *added.next_steps)
+    positions = [position for _, position, _ in chosen] + [each.position for each in extra]
+    assessed = [ranking.assess(positions) for ranking in rankings]
+    matches: list[Match] = []
+    for index, (number, position, score) in enumerate(chosen):
+        confidence, evidence = assessed[number][index]
+        matches.append(
+            to_match(entities[position], score=score, confidence=confidence, evidence=evidence)
+        )
+    for index, each in enumerate(extra, start=len(chosen)):
+        confidence, evidence = max((scores[index] for scores in assessed), key=itemgetter(0))
+        matches.append(
+            to_match(
+                entities[each.position],
+                score=each.score,
+                confidence=confidence,
+                evidence=replace(evidence, path=each.path),
+                direct=each.direct,
+            )
+        )
+    rest = iter(matches)
+    return replace(
+        state.result(mode),
+        matches=tuple(islice(rest, len(chosen))),
+        prerequisites=tuple(islice(rest, len(added.prerequisites))),
+        related=tuple(islice(rest, len(added.related))),
+        next_steps=tuple(rest),
         normalized=tuple(ranking.query.normalized for ranking in rankings),
-        stages=state.seconds,
-        display_scores=display_scores,
     )
 
 
-def without_matches(
-    result: SearchResult, state: SearchState, rankings: Sequence[Ranking]
-) -> SearchResult:
-    """Take all lists out of *result*, and add what might help.
+def judge(state: SearchState, rankings: Sequence[Ranking], result: SearchResult) -> SearchResult:
+    """Note how far *result* can be trusted; take its lists out if nothing serves the request.
 
-    That is the nearest match, the words that no entity holds, and the servers there are.
+    In their place come the nearest match, the words that no entity holds, and the servers there
+    are.
     """
+    best = max((match.confidence for match in result.matches), default=0.0)
+    unlikely = state.request.ranking == "strategy" and best < state.options.no_match_confidence
+    is_empty = not result.matches or unlikely
+    if is_empty:
+        state.add_diagnostic("confidence", "no_match")
+    else:
+        if best < state.options.min_confidence:
+            state.add_diagnostic("confidence", "low_confidence_results")
+        lists = (result.matches, result.prerequisites, result.related, result.next_steps)
+        position = state.snapshot.position
+        state.diagnostics += _suspicions(
+            state.snapshot, (position(match.id) for matches in lists for match in matches)
+        )
+    state.record_time("confidence")
+    result = replace(result, diagnostics=tuple(state.diagnostics))
+    if not is_empty:
+        return result
     snapshot = state.snapshot
     readings = [ranking.lexical.best for ranking in rankings]
-    servers = snapshot.eligibility.servers(state.mask)
     return replace(
-        result,
-        matches=(),
-        prerequisites=(),
-        related=(),
-        next_steps=(),
-        display_scores=(),
+        state.result(result.mode),
+        normalized=result.normalized,
         nearest=result.matches[0] if result.matches else None,
         unmatched=unmatched_terms(snapshot.lexical, readings, state.mask),
-        servers=tuple(sorted(servers))[:MAX_SERVERS],
+        servers=tuple(sorted(snapshot.eligibility.servers(state.mask))[:50]),
     )
 
 
-def _head_scores(ranking: Ranking, count: int) -> dict[int, float]:
-    """Return the scores of the first *count* of a ranking, by position."""
-    ranked = ranking.ranked
-    positions, scores = ranked.positions[:count].tolist(), ranked.scores[:count].tolist()
-    return dict(zip(positions, scores, strict=True))
+def unmatched_terms(
+    index: BM25Index, readings: Iterable[AnalyzedQuery], mask: Mask
+) -> tuple[str, ...]:
+    """Return the words of queries that no eligible entity holds, as they were written.
+
+    Args:
+        index: The catalog's words.
+        readings: The queries, resolved against it.
+        mask: Eligible entities.
+    """
+    terms = (word for reading in readings for word in reading.terms)
+    return tuple(dict.fromkeys(word.word for word in terms if not _occurs(index, word, mask)))
+
+
+def _occurs(index: BM25Index, terms: QueryTerm, mask: Mask) -> bool:
+    return any(index.occurs_in(row, mask) for rows, _ in terms.expansions for row in rows)
+
+
+def visible_build_notes(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnostic]:
+    """Return what a search repeats of the notes that the index build left.
+
+    What a note of the catalog or of a graph document says in detail names servers: it is left out
+    where one of them has no eligible entity of any kind, or is none of those that are
+    asked for.
+    """
+    diagnostics = list(snapshot.recurring_diagnostics)
+    if not diagnostics or mask.all():
+        return diagnostics
+    servers_of, traits = snapshot.eligibility.servers, snapshot.eligibility.by_trait
+    kinds = frozenset(str(value) for trait, value in traits if trait == "kind")
+    hidden = servers_of(np.ones_like(mask)) - servers_of(
+        snapshot.mask(replace(filters, kinds=kinds))
+    )
+    return [
+        replace(note, detail="") if _names(note, hidden, filters) else note for note in diagnostics
+    ]
+
+
+def _names(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
+    if note.stage not in {"catalog", "graph"}:
+        return False
+    if filters.servers and not any(map(note.detail.__contains__, filters.servers)):
+        return True
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", note.detail) for name in hidden)
 
 
 def _suspicions(snapshot: Snapshot, positions: Iterable[int]) -> tuple[Diagnostic, ...]:
     definitions = (snapshot.entities[position].definition for position in positions)
     return tuple(dict.fromkeys(note for each in definitions for note in each.doubts))
-
-
-def _most_confident(assessed: Sequence[EntityScores], index: int) -> int:
-    """Return the number of the ranking that is surest of the entity at *index*."""
-    return max(range(len(assessed)), key=lambda number: assessed[number].confidences[index])
 
 
 def to_match(

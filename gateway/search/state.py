@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from gateway.errors import ClosedError, EmbeddingError, Failed, GatewayError, attempt_within
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
+from gateway.options import SearchOptions
 from gateway.types import (
     Code,
     Counts,
@@ -25,18 +26,13 @@ from gateway.types import (
 from gateway.usage.history import NO_SIGNALS, UsageSignals
 
 T = TypeVar("T")
-SHARED_TIMEOUT_FACTOR = 3
-"""Shared work ends after so many times the timeout of a search that waits for it: a late caller
-still waits for something, and a request without an answer is not waited for by all to come."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class SearchState:
     """The state of one search, while it runs."""
 
-    timeout_s: float
-    """How long it waits, in each stage, for what it can do without."""
-    _: KW_ONLY
+    options: SearchOptions
     snapshot: Snapshot
     request: SearchRequest
     mask: Mask
@@ -49,26 +45,17 @@ class SearchState:
     """Time spent so far, by stage."""
     recorded_at: float = field(default_factory=time.perf_counter)
     """When time was last recorded."""
-    texts: int = 0
-    """How many texts were embedded for it."""
-    tokens: int = 0
-    """What those cost, if the embedder counts them."""
-    eligible: int = field(init=False)
-    """How many entities are eligible."""
+    counts: Counts = field(init=False)
+    """How much work it took so far."""
 
     def __post_init__(self) -> None:
-        self.eligible = int(np.count_nonzero(self.mask))
+        self.counts = Counts(eligible=int(np.count_nonzero(self.mask)))
 
     def record_time(self, stage: Stage) -> None:
         """Add the time since the last call to that of *stage*."""
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.recorded_at
         self.recorded_at = now
-
-    @property
-    def is_unfiltered(self) -> bool:
-        """Whether every entity is eligible."""
-        return self.eligible == len(self.mask)
 
     def add_diagnostic(self, stage: Stage, code: Code, detail: str = "") -> None:
         """Leave a diagnostic."""
@@ -80,15 +67,13 @@ class SearchState:
             matches=matches,
             mode=mode,
             diagnostics=tuple(self.diagnostics),
-            counts=Counts(eligible=self.eligible),
+            counts=self.counts,
             normalized=self.request.queries,
             stages=self.seconds,
         )
 
     async def attempt_stage(self, stage: Stage, code: Code, work: Awaitable[T]) -> T | None:
         """Await *work* of a stage that the search can do without, as long as its time lasts.
-
-        The time is a stage's: the rewritings of several queries share it.
 
         Returns:
             None if the stage failed or took too long; *code*, or ``query_vector_unusable``, is then
@@ -97,8 +82,7 @@ class SearchState:
         Raises:
             ClosedError: The gateway was closed meanwhile: every later stage would fail as well.
         """
-        spent_s = self.seconds.get(stage, 0.0)
-        result = await with_timeout(work, self.timeout_s, spent_s=spent_s)
+        result = await with_timeout(work, self.options.query_timeout_s)
         self.record_time(stage)
         if isinstance(result, Failed):
             if isinstance(result.error, ClosedError):
@@ -109,13 +93,8 @@ class SearchState:
         return result
 
 
-async def with_timeout(work: Awaitable[T], timeout_s: float, *, spent_s: float = 0.0) -> T | Failed:
-    """Await *work* as long as a search may wait: a service that hangs is one that failed.
-
-    Args:
-        work: A stage that the search can do without.
-        timeout_s: `SearchOptions.query_timeout_s`.
-        spent_s: How much of that is gone; what is there at once is returned even so.
+async def with_timeout(work: Awaitable[T], timeout_s: float) -> T | Failed:
+    """Await *work* for *timeout_s* (`SearchOptions.query_timeout_s`); a hang is a failure.
 
     Returns:
         What *work* returned, or why it failed.
@@ -123,4 +102,4 @@ async def with_timeout(work: Awaitable[T], timeout_s: float, *, spent_s: float =
     timeout_error = GatewayError(
         f"it took longer than {timeout_s:g} s (SearchOptions.query_timeout_s)"
     )
-    return await attempt_within(work, max(timeout_s - spent_s, 0.0), timeout_error)
+    return await attempt_within(work, timeout_s, timeout_error)

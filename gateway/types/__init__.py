@@ -4,13 +4,7 @@
 * What differs between kinds of entities is a table in `catalog/kinds.py`, never a class.
 """
 
-from gateway.types.diagnostics import (
-    CODES,
-    DEGRADING,
-    Code,
-    Diagnostic,
-    Stage,
-)
+from gateway.types.diagnostics import CODES, DEGRADING, Code, Diagnostic, IndexReport, Stage
 from gateway.types.entities import (
     BuiltinKind,
     Entity,
@@ -21,15 +15,7 @@ from gateway.types.entities import (
     Status,
     ToolDefinition,
 )
-from gateway.types.invocation import (
-    Content,
-    InvokeResult,
-    PromptMessage,
-    PromptResult,
-)
-from gateway.types.reports import (
-    IndexReport,
-)
+from gateway.types.invocation import Content, InvokeResult, PromptMessage, PromptResult
 from gateway.types.search import (
     Counts,
     Evidence,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
 
 from gateway.runtime.background_loop import Bridge
-from gateway.runtime.cache import Cache, LoopFlight, SingleFlight
+from gateway.runtime.cache import Cache, SingleFlight
 from gateway.testing import ManualClock
 
 
@@ -153,102 +152,6 @@ async def test_a_flight_that_fails_when_nobody_waits_any_more_is_no_news(bridge:
     del waiting, flight
     gc.collect()
 
-    assert [] == told
-
-
-async def test_equal_work_on_one_loop_runs_once_there_whoever_goes_away() -> None:
-    """Work that any loop can do costs no way to another."""
-    told: list[tuple[str, str]] = []
-    ran_on: list[asyncio.AbstractEventLoop] = []
-    door = asyncio.Event()
-    flights = LoopFlight[int](name="f", on_event=lambda name, event: told.append((name, event)))
-
-    async def work() -> int:
-        ran_on.append(asyncio.get_running_loop())
-        await door.wait()
-        return 7
-
-    first, *others = [asyncio.ensure_future(flights.run("key", work)) for _ in range(3)]
-    await asyncio.sleep(0)  # Each starts or joins the flight in its first step.
-    first.cancel()
-    door.set()
-
-    assert [7, 7] == await asyncio.gather(*others)
-    assert first.cancelled()
-    assert [asyncio.get_running_loop()] == ran_on
-    assert [("f", "coalesced")] * 2 == told
-
-
-async def test_another_loop_has_flights_of_its_own() -> None:
-    """Loops end, and would take the others' work along."""
-    flights = LoopFlight[asyncio.AbstractEventLoop]()
-    door = asyncio.Event()
-
-    async def here() -> asyncio.AbstractEventLoop:
-        await door.wait()
-        return asyncio.get_running_loop()
-
-    async def there() -> asyncio.AbstractEventLoop:
-        return asyncio.get_running_loop()
-
-    own = asyncio.ensure_future(flights.run("key", here))
-    await asyncio.sleep(0)
-    other = await asyncio.to_thread(lambda: asyncio.run(flights.run("key", there)))
-    door.set()
-
-    assert asyncio.get_running_loop() is await own
-    assert other.is_closed()
-
-
-def test_a_loop_that_is_closed_midway_is_let_go_of() -> None:
-    """With all that waits there, once somebody flies anew."""
-    flights = LoopFlight[int]()
-    loop = asyncio.new_event_loop()
-
-    async def never() -> int:
-        await asyncio.Event().wait()
-        return 0
-
-    async def work() -> int:
-        return 7
-
-    asking = loop.create_task(flights.run("key", never))
-    loop.run_until_complete(asyncio.sleep(0))
-    loop.close()
-    gone = weakref.ref(loop)
-    del loop, asking
-
-    assert 7 == asyncio.run(flights.run("other", work))
-    gc.collect()
-    assert gone() is None
-
-
-async def test_a_failed_flight_of_a_loop_is_forgotten_and_no_news() -> None:
-    """The next asker flies anew; whoever went away is told nothing, in no log either."""
-    told: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-    outcomes: list[Exception | None] = [ValueError("nobody hears this"), ValueError("next"), None]
-    flights = LoopFlight[int]()
-    runs = asyncio.Semaphore(0)
-
-    async def work() -> int:
-        fault = outcomes.pop(0)
-        runs.release()
-        if fault:
-            raise fault
-        return 7
-
-    gone = asyncio.ensure_future(flights.run("key", work))
-    await asyncio.sleep(0)
-    gone.cancel()
-    await runs.acquire()
-    await asyncio.gather(gone, return_exceptions=True)
-    del gone
-    gc.collect()
-
-    with pytest.raises(ValueError, match="next"):
-        await flights.run("key", work)
-    assert 7 == await flights.run("key", work)
     assert [] == told
 
 

@@ -38,13 +38,12 @@ def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, 
     return {text_key(text): row for text, row in rows}
 
 
-def auto(embedder: HashingEmbedder, *, graph: bool = True, **options: float) -> Search:
+def auto(embedder: HashingEmbedder, **options: float) -> Search:
     """Make an auto search."""
     return Search(
         options=SearchOptions(**options),  # type: ignore[arg-type]  # floats for counts
         strategy="auto",
         embed=plain_embed(embedder),
-        graph=graph,
     )
 
 

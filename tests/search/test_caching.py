@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-from gateway.embed.local.embedder import LocalEmbedder
-from gateway.embed.local.encoders import EncoderModel
-from gateway.embed.protocol import Embedded, Role
 from gateway.options import CacheOptions, Options
 from gateway.search.cached_search import Caches
 from gateway.sync import SyncGateway
@@ -58,43 +52,6 @@ def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
 
     assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
     assert 1 == len({tuple(names(each)) for each in found})
-
-
-class Placed(LocalEmbedder):
-    """Notes on which thread it is asked for the vectors of a query."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(
-            [
-                EncoderModel(
-                    id="ones",
-                    package="",
-                    files={},
-                    dimensions=8,
-                    max_chars=99,
-                    load=lambda _: lambda texts: np.ones((len(texts), 8), np.float32),
-                    folder=folder,
-                )
-            ]
-        )
-        self.asked_on: list[int] = []
-
-    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        if role == "query":
-            self.asked_on.append(threading.get_ident())
-        return await super().embed(texts, role=role)
-
-
-async def test_the_embedded_model_is_asked_where_a_search_runs(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
-) -> None:
-    """The way to the gateway's own loop and back would wake two threads; equal ones ride along."""
-    embedder = Placed(tmp_path)
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
-
-    await asyncio.gather(*(gateway.search(QUERY) for _ in range(20)))
-
-    assert [threading.get_ident()] == embedder.asked_on
 
 
 async def test_a_remembered_result_is_the_same_and_says_so(

@@ -13,10 +13,10 @@ from gateway.search.expand.edge_proposals import (
     BATCH,
     MAX_EDGES,
     Proposer,
-    ProposerReply,
     batches,
     propose,
 )
+from gateway.search.normalize import ModelReply
 from gateway.search.openai import PROPOSALS, OpenAIProposer, connected
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from gateway.types import ToolDefinition
@@ -46,12 +46,12 @@ class Parrot:
         self.answers = answers
         self.asked: list[str] = []
 
-    async def propose(self, tools: str) -> ProposerReply:
+    async def propose(self, tools: str) -> ModelReply:
         self.asked.append(tools)
         answer = self.answers[(len(self.asked) - 1) % len(self.answers)]
         if answer == "fail":
             raise OSError("secret")
-        return ProposerReply(text=answer, input_tokens=10, output_tokens=2)
+        return ModelReply(text=answer, input_tokens=10, output_tokens=2)
 
 
 @pytest.fixture

@@ -6,27 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import InvalidRequestError
-from gateway.options import SearchOptions
-from gateway.search.pipeline import Search
 from gateway.testing import HashingEmbedder
-from gateway.types import Entity, Filters, Hints, Strategy, ToolDefinition
-from graphs import Document, Link
+from gateway.types import Entity, Filters, Hints, ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import (
-    Shelf,
-    definitions,
-    eligibility_of,
-    entity,
-    every_id,
-    names,
-    plain_embed,
-    tool,
-)
-from tests.search.conftest import run, snapshot_of
+from tests.fakes import Shelf, definitions, eligibility_of, entity, names, tool
 
 TAGS = ("Finance", "people", "daily")
 SCOPES = ("read", "write")
@@ -50,15 +37,6 @@ def _traits(position: int, plain: Entity) -> Entity:
 
 
 ENTITIES = [_traits(position, entity(each)) for position, each in enumerate(definitions(120))]
-HUB = Document(
-    id="host:hub",
-    title=ENTITIES[0].name,
-    requires=tuple(Link(target=each.name) for each in ENTITIES[1:40]),
-    related=tuple(Link(target=each.name) for each in ENTITIES[40:80]),
-    next_steps=tuple(Link(target=each.name) for each in ENTITIES[80:]),
-)
-SNAPSHOT = snapshot_of(ENTITIES, EMBEDDER, documents=[HUB])
-
 filters = st.builds(
     Filters,
     kinds=st.frozensets(st.sampled_from(["tool", "skill", "agent"]), min_size=1),
@@ -68,10 +46,6 @@ filters = st.builds(
     scopes=st.frozensets(st.sampled_from(SCOPES)),
     include_disabled=st.booleans(),
 )
-queries = st.sampled_from(
-    [ENTITIES[0].name, "list invoices", "approve the urgent contract", "zzz", None]
-)
-strategies: st.SearchStrategy[Strategy] = st.sampled_from(["graph", "embeddings", "auto"])
 
 
 def passes(each: Entity, wanted: Filters) -> bool:
@@ -85,27 +59,6 @@ def passes(each: Entity, wanted: Filters) -> bool:
         and each.scopes <= wanted.scopes
         and (wanted.include_disabled or each.hints.enabled)
     )
-
-
-def search_by(strategy: Strategy, *, broken: bool) -> Search:
-    embed = None if broken else plain_embed(EMBEDDER)
-    return Search(options=SearchOptions(window_margin=0), strategy=strategy, embed=embed)
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(filters, queries, strategies, st.booleans(), st.integers(1, 12))
-def test_no_list_ever_holds_what_was_filtered_out(
-    wanted: Filters, query: str | None, strategy: Strategy, broken: bool, limit: int
-) -> None:
-    """By any strategy, browsing and falling back included, for every list of the result."""
-    eligible = {each.id for each in ENTITIES if passes(each, wanted)}
-
-    found = run(search_by(strategy, broken=broken), SNAPSHOT, query, limit=limit, filters=wanted)
-
-    assert set() == set(every_id(found)) - eligible
-    assert len(eligible) == found.counts.eligible
-    if found.mode in {"browse", "vector", "hybrid"}:
-        assert min(limit, len(eligible)) == len(found.matches)
 
 
 @given(filters)
@@ -179,13 +132,3 @@ async def test_what_is_no_filters_is_refused_wherever_it_is_given(
     ):
         with pytest.raises(InvalidRequestError, match=told):
             await ask()
-
-
-async def test_filters_of_plain_sets_are_filters(open_gateway: OpenGateway) -> None:
-    """As a host writes them."""
-    gateway = open_gateway([tool("find")])
-    mutable: dict[str, set[str]] = {"kinds": {"tool"}, "servers": {"shelf"}}
-
-    found = await gateway.search("find", filters=Filters(**mutable))  # type: ignore[arg-type]  # (the point)
-
-    assert ["find"] == [each.name for each in found.matches]

@@ -245,6 +245,7 @@ def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -
             window=window,
             mask=np.ones(4, dtype=np.bool_),
             options=SearchOptions(max_next_steps=limit),
+            nearness=lambda positions: np.zeros(len(positions), np.float32),
             learned=learned,
         )
         return [each.position for each in found.next_steps]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from openai import APIStatusError, AsyncOpenAI, OpenAI
 
 from gateway.runtime.background_loop import Bridge
-from gateway.runtime.cache import Cache, Event, SingleFlight
+from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.text import literals
 from gateway.search.normalize import MAX_CHARS, CachedNormalizer, Normalizer, settle
@@ -165,29 +164,3 @@ async def test_a_rewrite_is_remembered_and_a_failure_is_not(bridge: Bridge) -> N
 
     assert ["send email"] * 3 == texts
     assert 2 == len(table.asked)
-
-
-async def test_a_rewrite_that_landed_after_the_look_into_the_cache_is_not_repeated(
-    bridge: Bridge,
-) -> None:
-    """Between looking and taking off, another caller's flight may come and go."""
-    table = TableNormalizer(REWRITES)
-    overtaken: list[str] = []
-
-    def overtake(_name: str, event: Event) -> None:
-        if event == "miss" and not overtaken:
-            overtaken.append(event)
-            with ThreadPoolExecutor(1) as other:
-                other.submit(lambda: asyncio.run(rewrite("надіслати лист"))).result()
-
-    rewrite = CachedNormalizer(
-        table,
-        cache=Cache("c", max_items=9, ttl_s=60, on_event=overtake),
-        flights=SingleFlight(bridge.submit),
-        telemetry=TELEMETRY,
-    )
-
-    text = await rewrite("надіслати лист")
-
-    assert "send email" == text
-    assert 1 == len(table.asked)

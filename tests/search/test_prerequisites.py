@@ -11,7 +11,6 @@ from gateway.discovery.render_results import direct_names
 from gateway.errors import ConfigError
 from gateway.options import DiscoveryOptions, Options, SearchOptions
 from gateway.options.search import Prerequisites
-from gateway.search.expand.supplements import MAX_GUESSED
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult, ToolDefinition
 from graphs import Document, Link
@@ -300,13 +299,13 @@ async def test_guesses_from_outside_the_window_are_few_and_the_first_matchs(
         *(fed(f"get_{code}") for code in codes),
         *catalog_of(50),
     )
-    options = Options(search=SearchOptions(window_margin=1.0))
+    options = Options(search=SearchOptions(window_margin=1.0, max_prerequisites=4))
     gateway = open_gateway(tools, strategy="auto", embedder=HashingEmbedder(), options=options)
 
     found = await gateway.search(queries=["book", "cancel"], limit=2)
 
     assert ["book", "cancel"] == names(found)
-    assert MAX_GUESSED == len(found.prerequisites)
+    assert 4 == len(found.prerequisites)
     assert "get_moon_code" not in listed(found)
 
 

@@ -10,11 +10,11 @@ import pytest
 from gateway.index.snapshot import recurring
 from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
-from gateway.search.visibility import unmatched_terms
+from gateway.search.results import unmatched_terms
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.spelling.word_lists import find_word_lists
 from gateway.testing import HashingEmbedder
-from gateway.types import Diagnostic, Entity, Filters, Hints, SearchResult
+from gateway.types import Diagnostic, Filters, Hints, SearchResult
 from tests.fakes import codes, entity, plain_embed, tool
 from tests.search.conftest import run, snapshot_of
 
@@ -93,15 +93,3 @@ def test_a_note_names_no_server_that_is_filtered_out(filters: Filters, told: lis
 
     assert told == [note.detail for note in found.diagnostics[:3]]
     assert "name_qualified" not in codes(found)
-
-
-def test_the_tags_of_those_who_pass_are_counted() -> None:
-    """Those of nobody are not there."""
-    extract_tags: list[Entity] = [
-        entity(tool(name, hints=Hints(tags=tags, enabled=name != "c")))
-        for name, tags in [("a", ("X", "y")), ("b", ("x",)), ("c", ("z", "x"))]
-    ]
-    eligibility = snapshot_of(extract_tags).eligibility
-
-    assert {"x": 2, "y": 1} == eligibility.tags(np.array([True, True, False]))
-    assert {} == eligibility.tags(np.zeros(3, dtype=np.bool_))

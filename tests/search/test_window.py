@@ -13,7 +13,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
-from gateway.search.retrieve.vectors import find_candidates
+from gateway.search.retrieve import find_candidates
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchResult
 from graphs import Document, Link

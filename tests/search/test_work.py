@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
-from gateway.options import SearchOptions
-from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
-from gateway.search.retrieve.graph import score_by_graph, search_graph
-from gateway.search.retrieve.lexical import match_terms
+from gateway.search.retrieve import score_by_graph, search_graph
 from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
-from graphs import Document, Hits, Link
 from tests.fakes import compile_snapshot, eligibility_of
 from tests.search.conftest import snapshot_of
 
@@ -33,23 +26,6 @@ def entities(count: int) -> list[Entity]:
     ]
 
 
-def needing(subject: str, target: str) -> Document:
-    return Document(id=f"urn:{subject}", title=subject, requires=(Link(target=target),))
-
-
-def supplemented(primaries: list[int], *documents: Document) -> Supplements:
-    snapshot = snapshot_of(entities(12), documents=documents)
-    assert snapshot.graph is not None
-    return supplement(
-        snapshot.graph,
-        primaries,
-        text_hits=(),
-        window=range(12),
-        mask=snapshot.mask(Filters()),
-        options=SearchOptions(),
-    )
-
-
 def test_the_graph_is_asked_about_those_who_may_be_listed() -> None:
     """And says of them what it says when it is asked about everybody."""
     snapshot = snapshot_of(entities(12))
@@ -63,26 +39,6 @@ def test_the_graph_is_asked_about_those_who_may_be_listed() -> None:
     assert few.scores.items() < every.scores.items()
     assert few.coverage.items() < every.coverage.items()
     assert [spot for spot in every.scores if spot in few.scores] == list(few.coverage)
-
-
-@pytest.mark.parametrize(("mended", "looked"), [("", False), ("pay the bill", True)])
-def test_words_that_do_not_rank_are_read_without_looking_at_anybody(
-    mended: str, looked: bool
-) -> None:
-    """Only which of two spellings met better has to be seen."""
-    query = Query(text="pay the bil", corrected=mended)
-
-    words = match_terms(snapshot_of(entities(12)).lexical, query)
-
-    assert looked == isinstance(words.best, Hits)
-
-
-def test_a_search_touches_the_documents_of_its_words_alone() -> None:
-    """However large the catalog is around them."""
-    few, many = (snapshot_of([*entities(6), *others(count)]) for count in (10, 200))
-
-    assert 2 == np.count_nonzero(few.lexical.match("invoice payment").scores)
-    assert 2 == np.count_nonzero(many.lexical.match("invoice payment").scores)
 
 
 def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:
@@ -118,25 +74,6 @@ def others(count: int) -> list[Entity]:
         )
         for number in range(count)
     ]
-
-
-@pytest.mark.parametrize("count", [1, 5, 10])
-def test_where_nothing_is_needed_the_graph_is_asked_twice(count: int) -> None:
-    """For related and for next steps, all matches at once."""
-    assert 2 == supplemented(list(range(count))).expansions
-
-
-def test_where_the_window_holds_only_matches_the_graph_is_not_asked() -> None:
-    """Nobody else could be listed."""
-    assert 0 == supplemented(list(range(12))).expansions
-
-
-def test_a_match_that_needs_something_is_one_question_more() -> None:
-    """Nobody else is asked about, and what is declared is not walked a second time."""
-    added = supplemented([0, 1, 2], needing("do0", "do7"), needing("do7", "do9"))
-
-    assert 3 == added.expansions
-    assert 2 == len(added.prerequisites)
 
 
 def test_equal_filters_share_a_mask_that_nobody_can_change() -> None:

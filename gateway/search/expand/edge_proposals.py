@@ -20,6 +20,7 @@ from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.text import clean
+from gateway.search.normalize import ModelReply
 from gateway.types import Entity, JsonObject
 
 BATCH = 24
@@ -37,15 +38,6 @@ _HEADINGS = {
 """The kinds of edges that are asked for, and what a reader is told of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposerReply:
-    """What a model answered, asked once for edges."""
-
-    text: str
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
 @runtime_checkable
 class Proposer(Protocol):
     """Says which tools belong together. May be called from any task of the gateway's own loop."""
@@ -55,7 +47,7 @@ class Proposer(Protocol):
         """Names model and endpoint."""
         ...
 
-    async def propose(self, tools: str) -> ProposerReply:
+    async def propose(self, tools: str) -> ModelReply:
         """Answer a list of tools with lines ``A --requires--> B``.
 
         Raises:
@@ -133,17 +125,14 @@ async def propose(
     """
     edges: defaultdict[str, dict[graphs.Edge, None]] = defaultdict(dict)
     notices: list[str] = []
-    tokens = [0, 0]
+    replies: list[ModelReply] = []
     requests = batches(snapshot, servers)
     for batch in requests:
         reply = await attempt(proposer.propose(batch.text))
         if isinstance(reply, Failed):
             notices.append(f"{batch.server}: the model could not be asked: {reply.reason}")
             continue
-        tokens = [
-            have + (new or 0)
-            for have, new in zip(tokens, (reply.input_tokens, reply.output_tokens), strict=True)
-        ]
+        replies.append(reply)
         edges[batch.server].update(dict.fromkeys(read(batch, reply.text, notices)))
     return EdgeProposals(
         documents=tuple(
@@ -151,8 +140,8 @@ async def propose(
         ),
         notices=tuple(notices),
         requests=len(requests),
-        input_tokens=tokens[0],
-        output_tokens=tokens[1],
+        input_tokens=sum(reply.input_tokens or 0 for reply in replies),
+        output_tokens=sum(reply.output_tokens or 0 for reply in replies),
     )
 
 

@@ -30,20 +30,18 @@ from gateway.search.rank.parameters import (
     LEARNED_SCALE,
     LEARNED_WEIGHT,
     MAX_STEP_EDGES,
+    MIN_SQUARED_LENGTH,
     NEIGHBOUR_WEIGHT,
     SERVER_WEIGHT,
     TASK_WEIGHT,
 )
 from gateway.search.results import to_match
-from gateway.search.retrieve.lexical import score_lexical
-from gateway.search.retrieve.vectors import find_candidates
+from gateway.search.retrieve import find_candidates, score_lexical
 from gateway.search.state import with_timeout
 from gateway.types import Evidence, Filters, Match, PathStep
 from gateway.usage.history import NO_SIGNALS, UsageSignals
 from gateway.usage.transitions import LearnedSteps, Transition
 from graphs.expansion import Neighbour, expand
-
-_MIN_SQUARED_LENGTH = 1e-6
 
 
 async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gateway.next_steps`)
@@ -110,32 +108,25 @@ async def _score_task(
     """
     query = Query(text=text).split()
     lexical, _ = score_lexical(snapshot.lexical, query)
-    query = await _with_vectors(snapshot, query, embed, options.query_timeout_s)
-    if snapshot.vectors is None or not len(query.vectors.texts):
+    if embed is None or snapshot.vectors is None:
         return deviations(lexical.scores)
+    texts = query.texts_to_embed
+    work = embed(texts, dimensions=snapshot.dimensions)
+    embedded = await with_timeout(work, options.query_timeout_s)
+    if isinstance(embedded, Failed):
+        return deviations(lexical.scores)
+    query = query.with_vectors(dict(zip(texts, embedded.vectors, strict=True)))
     everything = np.arange(len(snapshot.entities))
     candidates = find_candidates(
         snapshot.vectors, query.vectors, mask=mask, limit=1, options=options
     )
-    scores = candidates.deviations_at(everything)
+    scores = candidates.deviations(candidates.strengths_at(everything))
     scores += lexical_deviations(lexical, everything, mask, options.lexical_weight)
     clauses = query.vectors.clauses
     following = following_clauses(clauses, snapshot.vectors, snapshot.mean_vector, last)
     if len(following):
         scores += FOLLOWING_CLAUSE_WEIGHT * _score_clauses(following, snapshot.vectors)
     return scores
-
-
-async def _with_vectors(
-    snapshot: Snapshot, query: Query, embed: Embed | None, timeout_s: float
-) -> Query:
-    if embed is None or snapshot.vectors is None:
-        return query
-    texts = query.texts_to_embed
-    vectors = await with_timeout(embed(texts, dimensions=snapshot.dimensions), timeout_s)
-    if isinstance(vectors, Failed):
-        return query
-    return query.with_vectors(dict(zip(texts, vectors.vectors, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +267,7 @@ def _cosines_with(index: VectorIndex, mean: Vector | None, position: int) -> Vec
     none = row[None][:0]
     along = index.score(VectorQuery(texts=away[None], clauses=none))[0] - float(away @ mean)
     shared = index.score(VectorQuery(texts=mean[None], clauses=none))[0]
-    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean @ mean), _MIN_SQUARED_LENGTH))
+    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean @ mean), MIN_SQUARED_LENGTH))
     return np.asarray(along / length, dtype=np.float32)
 
 

@@ -2,7 +2,7 @@
 
 * Related tools and next steps come from the window alone, which rank and score bound at every
   catalog size.
-* A prerequisite that the host declared is listed wherever it stands. So are a few that sure rules
+* A prerequisite that the host declared is listed wherever it stands. So are those that sure rules
   derive for the first match. All others must stand inside the window, and only what stands there
   becomes a direct proxy.
 * Nothing here touches the matches: the graph adds, it never reorders.
@@ -18,19 +18,13 @@ from gateway.index.tool_graph import RELIABLE_RULES, ToolGraph
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.expand.learned_steps import learned_steps_after, path_of, strength
+from gateway.search.rank.parameters import DERIVED_HOPS, PREREQUISITE_HOPS
 from gateway.types import PathStep
 from gateway.usage.transitions import LearnedSteps
 from graphs.expansion import ExcludeNode, Expansion, Neighbour, Role, expand
 
 Nearness = Callable[[Sequence[int]], Vector]
 """Takes positions, gives how near each is to the request, shape (count,); only order counts."""
-PREREQUISITE_HOPS = 8
-"""How many edges a chain of declared prerequisites may have."""
-GUESSED_HOPS = 2
-"""How many edges a chain with derived ones may have for the first match; for others it is one."""
-MAX_GUESSED = 4
-"""How many derived prerequisites are listed from outside the window."""
-_NONE = LearnedSteps()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,62 +41,16 @@ class Supplement:
     direct: bool = True
     """Whether it stands inside the window, or is a match itself."""
 
-    @property
-    def written(self) -> bool:
-        """Whether the host wrote the whole way."""
-        return all(step.declared for step in self.path)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Supplements:
     """What the graph adds to a result, each list best first."""
 
-    prerequisites: tuple[Supplement, ...] = ()
-    related: tuple[Supplement, ...] = ()
-    next_steps: tuple[Supplement, ...] = ()
+    prerequisites: list[Supplement] = field(default_factory=list)
+    related: list[Supplement] = field(default_factory=list)
+    next_steps: list[Supplement] = field(default_factory=list)
     visited: int = 0
     """Graph nodes that were looked at."""
-    expansions: int = 0
-    """How often the graph was asked for neighbours."""
-
-
-@dataclass(slots=True)
-class _Gathered:
-    """The neighbours so far.
-
-    An entity stands in one list only. The exception are matches that other matches need.
-    """
-
-    listed: set[int]
-    """The positions of all matches and of all that stands in a list."""
-    nearness: Nearness | None = None
-    excluded: ExcludeNode | None = None
-    """Who may not be found. No way leads through them either, since ways are shown."""
-    visited: int = 0
-    expansions: int = 0
-    lists: dict[Role, list[Supplement]] = field(
-        default_factory=lambda: {"prerequisite": [], "related": [], "next_step": []}
-    )
-
-    def count(self, found: Expansion) -> None:
-        """Add what one expansion cost."""
-        self.visited += found.visited
-        self.expansions += 1
-
-    def nearest(self, graph: ToolGraph, found: Sequence[Neighbour]) -> Sequence[Neighbour]:
-        """Order *found* by distance, then strength, then nearness to the request.
-
-        There may be more conditions than the budget has room for. Of those that are equally far and
-        equally sure, the ones that serve the request are to be kept.
-        """
-        if self.nearness is None or len(found) <= 1:
-            return found
-        near = self.nearness([graph.entity(each.node) or 0 for each in found]).tolist()
-        keys = [
-            (len(each.path), -round(each.score, 6), -nearness)
-            for each, nearness in zip(found, near, strict=True)
-        ]
-        return [found[at] for at in sorted(range(len(found)), key=keys.__getitem__)]
 
 
 def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
@@ -113,8 +61,8 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     window: Collection[int],
     mask: Mask,
     options: SearchOptions,
-    nearness: Nearness | None = None,
-    learned: LearnedSteps = _NONE,
+    nearness: Nearness,
+    learned: LearnedSteps,
 ) -> Supplements:
     """Gather the neighbours of *primaries*.
 
@@ -126,186 +74,164 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
         window: Positions that related and next steps may come from.
         mask: Eligible entities at all, shape (n,).
         options: The budget of each list.
-        nearness: Orders conditions that are equally far and equally sure; None leaves them in the
-            order of their names.
+        nearness: Orders conditions that are equally far and equally sure.
         learned: Next steps that calls have shown; they stand behind those that the host wrote.
     """
-    excluded = graph.excluded(mask)
-    inside = frozenset(window if excluded is None else (spot for spot in window if mask[spot]))
-    gathered = _Gathered(listed=set(primaries), nearness=nearness, excluded=excluded)
-    _prerequisites(graph, primaries, inside, options, gathered)
-    _neighbours_in_window(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
+    gatherer = _Gatherer(
+        graph=graph,
+        primaries=primaries,
+        inside=frozenset(position for position in window if mask[position]),
+        excluded=graph.excluded(mask),
+        options=options,
+        nearness=nearness,
+        listed=set(primaries),
+    )
+    if options.prerequisites != "off":
+        gatherer.add_prerequisites()
+    added = gatherer.added
+    added.next_steps = gatherer.neighbours("next_step", options.max_next_steps)
     if learned:
-        _shown(graph, primaries, learned, inside, options.max_next_steps, gathered)
-    _neighbours_in_window(graph, primaries, "related", inside, options.max_related, gathered)
-    related = gathered.lists["related"]
+        gatherer.add_learned_steps(learned)
+    added.related = gatherer.neighbours("related", options.max_related)
     for position, coverage in text_hits:
-        if len(related) >= options.max_related:
+        if len(added.related) >= options.max_related:
             break
-        if position in inside and position not in gathered.listed:
-            gathered.listed.add(position)
-            related.append(Supplement(position=position, score=coverage))
-    return Supplements(
-        prerequisites=tuple(gathered.lists["prerequisite"]),
-        related=tuple(related),
-        next_steps=tuple(gathered.lists["next_step"]),
-        visited=gathered.visited,
-        expansions=gathered.expansions,
-    )
+        if position in gatherer.inside and position not in gatherer.listed:
+            gatherer.listed.add(position)
+            added.related.append(Supplement(position=position, score=coverage))
+    return added
 
 
-def _prerequisites(
-    graph: ToolGraph,
-    primaries: Sequence[int],
-    inside: frozenset[int],
-    options: SearchOptions,
-    gathered: _Gathered,
-) -> None:
-    """List what the matches need: by match, the nearest first, all under one budget.
+@dataclass(slots=True, kw_only=True)
+class _Gatherer:
+    graph: ToolGraph
+    primaries: Sequence[int]
+    inside: frozenset[int]
+    """The eligible positions of the window."""
+    excluded: ExcludeNode | None
+    """What may not be found. No way leads through it either, since ways are shown."""
+    options: SearchOptions
+    nearness: Nearness
+    listed: set[int]
+    """The positions of all matches and of all that stands in a list. An entity stands in one list
+    only; the exception are matches that other matches need."""
+    added: Supplements = field(default_factory=Supplements)
 
-    A match that a better match needs is listed too, outside the budget: where all lists are shown
-    as one, it moves up.
-    """
-    if options.prerequisites == "off":
-        return
-    supplements: list[Supplement] = []
-    room, guesses = options.max_prerequisites, MAX_GUESSED
-    above: set[int] = set()
-    for primary in primaries:
-        above.add(primary)
-        far = primary == primaries[0] and options.prerequisites == "derived"
-        for neighbour in _needed(graph, primary, gathered, hops=GUESSED_HOPS if far else 1):
-            position = graph.entity(neighbour.node)
-            if position is None or position in above:
+    def add_prerequisites(self) -> None:
+        """List what the matches need: by match, the nearest first, all under one budget.
+
+        A match that a better match needs is listed too, outside the budget: where all lists are
+        shown as one, it moves up.
+        """
+        room = self.options.max_prerequisites
+        above: set[int] = set()
+        for primary in self.primaries:
+            above.add(primary)
+            far = primary == self.primaries[0] and self.options.prerequisites == "derived"
+            for position, neighbour in self._needed(primary, hops=DERIVED_HOPS if far else 1):
+                matched = position in self.listed
+                direct = matched or position in self.inside
+                if position in above or not self._admits(neighbour, direct=direct, far=far):
+                    continue
+                if not matched:
+                    if room <= 0:
+                        continue
+                    room -= 1
+                above.add(position)
+                self.added.prerequisites.append(self._of(position, neighbour, direct=direct))
+        self.listed |= above
+
+    def _needed(self, primary: int, *, hops: int) -> Iterator[tuple[int, Neighbour]]:
+        """Yield what *primary* needs: declared prerequisites and theirs, then derived ones.
+
+        By distance, then strength, then nearness to the request: there may be more conditions than
+        the budget has room for.
+        """
+        node = self.graph.nodes[primary]
+        for declared, length in ((True, PREREQUISITE_HOPS), (False, hops)):
+            if not self.graph.has_prerequisites(node, declared=declared):
                 continue
-            matched = position in gathered.listed
-            direct = matched or position in inside
-            guess = not direct and not _declared(neighbour)
-            guessable = far and guesses > 0
-            admitted = _admitted(neighbour, options, direct=direct, guessable=guessable)
-            if not admitted or (room <= 0 and not matched):
-                continue
-            if not matched:
-                room -= 1
-            if guess:
-                guesses -= 1
-            above.add(position)
-            supplements.append(_of(graph, neighbour, position, direct=direct))
-    gathered.listed |= above
-    gathered.lists["prerequisite"] = supplements
+            expansion = expand(
+                self.graph.index,
+                [node],
+                role="prerequisite",
+                excluded=self.excluded,
+                declared_only=declared,
+                hops=length,
+                limit=len(self.graph.nodes),
+            )
+            self.added.visited += expansion.visited
+            found = self._entities(expansion)
+            near = self.nearness([position for position, _ in found])
+            rows = zip(found, near.tolist(), strict=True)
+            ordered = sorted(
+                rows, key=lambda row: (len(row[0][1].path), -round(row[0][1].score, 6), -row[1])
+            )
+            yield from (pair for pair, _ in ordered)
 
+    def _entities(self, expansion: Expansion) -> list[tuple[int, Neighbour]]:
+        """Return the neighbours that are entities, with their positions."""
+        entity = self.graph.entity
+        pairs = ((entity(neighbour.node), neighbour) for neighbour in expansion.neighbours)
+        return [(position, neighbour) for position, neighbour in pairs if position is not None]
 
-def _admitted(
-    neighbour: Neighbour, options: SearchOptions, *, direct: bool, guessable: bool
-) -> bool:
-    """Whether a prerequisite may be listed, if there is room.
+    def _admits(self, neighbour: Neighbour, *, direct: bool, far: bool) -> bool:
+        """Whether a prerequisite may be listed, if there is room.
 
-    * A match, or inside the window: if each step is sure, or a single edge states it.
-    * Declared, outside the window: unless the host wants nothing from there.
-    * Derived, outside the window: if each step is sure, as long as guesses may be made.
-    """
-    if direct:
-        return _sure(neighbour) or _stated(neighbour)
-    if _declared(neighbour):
-        return options.prerequisites != "window"
-    return guessable and _sure(neighbour)
-
-
-def _needed(
-    graph: ToolGraph, primary: int, gathered: _Gathered, *, hops: int
-) -> Iterator[Neighbour]:
-    """Yield what *primary* needs: declared prerequisites and theirs, then derived ones."""
-    node = graph.nodes[primary]
-    for declared, length in ((True, PREREQUISITE_HOPS), (False, hops)):
-        if not graph.has_prerequisites(node, declared=declared):
-            continue
-        found = expand(
-            graph.index,
-            [node],
-            role="prerequisite",
-            excluded=gathered.excluded,
-            declared_only=declared,
-            hops=length,
-            limit=len(graph.nodes),
+        * A match, or inside the window: if each step is sure, or a single edge states it. Equal
+          names of data derive next steps, no prerequisites.
+        * Declared, outside the window: unless the host wants nothing from there.
+        * Derived, outside the window: if each step is sure, for the first match alone.
+        """
+        declared = all(step.declared for step in neighbour.path)
+        if declared and not direct:
+            return self.options.prerequisites != "window"
+        if direct and [step.predicate for step in neighbour.path] == ["requires"]:
+            return True
+        return (direct or far) and all(
+            step.declared or (step.predicate == "requires" and step.origin in RELIABLE_RULES)
+            for step in neighbour.path
         )
-        gathered.count(found)
-        yield from gathered.nearest(graph, found.neighbours)
 
+    def neighbours(self, role: Role, limit: int) -> list[Supplement]:
+        """Return the neighbours inside the window that stand in no list yet."""
+        left = list(self.inside - self.listed)
+        if not left:
+            return []
+        nodes = self.graph.nodes
+        expansion = expand(
+            self.graph.index,
+            [nodes[primary] for primary in self.primaries],
+            role=role,
+            within=[nodes[position] for position in left],
+            excluded=self.excluded,
+            limit=limit,
+        )
+        self.added.visited += expansion.visited
+        supplements = [self._of(*pair) for pair in self._entities(expansion)]
+        self.listed.update(each.position for each in supplements)
+        return supplements
 
-def _declared(neighbour: Neighbour) -> bool:
-    """Whether the host wrote each step of the way."""
-    return all(step.declared for step in neighbour.path)
+    def add_learned_steps(self, learned: LearnedSteps) -> None:
+        """Put what calls have shown among the next steps: the host's first, then the strongest."""
+        steps = {each.position: each for each in self.added.next_steps}
+        self.listed -= steps.keys()
+        for primary in self.primaries:
+            for position, edge in learned_steps_after(self.graph, learned, primary):
+                if position in self.inside and position not in self.listed:
+                    shown = Supplement(position=position, score=strength(edge), path=path_of(edge))
+                    steps.setdefault(position, shown)
+        ordered = sorted(
+            steps.values(),
+            key=lambda each: (
+                not all(step.declared for step in each.path),
+                -each.score,
+                each.position,
+            ),
+        )
+        self.added.next_steps = ordered[: self.options.max_next_steps]
+        self.listed.update(each.position for each in self.added.next_steps)
 
-
-def _stated(neighbour: Neighbour) -> bool:
-    """Whether the way is one edge that says ``requires``.
-
-    Equal names of data derive next steps, no prerequisites: such an edge stands for itself.
-    """
-    return [step.predicate for step in neighbour.path] == ["requires"]
-
-
-def _sure(neighbour: Neighbour) -> bool:
-    """Whether the host or a sure rule says each step of the way."""
-    return all(
-        step.declared or (step.predicate == "requires" and step.origin in RELIABLE_RULES)
-        for step in neighbour.path
-    )
-
-
-def _neighbours_in_window(
-    graph: ToolGraph,
-    primaries: Sequence[int],
-    role: Role,
-    inside: frozenset[int],
-    limit: int,
-    gathered: _Gathered,
-) -> None:
-    """Make the list of *role*: the neighbours inside the window that stand in no list yet."""
-    left = list(inside - gathered.listed)
-    if not left:
-        return
-    found = expand(
-        graph.index,
-        [graph.nodes[primary] for primary in primaries],
-        role=role,
-        within=[graph.nodes[position] for position in left],
-        excluded=gathered.excluded,
-        limit=limit,
-    )
-    gathered.count(found)
-    supplements = [
-        _of(graph, neighbour, position)
-        for neighbour in found.neighbours
-        if (position := graph.entity(neighbour.node)) is not None
-    ]
-    gathered.listed.update(each.position for each in supplements)
-    gathered.lists[role] = supplements
-
-
-def _shown(
-    graph: ToolGraph,
-    primaries: Sequence[int],
-    learned: LearnedSteps,
-    inside: frozenset[int],
-    limit: int,
-    gathered: _Gathered,
-) -> None:
-    """Put what calls have shown among the next steps: the host's own first, then the strongest."""
-    steps = {each.position: each for each in gathered.lists["next_step"]}
-    other_lists = gathered.listed - steps.keys()
-    for primary in primaries:
-        for spot, edge in learned_steps_after(graph, learned, primary):
-            if spot in inside and spot not in other_lists:
-                found = Supplement(position=spot, score=strength(edge), path=path_of(edge))
-                steps.setdefault(spot, found)
-    order = sorted(steps.values(), key=lambda each: (not each.written, -each.score, each.position))
-    gathered.lists["next_step"] = order[: max(limit, 0)]
-    gathered.listed = other_lists | {each.position for each in gathered.lists["next_step"]}
-
-
-def _of(
-    graph: ToolGraph, neighbour: Neighbour, position: int, *, direct: bool = True
-) -> Supplement:
-    path = graph.steps(neighbour.path)
-    return Supplement(position=position, score=neighbour.score, path=path, direct=direct)
+    def _of(self, position: int, neighbour: Neighbour, *, direct: bool = True) -> Supplement:
+        path = self.graph.steps(neighbour.path)
+        return Supplement(position=position, score=neighbour.score, path=path, direct=direct)

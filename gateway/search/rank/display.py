@@ -1,8 +1,8 @@
 """A ranking as registries show it: shared by kinds, with scores for people. Pure.
 
 * No kind and no server takes all ranks of a result.
-* What is displayed is chosen from the first `max_depth` of each kind. Scores for people are scaled
-  over all of those, so that the last one displayed does not get 0 by definition.
+* What is displayed is chosen from the first `display_depth` of each kind. Scores for people are
+  scaled over all of those, so that the last one displayed does not get 0 by definition.
 """
 
 from __future__ import annotations
@@ -13,145 +13,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from gateway.catalog.kinds import row_of
-from gateway.search.rank.parameters import LEGACY_MAX_PER_KIND
-from gateway.types import RankingPolicy
+from gateway.search.rank.parameters import (
+    DISPLAY_FLOOR,
+    DISPLAY_MIN_DEPTH,
+    DISPLAY_MIN_SCORE,
+    SERVER_TOOLS_MIN,
+    SERVER_TOOLS_PER_SERVER,
+    SERVER_TOOLS_SHARE,
+    TOOL_BREADTH,
+    TOOL_STRENGTH,
+    TOOL_WORD_IN_DESCRIPTION,
+    TOOL_WORD_IN_NAME,
+)
 from graphs.lexical.analysis import Token
-
-RATIO = 0.6
-"""How many tools of matched servers are shown, as a share of the places of a search."""
-FLOOR = 0.5
-"""An entity that displaces another for variety's sake has at least this share of its score."""
-MIN_TOOLS = 3
-_IN_NAME, _IN_DESCRIPTION = 0.5, 0.3
-_STRENGTH, _BREADTH = 0.7, 0.3
-
-
-def cap_per_kind(
-    kinds: Sequence[str],
-    scores: Sequence[float],
-    *,
-    limit: int,
-    ratio: float | None = None,
-    floor: float = FLOOR,
-) -> list[int]:
-    """Choose *limit* places of a ranking, in its order, with a soft cap on each kind.
-
-    A kind that has its share, ceil(ratio x limit), gives way to another kind that waits further
-    down, has not had its share, and is good enough. Places that stay free go back to the first.
-
-    Args:
-        kinds: The kind of each entity, best first.
-        scores: What it was ranked by, falling.
-        limit: How many are wanted; below 1 gives nothing.
-        ratio: In (0, 1]; None is that of each kind's row, in `gateway.catalog.kinds`.
-        floor: See `FLOOR`; 0 lets anything displace anything.
-    """
-    if limit < 1:
-        return []
-    left = {
-        kind: math.ceil((row_of(kind).cap if ratio is None else ratio) * limit)
-        for kind in set(kinds)
-    }
-    waiting = dict.fromkeys(left, -1)
-    chosen: list[int] = []
-    skipped: list[int] = []
-    place, count = 0, len(kinds)
-    while place < count and len(chosen) < limit:
-        kind = kinds[place]
-        if not left[kind]:
-            # Scores fall: of those that wait the next one is the best. All between are of kinds
-            # that have had their share.
-            ahead = _ahead(kinds, waiting, place)
-            if ahead < count and scores[ahead] >= floor * scores[place]:
-                skipped += range(place, min(ahead, place + limit))
-                place = ahead
-                continue
-        else:
-            left[kind] -= 1
-            if not left[kind]:
-                del waiting[kind]
-        chosen.append(place)
-        place += 1
-    return sorted([*chosen, *skipped[: limit - len(chosen)]])
-
-
-def _ahead(kinds: Sequence[str], waiting: dict[str, int], place: int) -> int:
-    """Return the next place after *place* of a kind in *waiting*; `len(kinds)` if none is left.
-
-    *waiting* holds the next place of each kind and is moved on: a long ranking is walked once.
-    """
-    for kind, at in waiting.items():
-        if at <= place:
-            try:
-                waiting[kind] = kinds.index(kind, place + 1)
-            except ValueError:
-                waiting[kind] = len(kinds)
-    return min(waiting.values(), default=len(kinds))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolWords:
-    """A tool of a matched server, with the words of its texts."""
-
-    server: str
-    name: str
-    name_words: frozenset[str]
-    description_words: frozenset[str]
-
-
-def best_tools_per_server(
-    tools: Sequence[ToolWords], query: Collection[str], *, limit: int, per_server: int | None = None
-) -> list[tuple[int, float]]:
-    """Choose the tools of matched servers that the query is about.
-
-    Each word of the query earns 0.5 in a tool's name, else 0.3 in its description. The score is
-    0.7 x what they earn together, at most 1, and 0.3 x the share of the words that earned.
-
-    Args:
-        tools: In any order.
-        query: Its words, as `words_of` gives them; none gives no tools.
-        limit: How many entities the search was for: max(3, ceil(0.6 x limit)) tools are given.
-        per_server: At most so many of one server; None leaves it to the ranking.
-
-    Returns:
-        The place in *tools* and the score, in (0, 1], rounded to 4 digits; best first, ties by
-        server and name. Tools without any word are left out.
-    """
-    scored = [
-        (place, score)
-        for place, tool in enumerate(tools)
-        if (score := round(_score(tool, query), 4)) > 0
-    ]
-    scored.sort(key=lambda each: (-each[1], tools[each[0]].server, tools[each[0]].name))
-    counts: Counter[str] = Counter()
-    chosen: list[tuple[int, float]] = []
-    for place, score in scored:
-        counts[tools[place].server] += 1
-        if per_server is None or counts[tools[place].server] <= per_server:
-            chosen.append((place, score))
-    return chosen[: max(MIN_TOOLS, math.ceil(RATIO * limit))]
-
-
-def _score(tool: ToolWords, query: Collection[str]) -> float:
-    named = sum(word in tool.name_words for word in query)
-    described = sum(
-        word in tool.description_words and word not in tool.name_words for word in query
-    )
-    if not named + described:
-        return 0.0
-    strength = min(1.0, _IN_NAME * named + _IN_DESCRIPTION * described)
-    return _STRENGTH * strength + _BREADTH * (named + described) / len(query)
-
-
-def words_of(tokens: Sequence[Token]) -> frozenset[str]:
-    """Return the words of a text from its tokens: identifiers split, endings removed."""
-    return frozenset(part for token in tokens for part in token.parts)
-
-
-MIN_DEPTH = 30
-MIN_DISPLAY = 0.2
-"""An entity with a lower display score is left out, as long as enough others remain."""
-MIN_A_SERVER = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,50 +38,70 @@ class DisplayedEntity:
     """Its score on a scale from 0, the last candidate, to 1, the first; rounded to four digits."""
 
 
-def max_depth(limit: int) -> int:
+def cap_per_kind(
+    kinds: Sequence[str], scores: Sequence[float], *, limit: int, floor: float = DISPLAY_FLOOR
+) -> list[int]:
+    """Choose *limit* places of a ranking, in its order, with a soft cap on each kind.
+
+    A kind that has its share gives way to another kind further down that has not, and is good
+    enough. Places that stay free go back to the first.
+
+    Args:
+        kinds: The kind of each entity, best first; `gateway.catalog.kinds` has the share of each.
+        scores: What it was ranked by, falling.
+        limit: How many are wanted; below 1 gives nothing.
+        floor: What displaces another has at least this share of its score.
+    """
+    left = {kind: math.ceil(row_of(kind).cap * limit) for kind in set(kinds)}
+    chosen: list[int] = []
+    waiting: list[int] = []
+    for place, kind in enumerate(kinds):
+        if not left[kind]:
+            waiting.append(place)
+            continue
+        while waiting and len(chosen) < limit and scores[place] < floor * scores[waiting[0]]:
+            chosen.append(waiting.pop(0))
+        if len(chosen) >= limit:
+            break
+        left[kind] -= 1
+        chosen.append(place)
+    return sorted([*chosen, *waiting[: max(limit - len(chosen), 0)]])
+
+
+def first_per_kind(kinds: Sequence[str], count: int) -> list[int]:
+    """Return the places of the first *count* of each kind."""
+    counts: Counter[str] = Counter()
+    places = []
+    for place, kind in enumerate(kinds):
+        counts[kind] += 1
+        if counts[kind] <= count:
+            places.append(place)
+    return places
+
+
+def display_depth(limit: int) -> int:
     """Return how many of each kind compete for *limit* places."""
-    return max(2 * limit, MIN_DEPTH)
+    return max(2 * limit, DISPLAY_MIN_DEPTH)
 
 
-def select(
-    kinds: Sequence[str],
-    scores: Sequence[float],
-    *,
-    limit: int,
-    policy: RankingPolicy = "hybrid",
-) -> list[DisplayedEntity]:
+def select(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[DisplayedEntity]:
     """Choose which entities of a ranking are shown, in its order.
 
     Args:
         kinds: The kind of each entity, best first.
         scores: What they were ranked by, falling.
         limit: How many are wanted; below 1 gives nothing.
-        policy: With ``legacy`` each kind has three places; else soft caps share them, see
-            `gateway.search.rank.display.cap_per_kind`.
     """
-    if limit < 1:
-        return []
-    competing = _first(kinds, max_depth(limit))
-    shown = scale_scores([scores[place] for place in competing])
-    strong = [number for number, display in enumerate(shown) if display >= MIN_DISPLAY]
-    left = strong if len(strong) >= limit else range(len(competing))
-    held = [kinds[competing[number]] for number in left]
-    if policy == "legacy":
-        picked = _first(held, LEGACY_MAX_PER_KIND)[:limit]
-    else:
-        picked = cap_per_kind(held, [scores[competing[number]] for number in left], limit=limit)
-    return [DisplayedEntity(place=competing[left[at]], display=shown[left[at]]) for at in picked]
-
-
-def _first(kinds: Sequence[str], most: int) -> list[int]:
-    """Return the places of the first *most* of each kind."""
-    counts: Counter[str] = Counter()
-    indices = []
-    for place, kind in enumerate(kinds):
-        counts[kind] += 1
-        if counts[kind] <= most:
-            indices.append(place)
-    return indices
+    competing = first_per_kind(kinds, display_depth(limit))
+    displays = scale_scores([scores[place] for place in competing])
+    ranked = list(zip(competing, displays, strict=True))
+    strong = [pair for pair in ranked if pair[1] >= DISPLAY_MIN_SCORE]
+    shown = strong if len(strong) >= limit else ranked
+    places = [place for place, _ in shown]
+    picked = cap_per_kind(
+        [kinds[place] for place in places], [scores[place] for place in places], limit=limit
+    )
+    return [DisplayedEntity(place=shown[at][0], display=shown[at][1]) for at in picked]
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:
@@ -218,24 +112,57 @@ def scale_scores(scores: Sequence[float]) -> list[float]:
     return [round((score - low) / (high - low), 4) for score in scores]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolWords:
+    """A tool of a matched server, with the words of its texts."""
+
+    server: str
+    name: str
+    name_words: frozenset[str]
+    description_words: frozenset[str]
+
+
+def words_of(tokens: Sequence[Token]) -> frozenset[str]:
+    """Return the words of a text from its tokens: identifiers split, endings removed."""
+    return frozenset(part for token in tokens for part in token.parts)
+
+
 def server_tools(
     tools: Sequence[ToolWords], query: Collection[str], *, limit: int
 ) -> list[DisplayedEntity]:
     """Choose the tools of matched servers that the query is about, best first.
 
     At most max(3, ceil(0.6 x limit)); of one server at most its share of them, but two at least.
-    A tool that holds no word of the query is left out. See `best_tools_per_server`.
+    Ties fall by server and name. A tool that holds no word of the query is left out.
 
     Args:
         tools: Of the matched servers, in any order.
-        query: Its words.
+        query: Its words, as `words_of` gives them.
         limit: How many entities the search was for.
 
     Returns:
         The places in *tools*. The scores are on a scale of their own, in (0, 1].
     """
-    most = max(MIN_TOOLS, math.ceil(RATIO * limit))
+    count = max(SERVER_TOOLS_MIN, math.ceil(SERVER_TOOLS_SHARE * limit))
     servers = len({tool.server for tool in tools})
-    share = max(MIN_A_SERVER, math.ceil(most / servers)) if servers else most
-    indices = best_tools_per_server(tools, query, limit=limit, per_server=share)
-    return [DisplayedEntity(place=place, display=score) for place, score in indices]
+    share = max(SERVER_TOOLS_PER_SERVER, math.ceil(count / max(servers, 1)))
+    scored = [(_score(tool, query), place) for place, tool in enumerate(tools)]
+    ranked = sorted(
+        (-score, tools[place].server, tools[place].name, place) for score, place in scored if score
+    )
+    chosen = [ranked[at] for at in first_per_kind([server for _, server, _, _ in ranked], share)]
+    return [DisplayedEntity(place=place, display=-score) for score, _, _, place in chosen[:count]]
+
+
+def _score(tool: ToolWords, query: Collection[str]) -> float:
+    """Score a tool: each word earns 0.5 in its name, else 0.3 in its description.
+
+    0.7 x what they earn together, at most 1, and 0.3 x the share of the words that earned.
+    """
+    named = sum(word in tool.name_words for word in query)
+    described = sum(word in tool.description_words - tool.name_words for word in query)
+    if not named + described:
+        return 0.0
+    earned = TOOL_WORD_IN_NAME * named + TOOL_WORD_IN_DESCRIPTION * described
+    breadth = (named + described) / len(query)
+    return round(TOOL_STRENGTH * min(1.0, earned) + TOOL_BREADTH * breadth, 4)

@@ -13,6 +13,7 @@ entities, and the clause terms are those of a long request:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,9 +21,8 @@ import numpy as np
 
 from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Vector, moments
-from gateway.search.rank.server_groups import group_scores
-from gateway.search.retrieve.lexical import LexicalScores
-from gateway.search.retrieve.vectors import Candidates
+from gateway.search.rank.parameters import SERVER_GROUP_CLAUSES, SERVER_GROUP_WEIGHT
+from gateway.search.retrieve import Candidates, LexicalScores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,7 +74,8 @@ def fuse(
         clause_count: How many clauses the request has, 0 for a short one.
     """
     pool = candidates.pool
-    scores = candidates.deviations + lexical_deviations(lexical, pool, mask, weight)
+    scores = candidates.deviations(candidates.strengths)
+    scores = scores + lexical_deviations(lexical, pool, mask, weight)
     scores += group_scores(server_ids, pool, scores, clause_count)
     return RankedList.of(pool, scores)
 
@@ -97,6 +98,32 @@ def _deviations(scores: Vector, positions: Positions, mask: Mask) -> Vector:
     return np.asarray((scores[positions] - mean) / spread, dtype=np.float32)
 
 
+def group_scores(ids: Positions, positions: Positions, scores: Vector, clauses: int) -> Vector:
+    """Return what servers add to the scores of a request of many clauses, in deviations.
+
+    Such a request is mostly served by few servers: the better the best tool of its server fits, the
+    likelier a tool is. The smaller the server's part of the catalog, the more that says. All tools
+    of a server gain the same, so that no sibling overtakes the tool that lifts it.
+
+    Args:
+        ids: The number of each entity's server without gaps, shape (n,).
+        positions: Those that are ranked, each once.
+        scores: Their scores, in deviations.
+        clauses: How many clauses the request has.
+    """
+    low, high = SERVER_GROUP_CLAUSES
+    sizes = np.bincount(ids)
+    if clauses <= low or len(sizes) < 2:
+        return np.zeros(len(positions), dtype=np.float32)
+    weight = np.float32(SERVER_GROUP_WEIGHT * min((clauses - low) / (high - low), 1.0))
+    # 1 for a server of one tool, 0 for one that is the whole catalog.
+    rarity = (np.log(len(ids) / sizes) / math.log(len(ids))).astype(np.float32)
+    best = np.zeros(len(sizes), dtype=np.float32)
+    np.maximum.at(best, ids[positions], scores)
+    added: Vector = (weight * rarity * rarity * best)[ids[positions]]
+    return added
+
+
 def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
     """Put the entities at *named* before all others, in that order; none of them needs a score."""
     if not named:
@@ -111,19 +138,22 @@ def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
     )
 
 
-def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, int]]:
+def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, int, float]]:
     """Take the next best of each list in turn, each entity once.
 
     Returns:
-        Pairs of the list's number and the entity's position, at most *limit*.
+        The list's number, the entity's position and its score there, at most *limit* of them.
     """
-    queues = {number: iter(each.positions.tolist()) for number, each in enumerate(lists)}
-    owners: dict[int, int] = {}
-    while queues and len(owners) < limit:
+    queues = {
+        number: iter(zip(ranked.positions.tolist(), ranked.scores.tolist(), strict=True))
+        for number, ranked in enumerate(lists)
+    }
+    chosen: dict[int, tuple[int, int, float]] = {}
+    while queues and len(chosen) < limit:
         for number, queue in tuple(queues.items()):
-            position = next((found for found in queue if found not in owners), None)
-            if position is None:
+            following = next((pair for pair in queue if pair[0] not in chosen), None)
+            if following is None:
                 del queues[number]
-            elif len(owners) < limit:
-                owners[position] = number
-    return [(number, position) for position, number in owners.items()]
+            elif len(chosen) < limit:
+                chosen[following[0]] = (number, *following)
+    return list(chosen.values())

@@ -4,14 +4,18 @@
   cosines. ``measured`` means recall@5 of ``benchmarks.retrieval`` over the public sets, where the
   outcome is flat around the number.
 * What a host may set (pool, window, weight of words, thresholds) stands in `SearchOptions`.
-* The coefficients of confidence stand in `gateway.search.confidence`, beside the function.
+* The fitted coefficients of confidence stand in `gateway.search.confidence`, beside the function.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 # Long requests.
 LONG_REQUEST_WORDS = 24
 """Words; a longer request is also ranked clause by clause. Measured."""
+LETTERS_PER_WORD = 2
+"""Letters of scripts without spaces that count as one word."""
 MIN_CLAUSE_WORDS = 3
 """Words; a shorter part of a request says too little to be ranked on its own."""
 MAX_CLAUSES = 24
@@ -27,36 +31,47 @@ SERVER_GROUP_CLAUSES = (5, 10)
 """Clauses; up to the first number servers add nothing, from the second on all of it."""
 
 # Ranking policies of the catalog.
-CLAUSE_WORDS_WEIGHT = 0.4
-"""Deviations that one deviation of BM25F of the best clause adds in the policy *hybrid*; in
-``auto`` that is `SearchOptions.lexical_weight`."""
 RRF_K = 60
 """Rank offset of reciprocal rank fusion: Cormack, Clarke and Büttcher (2009)."""
+HYBRID_COVERAGE = 0.5
+"""Share of a query, by rarity, that an entity must hold for a rank by words in *hybrid*: ranks know
+no degrees. Measured on the mixed catalog of ``benchmarks.registry``."""
 WEIGHTED_COSINE, WEIGHTED_KEYWORDS = 0.6, 0.4
 """Shares of the policy *weighted*, as registries count."""
 LEGACY_BOOST = 0.1
 """What one unit of keyword boost adds to a cosine on 0 to 1 in the policy *legacy*."""
 LEGACY_MAX_PER_KIND = 3
 """Entities of one kind that *legacy* lists."""
-INFORMATIVE_WORDS = 2.5
-"""Unmatched words; *hybrid* reads words as evidence if some entity holds more than these weigh."""
-INFORMATIVE_COVERAGE = 0.5
-"""Share of a query, by rarity; otherwise an entity needs so much of it to have a rank by words."""
-SIBLING_WEIGHT = 0.35
-"""Deviations that one deviation of the best other tool of its server adds in *hybrid*. Measured on
-the mixed catalog of ``benchmarks.registry``."""
-LONE_ENTITY_SHARE = 0.6
-"""What stands alone counts in *hybrid* as if a sibling fitted this share of how well it fits."""
-HYBRID_GROUP_WEIGHT = 1.0
-"""As `SERVER_GROUP_WEIGHT`, in *hybrid*: with more, the kinds without servers would vanish."""
 
 # Keywords, as registries count them.
-KEYWORD_PATH, KEYWORD_NAME, KEYWORD_DESCRIPTION, KEYWORD_TAG = 5.0, 3.0, 2.0, 1.5
-KEYWORD_METADATA, KEYWORD_TOOL = 1.0, 1.0
-"""Boost of an entity, by the field that holds any word of the query; `KEYWORD_TOOL` for each tool
-of a server that holds a word in its name or description."""
+KEYWORD_BOOSTS: Mapping[tuple[str, ...], float] = {
+    ("name", "server"): 5.0,
+    ("name", "title"): 3.0,
+    ("description",): 2.0,
+    ("hints",): 1.5,
+    ("metadata",): 1.0,
+}
+"""Boost of an entity, by the fields one of which holds any word of the query."""
+KEYWORD_TOOL = 1.0
+"""Boost of a server for each of its tools that holds a word in its name or description."""
 WORD_IS_NAME, WORD_IN_NAME, WORD_IN_DESCRIPTION = 10.0, 5.0, 2.0
 """Points that one word earns: it is the name, else stands in it; it stands in the description."""
+
+# Display, as registries show results.
+DISPLAY_FLOOR = 0.5
+"""An entity that displaces another for variety's sake has at least this share of its score."""
+DISPLAY_MIN_DEPTH = 30
+"""Entities of each kind that compete for places, at least."""
+DISPLAY_MIN_SCORE = 0.2
+"""An entity with a lower display score is left out, as long as enough others remain."""
+SERVER_TOOLS_SHARE, SERVER_TOOLS_MIN = 0.6, 3
+"""Tools of matched servers that are shown: a share of the places of a search, and at least."""
+SERVER_TOOLS_PER_SERVER = 2
+"""Tools of one server among them, at least."""
+TOOL_WORD_IN_NAME, TOOL_WORD_IN_DESCRIPTION = 0.5, 0.3
+"""What a word of the query earns such a tool that holds it."""
+TOOL_STRENGTH, TOOL_BREADTH = 0.7, 0.3
+"""Shares of its score: what its words earn, and how many of them do."""
 
 # Next steps.
 EDGE_WEIGHT, TASK_WEIGHT, NEIGHBOUR_WEIGHT, SERVER_WEIGHT = 3.0, 1.0, 0.7, 2.0
@@ -73,3 +88,20 @@ POPULARITY_SHARE = 0.5
 """What it counts that a tool follows many others, beside an edge that it follows this one."""
 MAX_STEP_EDGES = 32
 """Edges of the graph that are looked at."""
+MIN_SQUARED_LENGTH = 1e-6
+"""Squared distance from the catalog's mean, of unit vectors; what lies nearer counts as so far."""
+
+# Supplements.
+PREREQUISITE_HOPS = 8
+"""Edges that a chain of declared prerequisites may have."""
+DERIVED_HOPS = 2
+"""Edges that a chain with derived ones may have for the first match; for others it is one."""
+
+# Confidence.
+GRAPH_SHARE = 0.15
+"""Share of the remaining doubt that the graph's full agreement takes away; not fitted, since the
+graph may raise confidence and never lower it."""
+CONFIDENCE_SHRINKAGE = 8
+"""Entities; of so few the spread says little, and deviations from it count half."""
+MAX_LOG_ODDS = 60.0
+"""Beyond it the logistic function overflows."""

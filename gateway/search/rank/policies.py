@@ -1,20 +1,20 @@
 """The ranking policies of the catalog: the same evidence, weighed another way. Pure.
 
 =============  ================================================================================
-hybrid         reciprocal ranks over what vectors and words (and the graph) rank independently,
-               each with what servers add; an entity that shares words by chance has no rank by
-               words
+hybrid         reciprocal ranks over what vectors and words rank independently; an entity that
+               holds less than half of the query's words has no rank by words
 weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
 legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; three of a kind
 lexical        words alone, by BM25F
 =============  ================================================================================
 
 Without vectors, and for entities that have none, each ranks by words alone. Ties break by name.
+Keywords are counted as registries do: a word counts where it stands as a word, once a field, and
+never by a near spelling.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,23 +23,29 @@ import numpy as np
 
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot
-from gateway.runtime.vectors import Vector, deviations
+from gateway.runtime.vectors import NDArray, Vector
+from gateway.search.rank.display import first_per_kind
 from gateway.search.rank.fusion import RankedList
 from gateway.search.rank.parameters import (
-    CLAUSE_WORDS_WEIGHT,
-    INFORMATIVE_COVERAGE,
-    INFORMATIVE_WORDS,
+    HYBRID_COVERAGE,
+    KEYWORD_BOOSTS,
+    KEYWORD_TOOL,
     LEGACY_BOOST,
     LEGACY_MAX_PER_KIND,
     RRF_K,
     WEIGHTED_COSINE,
     WEIGHTED_KEYWORDS,
+    WORD_IN_DESCRIPTION,
+    WORD_IN_NAME,
+    WORD_IS_NAME,
 )
-from gateway.search.rank.server_groups import ServerBoost, ServerGroups
-from gateway.search.retrieve.keywords import Keywords, count_keywords
-from gateway.search.retrieve.lexical import LexicalMatch, LexicalScores
-from gateway.search.retrieve.vectors import Candidates
+from gateway.search.retrieve import Candidates, LexicalMatch, LexicalScores
 from gateway.types import Entity, RankingPolicy
+from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical.explain import AnalyzedQuery
+
+_OWNERS = frozenset({"server", "virtual_server"})
+_Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,31 +58,14 @@ class RankingInputs:
     lexical: LexicalScores
     terms: LexicalMatch
     """The words of the query, resolved."""
-    clause_count: int = 0
     candidates: Candidates | None = None
     """The vector candidates; None without vectors."""
-    graph: Positions
-    """What the graph's text search found, best first; empty if it is not fused."""
 
     @property
     def keywords(self) -> Keywords:
         """The keyword scores of the whole catalog."""
-        return count_keywords(
-            self.snapshot.lexical, self.terms.best, self.snapshot.entities, self.mask
-        )
-
-    @property
-    def boost(self) -> ServerBoost | None:
-        """What servers add; None in a catalog of one server."""
-        groups = ServerGroups.of(self.snapshot.server_ids)
-        if groups is None:
-            return None
-        return ServerBoost(
-            groups=groups,
-            eligibility=self.snapshot.eligibility,
-            entities=self.snapshot.entities,
-            clause_count=self.clause_count,
-        )
+        snapshot = self.snapshot
+        return count_keywords(snapshot.lexical, self.terms.best, snapshot.entities, self.mask)
 
 
 def rank(policy: RankingPolicy, inputs: RankingInputs, *, count: int) -> RankedList:
@@ -87,52 +76,18 @@ def rank(policy: RankingPolicy, inputs: RankingInputs, *, count: int) -> RankedL
         inputs: The evidence.
         count: How long the lists are that *hybrid* fuses.
     """
+    candidates, lexical, mask = inputs.candidates, inputs.lexical, inputs.mask
     if policy == "weighted":
-        return weighted(inputs.candidates, inputs.keywords, inputs.mask)
+        return weighted(candidates, inputs.keywords, mask)
     if policy == "legacy":
-        return legacy(inputs.candidates, inputs.keywords, inputs.mask, inputs.snapshot.entities)
-    if policy == "lexical" or inputs.candidates is None:
-        return by_words(inputs.lexical.scores, inputs.mask)
-    boost = inputs.boost
-    lists = (
-        vector_ranking(inputs.candidates, boost),
-        lexical_ranking(inputs, boost),
-        inputs.graph,
-    )
-    size = len(inputs.snapshot.entities)
-    return reciprocal_rank_fusion([ranked[:count] for ranked in lists], size=size)
-
-
-def vector_ranking(candidates: Candidates, boost: ServerBoost | None) -> Positions:
-    """Rank the pool by strength, in deviations, with what servers add."""
-    if boost is None:
-        return candidates.pool
-    scores = boost.boost(candidates.pool, candidates.deviations)
-    return RankedList.of(candidates.pool, scores).positions
-
-
-def lexical_ranking(inputs: RankingInputs, boost: ServerBoost | None) -> Positions:
-    """Rank the entities that share words by more than chance, with what servers add.
-
-    A long request is read as a whole and by its best clause, as in `gateway.search.rank.fusion`.
-    """
-    eligible = np.flatnonzero(inputs.mask)
-    if not eligible.size:
-        return eligible
-    words = inputs.lexical.scores[eligible]
-    scores = deviations(words)
-    if inputs.lexical.clauses is not None:
-        weight = np.float32(CLAUSE_WORDS_WEIGHT)
-        scores = scores + weight * deviations(inputs.lexical.clauses[eligible])
-    reading, size = inputs.terms.best, inputs.snapshot.lexical.size
-    informative = informative_matches(
-        inputs.lexical.coverage, inputs.mask, weight=reading.weight, size=size
-    )
-    shared = (words > 0) & informative[eligible]
-    positions, scores = eligible[shared], scores[shared]
-    if boost is not None:
-        scores = boost.boost(positions, scores)
-    return RankedList.of(positions, scores).positions
+        ranked = legacy(candidates, inputs.keywords, mask)
+        kinds = inputs.snapshot.eligibility.kinds(ranked.positions)
+        return ranked.at(first_per_kind(kinds, LEGACY_MAX_PER_KIND))
+    if policy == "lexical" or candidates is None:
+        return by_words(lexical.scores, mask)
+    words = by_words(lexical.scores, mask & (lexical.coverage >= HYBRID_COVERAGE))
+    lists = (candidates.pool[:count], words.positions[:count])
+    return reciprocal_rank_fusion(lists, size=len(mask))
 
 
 def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int, k: int = RRF_K) -> RankedList:
@@ -150,25 +105,6 @@ def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int, k: int = RR
         scores[ranked] += np.float32(1) / np.arange(k + 1, k + 1 + len(ranked), dtype=np.float32)
     positions = np.flatnonzero(scores)
     return RankedList.of(positions, scores[positions])
-
-
-def informative_matches(coverage: Vector, mask: Mask, *, weight: float, size: int) -> Mask:
-    """Return the entities that share words with a query by more than chance, shape (n,).
-
-    Ranks know no degrees: the first by words counts as much as the first by vectors, however little
-    it holds. If some entity holds more of the query than `INFORMATIVE_WORDS` unmatched words weigh,
-    all entities count; if not, only those that hold `INFORMATIVE_COVERAGE` of it.
-
-    Args:
-        coverage: Share of the query's words that each entity holds, by rarity, shape (n,).
-        mask: Eligible entities.
-        weight: What all of the query's words weigh.
-        size: How many entities there are; the weight of an unmatched word follows from it.
-    """
-    unmatched_weight = math.log1p((size + 0.5) / 0.5)
-    best = float(coverage[mask].max(initial=0.0)) * weight
-    many = best > INFORMATIVE_WORDS * unmatched_weight
-    return coverage >= (0.0 if many else INFORMATIVE_COVERAGE)
 
 
 def by_words(scores: Vector, mask: Mask) -> RankedList:
@@ -189,20 +125,16 @@ def weighted(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> R
     return RankedList.of(positions, scores + WEIGHTED_KEYWORDS * keywords.share[positions])
 
 
-def legacy(
-    candidates: Candidates | None, keywords: Keywords, mask: Mask, entities: Sequence[Entity]
-) -> RankedList:
-    """Rank by (cosine + 1) / 2 + 0.1 x boost, at most 1, and at most three of a kind.
+def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
+    """Rank by (cosine + 1) / 2 + 0.1 x boost, at most 1.
 
     Without vectors the score is the boost over the most that there is, at most 1.
     """
     if candidates is None:
-        ranked = by_words(np.minimum(keywords.boost / np.float32(keywords.maximum), 1), mask)
-    else:
-        positions, cosines = _pool(candidates, keywords.boost, mask)
-        scores = (cosines + 1) / 2 + LEGACY_BOOST * keywords.boost[positions]
-        ranked = RankedList.of(positions, np.clip(scores, 0, 1))
-    return _limit_per_kind(ranked, entities)
+        return by_words(np.minimum(keywords.boost / np.float32(keywords.maximum), 1), mask)
+    positions, cosines = _pool(candidates, keywords.boost, mask)
+    scores = (cosines + 1) / 2 + LEGACY_BOOST * keywords.boost[positions]
+    return RankedList.of(positions, np.clip(scores, 0, 1))
 
 
 def _pool(candidates: Candidates, words: Vector, mask: Mask) -> tuple[Positions, Vector]:
@@ -213,12 +145,59 @@ def _pool(candidates: Candidates, words: Vector, mask: Mask) -> tuple[Positions,
     return positions, np.asarray(candidates.cosines(positions.tolist()), dtype=np.float32)
 
 
-def _limit_per_kind(ranked: RankedList, entities: Sequence[Entity]) -> RankedList:
-    counts: Counter[str] = Counter()
-    indices: list[int] = []
-    for index, position in enumerate(ranked.positions.tolist()):
-        kind = entities[position].kind
-        counts[kind] += 1
-        if counts[kind] <= LEGACY_MAX_PER_KIND:
-            indices.append(index)
-    return ranked.at(indices)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Keywords:
+    """The keyword scores of one query, shape (n,) each; zeros without words."""
+
+    boost: Vector
+    """Weights of the fields that hold any of its words, >= 0."""
+    share: Vector
+    """Points of its words, of all that so many words could earn, in [0, 1]."""
+    maximum: float
+    """The boost that counts as 1 where words rank alone: of an entity that holds words everywhere,
+    and one matching tool."""
+
+
+def count_keywords(
+    index: BM25Index, reading: AnalyzedQuery, entities: Sequence[Entity], mask: Mask
+) -> Keywords:
+    """Score the catalog by the words of one query.
+
+    Args:
+        index: The catalog's words, by the fields of `gateway.catalog.kinds`.
+        reading: The query, resolved against *index*.
+        entities: By position.
+        mask: Eligible entities; the other tools of a server do not count for it.
+    """
+    fields = {name: number for number, name in enumerate(index.fields)}
+
+    def holds(bits: NDArray[np.uint64], *names: str) -> _Flags:
+        wanted = sum(1 << fields[name] for name in names if name in fields)
+        return np.asarray(bits & np.uint64(wanted), dtype=np.bool_)
+
+    any_word = np.zeros(len(entities), dtype=np.uint64)
+    points = np.zeros(len(entities))
+    for word in reading.terms:
+        if word.is_spelling_correction:
+            continue
+        bits, exact = index.fields_containing(word, "name")
+        any_word |= bits
+        points += np.where(exact, WORD_IS_NAME, WORD_IN_NAME * holds(bits, "name", "title"))
+        points += WORD_IN_DESCRIPTION * holds(bits, "description")
+    boost = KEYWORD_TOOL * _count_tools(holds(any_word, "name", "description") & mask, entities)
+    maximum = KEYWORD_TOOL
+    for names, weight in KEYWORD_BOOSTS.items():
+        boost += weight * holds(any_word, *names)
+        if names != ("metadata",) or index.has_texts("metadata"):
+            maximum += weight
+    most = (WORD_IS_NAME + WORD_IN_DESCRIPTION) * max(len(reading.terms), 1)
+    share = (points / most).astype(np.float32)
+    return Keywords(boost=boost.astype(np.float32), share=share, maximum=maximum)
+
+
+def _count_tools(matches: _Flags, entities: Sequence[Entity]) -> Vector:
+    """Count, for each server, its tools among *matches*; 0 for all other entities."""
+    found = (entities[position] for position in np.flatnonzero(matches).tolist())
+    tools = Counter(entity.server for entity in found if entity.kind == "tool")
+    counts = (tools[entity.server] if entity.kind in _OWNERS else 0 for entity in entities)
+    return np.fromiter(counts, np.float32, len(entities))

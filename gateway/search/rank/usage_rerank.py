@@ -36,14 +36,14 @@ def rerank_by_usage(
     ranked, head = ranking.ranked, POOL_FACTOR * limit
     positions = ranked.positions[:head].tolist()
     first = sum(1 for _ in takewhile(ranking.named.__contains__, positions))
-    order = list(range(len(positions) - first))
+    behind = positions[first:]
+    scores = ranked.scores[first:head].tolist()
+    order = list(range(len(behind)))
     if usage.associations is not None:
-        order = _rank_by_association(
-            snapshot, ranking, positions[first:], first, usage.associations
-        )
+        order = _rank_by_association(snapshot, ranking, behind, scores, usage.associations)
     elif usage.multipliers:
-        ids = [snapshot.entities[position].id for position in positions[first:]]
-        order = rerank(ids, ranked.scores[first:head].tolist(), usage.multipliers)
+        ids = [snapshot.entities[position].id for position in behind]
+        order = rerank(ids, scores, usage.multipliers)
     indices = [*range(first), *(first + index for index in order)]
     return ranked.at([*indices, *range(len(positions), len(ranked.positions))])
 
@@ -52,10 +52,10 @@ def _rank_by_association(
     snapshot: Snapshot,
     ranking: Ranking,
     positions: Sequence[int],
-    first: int,
+    scores: Sequence[float],
     seen: Associations,
 ) -> list[int]:
-    """Rank the entities at *positions*, which begin at index *first* of the ranking.
+    """Rank the entities at *positions* by *scores* and associations.
 
     Returns:
         Their indices, best first.
@@ -63,21 +63,20 @@ def _rank_by_association(
     cosines: Sequence[float | None] = [None] * len(positions)
     if ranking.candidates is not None:
         cosines = ranking.candidates.cosines(positions)
-    ids = [snapshot.entities[position].id for position in positions]
-    scores = ranking.ranked.scores[first : first + len(positions)].tolist()
     candidates = [
         AssociativeCandidate(
-            id=entity,
+            id=snapshot.entities[position].id,
             rank_score=score,
             distance=None if cosine is None else 1 - cosine,
             degree=_degree(snapshot, position),
         )
-        for entity, position, score, cosine in zip(ids, positions, scores, cosines, strict=True)
+        for position, score, cosine in zip(positions, scores, cosines, strict=True)
     ]
-    indices = dict(zip(ids, range(len(ids)), strict=True))
+    indices = {candidate.id: index for index, candidate in enumerate(candidates)}
     return [indices[entity] for _, entity in rank_by_association(candidates, seen)]
 
 
 def _degree(snapshot: Snapshot, position: int) -> int:
+    """Return how many edges the entity at *position* has."""
     graph = snapshot.graph
     return graph.index.degree(graph.nodes[position]) if graph else 0

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.errors import InvalidRequestError
 from gateway.options import Options, SearchOptions
 from gateway.search.rank.display import (
     DisplayedEntity,
     ToolWords,
-    max_depth,
+    cap_per_kind,
+    display_depth,
     scale_scores,
     select,
     server_tools,
+    words_of,
 )
 from gateway.testing import HashingEmbedder
-from gateway.types import RankingPolicy, SearchResult
+from gateway.types import Filters, RankingPolicy, SearchResult
+from graphs.lexical.analysis import tokens
 from tests.conftest import OpenGateway
 from tests.fakes import tool
+
+kinds = st.lists(st.sampled_from(["server", "agent", "tool"]), max_size=40)
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 30), (10, 30), (15, 30), (16, 32), (50, 100)])
 def test_twice_the_places_compete_and_thirty_at_least(limit: int, expected: int) -> None:
     """Of each kind."""
-    assert expected == max_depth(limit)
+    assert expected == display_depth(limit)
 
 
 def test_display_scores_go_from_one_to_zero() -> None:
@@ -102,22 +110,61 @@ def test_only_the_first_of_each_kind_compete() -> None:
     assert (31, 0.0) == (far[-1].place, far[-1].display)
 
 
-def test_legacy_gives_each_kind_three_places() -> None:
-    """The old rule: no caps, no backfill."""
-    kinds = ["s", "s", "s", "s", "a", "s", "a"]
-
-    shown = select(kinds, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], limit=10, policy="legacy")
-
-    assert [0, 1, 2, 4, 6] == [each.place for each in shown]
-    assert [0, 1] == [
-        each.place for each in select(kinds, [7, 6, 5, 4, 3, 2, 1], limit=2, policy="legacy")
-    ]
-
-
 def test_nothing_is_shown_of_nothing() -> None:
     """Nor for no places."""
     assert [] == select([], [], limit=5)
     assert [] == select(["s"], [1.0], limit=0)
+
+
+def count_kinds(listed: str, *, limit: int, floor: float = 0.0) -> Counter[str]:
+    """Count the kinds of a ranking, by letters."""
+    scores = [1 - place / 100 for place in range(len(listed))]
+    return Counter(
+        listed[place] for place in cap_per_kind(listed, scores, limit=limit, floor=floor)
+    )
+
+
+@pytest.mark.parametrize(
+    ("listed", "limit", "expected"),
+    [
+        ("", 10, {}),
+        ("sss", 0, {}),
+        ("s" * 12, 10, {"s": 10}),  # no competition: the cap is lifted
+        ("s" * 8 + "aa" + "tt", 10, {"s": 6, "a": 2, "t": 2}),
+        ("s" * 40 + "aaa" + "tt", 50, {"s": 40, "a": 3, "t": 2}),
+        ("sa", 1, {"s": 1}),
+        ("s" * 9 + "a", 10, {"s": 9, "a": 1}),
+        ("s" * 9 + "a", 8, {"s": 7, "a": 1}),
+    ],
+)
+def test_a_kind_stands_back_while_others_wait(
+    listed: str, limit: int, expected: dict[str, int]
+) -> None:
+    """ceil(0.6 x limit) each, then what is free goes back."""
+    assert expected == count_kinds(listed, limit=limit)
+
+
+def test_nobody_takes_a_place_who_is_far_worse() -> None:
+    """Nine servers from 0.90 down and one agent at 0.10: eight servers are shown."""
+    scores = [0.9 - place / 100 for place in range(9)] + [0.1]
+
+    assert list(range(8)) == cap_per_kind(["server"] * 9 + ["agent"], scores, limit=8)
+    assert 9 in cap_per_kind(["server"] * 9 + ["agent"], scores, limit=8, floor=0)
+    assert 9 in cap_per_kind(["server"] * 9 + ["agent"], [*scores[:9], 0.5], limit=8)
+
+
+@given(kinds, st.integers(0, 30), st.floats(0, 1))
+def test_a_page_is_full_in_order_and_without_repeats(
+    listed: list[str], limit: int, floor: float
+) -> None:
+    """As many as are wanted, if there are so many; the best comes first."""
+    scores = [1 / (1 + place) for place in range(len(listed))]
+
+    places = cap_per_kind(listed, scores, limit=limit, floor=floor)
+
+    assert min(limit, len(listed)) == len(places)
+    assert sorted(set(places)) == places
+    assert not places or 0 == places[0]
 
 
 def worded(server: str, name: str, *about: str) -> ToolWords:
@@ -165,6 +212,34 @@ def test_many_servers_have_two_places_each_at_least() -> None:
     assert [] == server_tools([], {"send"}, limit=1)
 
 
+def test_words_are_whole() -> None:
+    """`the` is not in `theme`."""
+    tools = [
+        ToolWords(
+            server="mail",
+            name="menu",
+            name_words=words_of(tokens("menu")),
+            description_words=words_of(tokens("A mention.")),
+        )
+    ]
+
+    assert [] == server_tools(tools, words_of(tokens("men")), limit=3)
+    assert [] == server_tools(tools, frozenset(), limit=3)
+
+
+async def test_a_search_can_be_spread(open_gateway: OpenGateway) -> None:
+    """Off by default; one kind alone is not cap_per_kind, and is remembered apart."""
+    catalog = [tool(f"send_{letter}", "Send it.") for letter in "abcdefgh"]
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+    filters = Filters(kinds=frozenset({"tool", "agent"}))
+
+    plain = await gateway.search("send", limit=5, filters=filters)
+    spread = await gateway.search("send", limit=5, filters=filters, diversify=True)
+
+    assert plain.matches == spread.matches
+    assert not spread.cached
+
+
 async def searched(open_gateway: OpenGateway, query: str, **asked: Any) -> SearchResult:
     """Ask for up to 50 of a catalog whose tools lead to each other."""
     catalog = [tool(f"send_{letter}{letter}", "Send it.") for letter in "abcdefghijkl"]
@@ -179,7 +254,7 @@ async def test_a_search_gives_those_alone_who_are_displayed(
     """As they are chosen out of all; what is said of them is the same."""
     whole = await searched(open_gateway, "send it", ranking=ranking)
     scores = [match.score for match in whole.matches]
-    expected = select(["tool"] * len(scores), scores, limit=4, policy=ranking)
+    expected = select(["tool"] * len(scores), scores, limit=4)
 
     few = await searched(open_gateway, "send it", ranking=ranking, display_limit=4)
 

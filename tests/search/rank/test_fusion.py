@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway import Gateway
 from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
-from gateway.search.rank.fusion import RankedList, fuse, interleave, pin_exact_names
-from gateway.search.retrieve.lexical import LexicalScores
-from gateway.search.retrieve.vectors import Candidates, find_candidates
+from gateway.search.rank.fusion import RankedList, fuse, group_scores, interleave, pin_exact_names
+from gateway.search.retrieve import Candidates, LexicalScores, find_candidates
+from gateway.testing import HashingEmbedder
+from tests.fakes import ListSource, tool
 
 positions = st.lists(st.integers(0, 12), max_size=10, unique=True)
 evidence = st.lists(st.tuples(st.floats(-1, 1, width=16), st.floats(0, 9, width=16)), max_size=30)
@@ -92,7 +94,8 @@ def test_entities_that_are_not_eligible_move_no_mean() -> None:
     with_other = fused(found, [1, 2, 9], mask=[True, True, False])
 
     # The eligible words are 1 and 2: mean 1.5, deviation 0.5.
-    by_hand = found.deviations + 0.4 * np.asarray([-1, 1, 15], np.float32)[found.pool]
+    by_hand = found.deviations(found.strengths)
+    by_hand += 0.4 * np.asarray([-1, 1, 15], np.float32)[found.pool]
     np.testing.assert_allclose(np.sort(by_hand)[::-1], with_other.scores, rtol=1e-4)
 
 
@@ -122,19 +125,20 @@ def test_interleaving_takes_turns_and_lists_nothing_twice(
     lists: list[list[int]], limit: int
 ) -> None:
     """Each query gets its quota; what one list lacks, the others fill."""
-    pairs = interleave([ranked(order) for order in lists], limit=limit)
+    chosen = interleave([ranked(order) for order in lists], limit=limit)
 
-    found = [position for _, position in pairs]
+    found = [position for _, position, _ in chosen]
     every = {position for order in lists for position in order}
     assert len(found) == len(set(found)) == min(limit, len(every))
-    assert all(position in lists[number] for number, position in pairs)
+    assert all(position in lists[number] for number, position, _ in chosen)
 
 
 def test_the_first_of_each_list_come_before_any_second() -> None:
     """In the order of the queries."""
     lists = [ranked([1, 2]), ranked([3, 1, 4])]
 
-    assert [(0, 1), (1, 3), (0, 2), (1, 4)] == interleave(lists, limit=4)
+    chosen = [(number, position) for number, position, _ in interleave(lists, limit=4)]
+    assert [(0, 1), (1, 3), (0, 2), (1, 4)] == chosen
 
 
 @given(positions, st.lists(st.integers(0, 12), max_size=4, unique=True))
@@ -147,3 +151,69 @@ def test_exact_names_come_first_and_the_rest_keeps_its_order(
     rest = [position for position in order if position not in named]
     assert [*named, *rest] == result.positions.tolist()
     assert all(result.scores[: len(named)] >= max(result.scores[len(named) :].tolist(), default=0))
+
+
+# -- requests of many clauses ----------------------------------------------------------------------
+
+
+STEPS = (
+    "convert the length of the reactor",
+    "convert the weight of the catalyst",
+    "convert the volume of the tank",
+    "convert the speed of the conveyor",
+    "convert the angle of the valve",
+    "note the comment of the author",
+    "convert the power of the motor",
+    "convert the density of the fluid",
+    "convert the energy of the fuel",
+    "convert the area of the exchanger",
+    "convert the time of the reaction",
+)
+REQUEST = "Please do all of these for me. " + ". ".join(STEPS)
+
+
+def test_all_tools_of_a_server_gain_what_its_best_tool_adds() -> None:
+    """2 x rarity squared x the best score; by hand, for two of eight tools log(4) / log(8)."""
+    ids = np.asarray([0, 0, 1, 1, 1, 1, 1, 1], np.intp)
+    scores = np.asarray([2, 1, 3, -1, -1, -1, -1, -1], np.float32)
+    rarity = np.log(4) / np.log(8)
+
+    added = group_scores(ids, np.arange(8), scores, clauses=10)
+    some = group_scores(ids, np.arange(8), scores, clauses=8)
+
+    assert [2 * rarity**2 * 2] * 2 == pytest.approx(added[:2].tolist())
+    assert 1 == len({*added[2:].tolist()})
+    assert (0.6 * added).tolist() == pytest.approx(some.tolist())
+    assert not group_scores(ids, np.arange(8), scores, clauses=5).any()
+
+
+@pytest.mark.parametrize("ids", [[], [0, 0, 0]])
+def test_a_single_server_tells_nothing_apart(ids: list[int]) -> None:
+    """Nor does a catalog of none."""
+    scores = np.ones(len(ids), np.float32)
+
+    assert not group_scores(np.asarray(ids, np.intp), np.arange(len(ids)), scores, 20).any()
+
+
+def test_filters_may_leave_nothing_to_rank() -> None:
+    """An empty pool has empty scores."""
+    none = np.zeros(0, np.intp)
+
+    assert 0 == len(group_scores(np.asarray([0, 1]), none, np.zeros(0, np.float32), 20))
+
+
+async def test_a_request_of_many_steps_is_served_by_one_server() -> None:
+    """A large server has a tool that is near to one of the steps; a single step takes that."""
+    units = [tool(f"convert_{word}", f"Convert a {word}.") for word in ("length", "weight")]
+    units += [tool("list_units", "Say which there are."), tool("check_units", "Look one up.")]
+    wide = [tool("note_comment", "Note the comment of the author.")]
+    wide += [tool(f"thing_{number}", f"Keep the thing {number}.") for number in range(40)]
+
+    async with Gateway(embedder=HashingEmbedder(), strategy="auto") as gateway:
+        gateway.add_source(ListSource("units", units))
+        gateway.add_source(ListSource("wide", wide))
+        whole = await gateway.search(REQUEST, limit=3)
+        step = await gateway.search(STEPS[5], limit=4)
+
+    assert ["units"] * 2 == [match.server for match in whole.matches][:2]
+    assert "note_comment" == step.matches[0].name

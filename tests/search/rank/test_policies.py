@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from gateway.errors import InvalidRequestError
-from gateway.index.eligibility import Mask
 from gateway.index.texts import lexical_fields
 from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import Options, SearchOptions
@@ -17,10 +14,8 @@ from gateway.runtime.vectors import unit_rows
 from gateway.search.query import Query
 from gateway.search.rank import policies
 from gateway.search.rank.fusion import RankedList
-from gateway.search.rank.policies import RankingInputs, informative_matches, lexical_ranking
-from gateway.search.retrieve.keywords import Keywords, count_keywords
-from gateway.search.retrieve.lexical import LexicalScores, match_terms
-from gateway.search.retrieve.vectors import Candidates, find_candidates
+from gateway.search.rank.policies import Keywords, RankingInputs, count_keywords
+from gateway.search.retrieve import Candidates, LexicalScores, find_candidates, match_terms
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
 from graphs import BM25Index
@@ -71,14 +66,9 @@ def evidence(
     candidates: Candidates | None = None,
     *,
     coverage: Sequence[float] = (),
-    clauses: Sequence[float] | None = None,
-    servers: Sequence[str] = (),
 ) -> RankingInputs:
     """Evidence over tools that share no word with the query; *words* are their scores."""
-    catalog = [
-        entity(tool(f"t{number}"), server=server)
-        for number, server in enumerate(servers or ["box"] * len(words))
-    ]
+    catalog = [entity(tool(f"t{number}"), server="box") for number in range(len(words))]
     snapshot = compile_snapshot(catalog)
     return RankingInputs(
         snapshot=snapshot,
@@ -86,11 +76,9 @@ def evidence(
         lexical=LexicalScores(
             scores=np.asarray(words, np.float32),
             coverage=np.asarray(coverage or [1.0] * len(words), np.float32),
-            clauses=None if clauses is None else np.asarray(clauses, np.float32),
         ),
         terms=match_terms(snapshot.lexical, Query(text="unmatched words")),
         candidates=candidates,
-        graph=np.zeros(0, np.intp),
     )
 
 
@@ -184,38 +172,9 @@ def test_words_that_are_shared_by_chance_have_no_rank_in_hybrid() -> None:
     assert [1, 2] == list(ranked(by_chance, "lexical"))
 
 
-def test_the_best_clause_of_a_long_request_counts_in_the_list_of_words() -> None:
-    """By hand, in deviations: (1.41, -0.71, -0.71) and 0.4 x (-1.22, 0, 1.22)."""
-    short = evidence([0.3, 0.2, 0.2])
-    long = evidence([0.3, 0.2, 0.2], clauses=[0.1, 0.2, 0.3])
-    hidden = replace(short, mask=np.zeros(3, bool))
-
-    assert [0, 1, 2] == lexical_ranking(short, None).tolist()
-    assert [0, 2, 1] == lexical_ranking(long, None).tolist()
-    assert [] == lexical_ranking(hidden, None).tolist()
-
-
-def test_servers_move_both_lists_of_hybrid() -> None:
-    """Of two tools that fit equally well, the one whose sibling fits is first."""
-    words, cosines = [0.5, 0.5, 0.4, 0.1], [0.81, 0.81, 0.8, 0.1]
-    inputs = evidence(words, near(cosines), servers=["one", "two", "two", "one"])
-
-    assert [1, 0] == list(ranked(inputs, "hybrid"))[:2]
-    assert [0, 1] == list(ranked(evidence(words, near(cosines)), "hybrid"))[:2]
-
-
-def test_half_of_the_words_are_no_chance_and_in_an_informative_request_none_is() -> None:
-    """By hand: of 99 entities an unmatched word weighs log(1 + 99.5 / 0.5) = 5.3."""
-    shares = np.asarray([0.5, 0.49, 0.1, 0.9], np.float32)
-    mask = np.asarray([True, True, True, False])
-
-    def informative(weight: float, *, mask: Mask = mask) -> list[bool]:
-        found: list[bool] = informative_matches(shares, mask, weight=weight, size=99).tolist()
-        return found
-
-    assert [True, False, False, True] == informative(26)
-    assert [True, True, True, True] == informative(27)
-    assert [True, False, False, True] == informative(100, mask=np.zeros(4, bool))
+def test_legacy_lists_three_of_a_kind() -> None:
+    """Whatever is left out."""
+    assert [0, 1, 2] == list(ranked(evidence([0, 0, 0, 0], near([0.9, 0.8, 0.7, 0.6])), "legacy"))
 
 
 def test_weighted_ranks_on_absolute_scales() -> None:
@@ -230,14 +189,12 @@ def test_weighted_ranks_on_absolute_scales() -> None:
 
 
 def test_legacy_adds_a_tenth_of_the_boost_and_stops_at_one() -> None:
-    """(cosine + 1) / 2 + 0.1 x boost; three of a kind."""
-    words, tools = scores(boost=[1, 5, 0, 0]), [thing(f"t{number}") for number in range(4)]
+    """(cosine + 1) / 2 + 0.1 x boost."""
+    words = scores(boost=[1, 5, 0, 0])
 
-    found = by_position(
-        policies.legacy(near([0.9, 0.5, -0.5, 0.2]), words, np.ones(4, bool), tools)
-    )
+    found = by_position(policies.legacy(near([0.9, 0.5, -0.5, 0.2]), words, np.ones(4, bool)))
 
-    by_hand = {0: 1.0, 1: 1.0, 3: 0.6}
+    by_hand = {0: 1.0, 1: 1.0, 3: 0.6, 2: 0.25}
     assert list(by_hand) == list(found)
     np.testing.assert_allclose(list(found.values()), list(by_hand.values()), rtol=1e-5)
 
@@ -245,9 +202,9 @@ def test_legacy_adds_a_tenth_of_the_boost_and_stops_at_one() -> None:
 @pytest.mark.parametrize("most", [12.5, 13.5])
 def test_legacy_without_vectors_is_the_boost_of_the_most_there_is(most: float) -> None:
     """10 of 12.5, or of 13.5 where there is metadata; never above 1."""
-    words, tools = scores(boost=[10, 0, 20], most=most), [thing(f"t{at}") for at in range(3)]
+    words = scores(boost=[10, 0, 20], most=most)
 
-    found = by_position(policies.legacy(None, words, np.ones(3, bool), tools))
+    found = by_position(policies.legacy(None, words, np.ones(3, bool)))
 
     assert {2: 1.0, 0: pytest.approx(10 / most)} == found
 
@@ -264,26 +221,6 @@ def test_without_vectors_words_rank_alone() -> None:
 # -- in the gateway --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy"])
-async def test_a_failing_embedder_leaves_words_for_this_once(
-    open_gateway: OpenGateway, ranking: RankingPolicy
-) -> None:
-    """The mode tells the truth, and the next request tries again, without a restart."""
-    embedder = HashingEmbedder()
-    catalog = [tool("send_email", "Send an e-mail."), tool("weather", "Tell the weather.")]
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
-    whole = await gateway.search("weather today", ranking=ranking)
-    embedder.fail_with = OSError("down")
-
-    fallen = await gateway.search("weather tomorrow", ranking=ranking)
-    embedder.fail_with = None
-    healed = await gateway.search("weather tomorrow", ranking=ranking)
-
-    assert ["hybrid", "lexical", "hybrid"] == [each.mode for each in (whole, fallen, healed)]
-    assert ["embedding_failed", "lexical_fallback"] == [each.code for each in fallen.diagnostics]
-    assert [["weather"]] * 3 == [names(each)[:1] for each in (whole, fallen, healed)]
-
-
 async def test_words_alone_ask_no_model(open_gateway: OpenGateway) -> None:
     """Neither to embed the query, nor a word of it."""
     embedder = HashingEmbedder()
@@ -297,21 +234,6 @@ async def test_words_alone_ask_no_model(open_gateway: OpenGateway) -> None:
 
     assert ("lexical", ["weather"], calls) == (found.mode, names(found), embedder.calls)
     assert () == found.diagnostics
-
-
-async def test_the_graph_may_be_a_list_of_its_own(open_gateway: OpenGateway) -> None:
-    """Three first places are worth more than two."""
-    catalog = [tool("weather", "Tell the weather."), tool("send_email")]
-    found_scores: list[float] = []
-    for fuse in (False, True):
-        options = Options(search=SearchOptions(fuse_graph=fuse))
-        gateway = open_gateway(
-            catalog, strategy="auto", embedder=HashingEmbedder(), options=options
-        )
-        found = await gateway.search("weather", ranking="hybrid")
-        found_scores.append(found.matches[0].score)
-
-    np.testing.assert_allclose(found_scores, [2 / 61, 3 / 61], rtol=1e-5)
 
 
 _FAR_OFF = "book a quiet table for seven hungry people beside the old weather station tonight"
@@ -333,9 +255,3 @@ async def test_a_policy_tells_of_doubt_and_empties_nothing(open_gateway: OpenGat
         assert ["low_confidence_results"] == [note.code for note in found.diagnostics]
     emptied = await gateway.search(_FAR_OFF)
     assert ((), ["no_match"]) == (emptied.matches, [note.code for note in emptied.diagnostics])
-
-
-async def test_an_unknown_policy_is_an_error(open_gateway: OpenGateway) -> None:
-    """It names those there are."""
-    with pytest.raises(InvalidRequestError, match="strategy, hybrid, weighted, legacy, lexical"):
-        await open_gateway([]).search("x", ranking="best")  # type: ignore[arg-type]
