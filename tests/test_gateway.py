@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
@@ -435,14 +434,6 @@ async def test_nobody_closes_on_the_gateways_own_loop(open_gateway: OpenGateway)
     with pytest.raises(RuntimeError, match="own loop"):
         await gateway.bridge.run(inside)
     gateway.bridge.check_open()
-
-
-def test_the_embedded_model_is_a_word_away() -> None:
-    """And loads nothing yet."""
-    gateway = Gateway(strategy="auto", embedder="local")
-
-    assert isinstance(gateway.embedder, LocalEmbedder)
-    gateway.close()
 
 
 async def test_the_embedded_model_finds_tools_in_other_languages(

@@ -221,9 +221,10 @@ class ResponsesConversation(Conversation[Response]):
         loaded = set() if self._request.get("truncation") == "auto" else self._loaded_names()
         outputs: list[JsonItem] = []
         for answer in answers:
-            new = [name for name in answer.loaded if name not in loaded] or answer.loaded
+            found = direct_names_in(answer.text) if answer.call.native else ()
+            new = [name for name in found if name not in loaded] or found
             loaded.update(new)
-            outputs.append(_output(answer, load(new) if answer.call.native else ()))
+            outputs.append(_output(answer, load(new)))
         return outputs
 
     def _loaded_names(self) -> set[str]:

@@ -16,7 +16,7 @@ from functools import partial
 from gateway.discovery.approval import Approve, request_approval
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.proxies import to_parameters
-from gateway.discovery.render_results import direct_names, render
+from gateway.discovery.render_results import render
 from gateway.discovery.tool_list import ToolList
 from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.errors import (
@@ -72,8 +72,6 @@ class ToolAnswer:
     error: str = ""
     needed: JsonObject | None = None
     """The client capabilities that the tool needed and its caller lacks; None if none."""
-    loaded: tuple[str, ...] = ()
-    """The tools that a native search loads, by their exposed names."""
 
     def __post_init__(self) -> None:
         """Replace lone surrogates: a model may write them, and no request could carry them."""
@@ -174,16 +172,15 @@ async def _search(
         result = await gateway.search(queries=queries[: gateway.options.search.max_queries])
     else:
         result = await gateway.search(queries[0])
-    options, snapshot = gateway.options.discovery, await gateway.snapshot()
+    snapshot = await gateway.snapshot()
     text = render(
         result,
-        options,
+        gateway.options.discovery,
         hidden=tools.host,
         shown=tools.proxies if shown is None else shown,
         schemas=partial(parameters_of, snapshot) if tools.mode == "stable" else None,
     )
-    loaded = direct_names(result, options, hidden=tools.host) if call.native else ()
-    return ToolAnswer(call=call, text=text, queries=queries, search=result, loaded=loaded)
+    return ToolAnswer(call=call, text=text, queries=queries, search=result)
 
 
 def _queries_of(arguments: JsonObject) -> tuple[str, ...]:

@@ -256,31 +256,6 @@ def test_accountings_add_up_to_that_of_a_conversation(
     assert 0.0 == Accounting().definition_share
 
 
-def test_a_reply_of_the_bare_client_has_no_accounting(stage: Stage, openai: OpenAI) -> None:
-    """Nor has anything else."""
-    role = stage.cast(Turn("Hi."))
-
-    assert accounting_of(openai.chat.completions.create(model=role.model, messages=ASK)) is None
-
-
-def test_the_stream_knows_what_the_call_was(
-    stage: Stage, openai: OpenAI, functions: Gateway
-) -> None:
-    """At its end."""
-    role = stage.cast(find("add two numbers"), Turn("Done."))
-    client = AutoDiscoveryClient(openai, functions)
-
-    stream: Any = client.chat.completions.create(model=role.model, messages=ASK, stream=True)
-    before = accounting_of(stream)
-    for _ in stream:
-        pass
-
-    assert before is None
-    told = accounting_of(stream)
-    assert told is not None
-    assert (2, 1) == (told.turns, told.searches)
-
-
 WHOLE: dict[str, dict[str, Any]] = {
     "few tools": {"min_tools": 3},
     "small share": {"context_share": 0.5, "context_tokens": 10_000},

@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletionChunk
 from gateway import AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
 from tests.chat.canned import DONE, Canned, event, fragment
-from tests.chat.stage import ASK, function
+from tests.chat.stage import ASK
 
 HELLO = {"role": "assistant", "content": "Hi."}
 ENDS: dict[str, Any] = {"finish": "stop"}
@@ -105,33 +105,3 @@ def test_the_last_usage_of_a_stream_is_that_of_all_turns(functions: Gateway, whe
     assert accounting is not None
     assert [12] == told(chunks) == [accounting.prompt_tokens]
     assert 1 == len({each.id for each in chunks})
-
-
-def test_a_usage_beside_calls_that_are_told_again_is_told_once(functions: Gateway) -> None:
-    """Of a mixed turn the host sees its own calls; the tokens are those of the whole."""
-    calls = {
-        "tool_calls": [
-            *fragment(0, id="a", type="function", name="mine", arguments="{}")["tool_calls"],
-            *fragment(1, id="b", type="function", name="add", arguments="{}")["tool_calls"],
-        ]
-    }
-    parts = [event(calls, usage=usage(1)), event({}, finish="tool_calls", usage=usage(2)), DONE]
-    mine: Any = [function("mine")]
-    with (
-        Canned(parts) as server,
-        OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
-    ):
-        wrapped = AutoDiscoveryClient(bare, functions)
-        chunks = list(
-            wrapped.chat.completions.create(model="m", messages=ASK, stream=True, tools=mine)
-        )
-
-    assert [2] == told(chunks)
-    names = [
-        call.function.name
-        for each in chunks
-        for choice in each.choices
-        for call in choice.delta.tool_calls or ()
-        if call.function is not None
-    ]
-    assert ["mine"] == names

@@ -89,52 +89,12 @@ async def test_without_room_for_the_meta_tools_the_host_is_told(
         await offered(many[0], [], host(own))
 
 
-async def test_over_an_empty_catalog_any_number_of_tools_passes(
-    open_gateway: OpenGateway,
-) -> None:
-    """The service is the judge of what is not ours."""
-    offer = await offered(open_gateway(), found("x"), host(200))
-
-    assert host(200) == list(offer.tools)
-    assert () == offer.proxies
-
-
-async def test_limits_are_the_hosts_to_set(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """Some services take fewer tools, some models fewer well."""
-    made = DiscoveryOptions(proxies_per_conversation=3, max_tools=6, digest_token_budget=0)
-    gateway = open_gateway(catalog, options=Options(discovery=made))
-    messages = found(*(each.name for each in catalog))
-
-    assert ("send_email", "read_email", "list_invoices") == (
-        await offered(gateway, messages)
-    ).proxies
-    assert ("send_email",) == (await offered(gateway, messages, host(3))).proxies
-
-
 async def test_a_disabled_catalog_is_an_empty_one(open_gateway: OpenGateway) -> None:
     """What nobody may find needs no search tool."""
     gateway = open_gateway()
     gateway.add_server("off", server=Shelf([tool("a")]).server, hints={"a": Hints(enabled=False)})
 
     assert () == (await offered(gateway, [])).tools
-
-
-async def test_a_meta_tool_that_moves_aside_meets_no_tool_of_the_catalog(
-    open_gateway: OpenGateway,
-) -> None:
-    """The catalog avoids the configured names, but cannot know where they move to."""
-    gateway = open_gateway([tool("gateway_search_tools", "A tool of somebody.")])
-    messages = found("gateway_search_tools", search="gateway_search_tools_2")
-    offer = await offered(gateway, messages, [named("search_tools")])
-
-    assert (
-        "search_tools",
-        "gateway_search_tools_2",
-        "call_tool",
-        "gateway_search_tools",
-    ) == offer.tool_names
 
 
 async def test_the_advising_meta_tools_stand_beside_the_services_own_search(
