@@ -52,8 +52,8 @@ def meta_names(
     """
     chosen: list[str] = []
     for wanted in (options.search_name, options.call_name, options.route_name, options.next_name):
-        taken = (host_names, avoid, chosen)
-        free = (name for name in _candidates(wanted) if not any(name in names for names in taken))
+        used = (host_names, avoid, chosen)
+        free = (name for name in _candidates(wanted) if not any(name in names for names in used))
         chosen.append(next(free) if wanted else "")
     search, call, route, following = chosen
     return MetaNames(search=search, call=call, route=route, next=following)

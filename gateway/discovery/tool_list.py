@@ -228,10 +228,10 @@ class ToolListBuilder:
         """Estimate the tokens of all schemas of the catalog, as they would be sent."""
         searchable = self._searchable
         if searchable is not None and searchable.version != self._catalog_tokens[0]:
-            known = self._tokens_by_digest
+            last = self._tokens_by_digest
             entities = searchable.by_name.values()
             self._tokens_by_digest = {
-                entity.digest: known.get(entity.digest) or json_tokens(proxy(entity, self._options))
+                entity.digest: last.get(entity.digest) or json_tokens(proxy(entity, self._options))
                 for entity in entities
             }
             total = sum(self._tokens_by_digest[entity.digest] for entity in entities)

@@ -49,7 +49,7 @@ def clean(text: str, *, limit: int) -> str:
 
 def plain(names: Iterable[object]) -> list[str]:
     """Return those of *names* that are too plain to hold an instruction."""
-    return [each for each in names if isinstance(each, str) and _PLAIN.fullmatch(each)]
+    return [name for name in names if isinstance(name, str) and _PLAIN.fullmatch(name)]
 
 
 def visible(text: str) -> str:
