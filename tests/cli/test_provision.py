@@ -144,9 +144,3 @@ def test_what_a_server_needs_is_reported_and_given(place: Place, registry: FakeR
     assert (1, True) == (without.code, "refused: inputs: needs TINY_KEY" in without.out)
     assert (0, True) == (values.code, "TINY_KEY = env:MY_KEY" in values.out)
     assert "address    https://example.org/mcp" in far.out
-
-
-def test_an_empty_catalog_has_nothing_to_tell(place: Place) -> None:
-    ran = place.run("discover", "-c", place.config({}), "--strategy", "graph")
-
-    assert (1, "Nothing was found.\n") == (ran.code, ran.out)

@@ -18,15 +18,6 @@ def test_a_question_in_another_language_finds_the_tool(place: Place) -> None:
     assert all(match["evidence"]["vector"] > 0.1 for match in result["matches"])
 
 
-def test_people_see_names_confidence_and_descriptions(place: Place) -> None:
-    ran = place.run("search", "current time", "-c", place.config())
-
-    assert ran.code == OK
-    assert "get_current_time" in ran.out
-    assert "Get current time in a specific timezone" in ran.out
-    assert "%" in ran.out
-
-
 def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
     config = place.config({"time": {**TIME, "colour": 1}})
 

