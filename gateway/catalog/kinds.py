@@ -54,43 +54,37 @@ _TEXTS: Mapping[Field, float] = {
     "server": 0.7,
     "parameters": 0.5,
 }
-_TOOL = KindRow(
-    callable=True,
-    embedded=("name", "title", "server", "description", "hints", "examples"),
-    indexed=_TEXTS,
-)
-_LISTED = KindRow(embedded=("name", "title", "description", "hints"), indexed=_TEXTS)
-
 _ALL_TEXTS: Mapping[Field, float] = {**_TEXTS, "metadata": 0.5}
-_SERVER = KindRow(
-    # Its tools are documents of the graph already.
-    graph=False,
-    embedded=("kind", "name", "title", "description", "hints", "tools"),
-    indexed={**_ALL_TEXTS, "tools": 0.5},
-    word="MCP server",
-)
-_AGENT = KindRow(
-    embedded=("kind", "name", "title", "description", "skills", "hints", "examples"),
-    leaning=("name", "description"),
-    indexed={**_ALL_TEXTS, "skills": 1.0},
-    word="agent",
-)
-_SKILL = KindRow(
-    embedded=("kind", "name", "title", "description", "hints", "examples", "instructions"),
-    leaning=("name", "description"),
-    indexed=_ALL_TEXTS,
-    word="skill",
-)
+_LISTED = KindRow(embedded=("name", "title", "description", "hints"), indexed=_TEXTS)
 _CUSTOM = KindRow(
-    embedded=("name", "title", "description", "hints", "metadata"),
-    indexed=_ALL_TEXTS,
+    embedded=("name", "title", "description", "hints", "metadata"), indexed=_ALL_TEXTS
 )
 KINDS: Mapping[Kind, KindRow] = {
-    "tool": _TOOL,
-    "server": _SERVER,
+    "tool": KindRow(
+        callable=True,
+        embedded=("name", "title", "server", "description", "hints", "examples"),
+        indexed=_TEXTS,
+    ),
+    "server": KindRow(
+        # Its tools are documents of the graph already.
+        graph=False,
+        embedded=("kind", "name", "title", "description", "hints", "tools"),
+        indexed={**_ALL_TEXTS, "tools": 0.5},
+        word="MCP server",
+    ),
     "virtual_server": _LISTED,
-    "agent": _AGENT,
-    "skill": _SKILL,
+    "agent": KindRow(
+        embedded=("kind", "name", "title", "description", "skills", "hints", "examples"),
+        leaning=("name", "description"),
+        indexed={**_ALL_TEXTS, "skills": 1.0},
+        word="agent",
+    ),
+    "skill": KindRow(
+        embedded=("kind", "name", "title", "description", "hints", "examples", "instructions"),
+        leaning=("name", "description"),
+        indexed=_ALL_TEXTS,
+        word="skill",
+    ),
     "prompt": _LISTED,
     "resource": _LISTED,
 }

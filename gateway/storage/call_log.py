@@ -63,15 +63,14 @@ class SqliteCallLog:
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
         """See `CallLog.tallies`."""
-        where, bound = _of(tenant)
-        now = self._wall()
+        query = (
+            "SELECT tool, CAST((:now - at) / :day AS INTEGER) AS days, sum(outcome = 'ok'), "
+            "sum(outcome <> 'ok') FROM calls WHERE :tenant IS NULL OR tenant = :tenant "
+            "GROUP BY tool, days ORDER BY tool, days"
+        )
+        bound = {"now": self._wall(), "day": DAY_S, "tenant": _label(tenant)}
         with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT tool, CAST((? - at) / ? AS INTEGER) AS days, "  # noqa: S608  (fixed texts)
-                f"sum(outcome = 'ok'), sum(outcome <> 'ok') FROM calls {where} "
-                "GROUP BY tool, days ORDER BY tool, days",
-                (now, DAY_S, *bound),
-            ).fetchall()
+            rows = connection.execute(query, bound).fetchall()
         return [
             Tally(tool=tool, age_s=max(days, 0) * DAY_S, succeeded=succeeded, failed=failed)
             for tool, days, succeeded, failed in rows
@@ -79,14 +78,13 @@ class SqliteCallLog:
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
         """See `CallLog.tasks`; the newest calls, if there are very many."""
-        where, bound = _of(tenant)
-        clause = f"{where} {'AND' if where else 'WHERE'} task <> '' AND outcome = 'ok'"
-        now = self._wall()
+        query = (
+            "SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok' "
+            "AND (:tenant IS NULL OR tenant = :tenant) ORDER BY id DESC LIMIT :limit"
+        )
+        now, bound = self._wall(), {"tenant": _label(tenant), "limit": _MOST_TASKS}
         with self._database.reading() as connection:
-            rows = connection.execute(
-                f"SELECT tenant, task, tool, at FROM calls {clause} ORDER BY id DESC LIMIT ?",  # noqa: S608  (fixed texts)
-                (*bound, _MOST_TASKS),
-            ).fetchall()
+            rows = connection.execute(query, bound).fetchall()
         tools_by_task: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         last: dict[tuple[str, str], float] = {}
         for whose, task, tool, at in reversed(rows):
@@ -146,17 +144,14 @@ class SqliteCallLog:
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
         """See `CallLog.forget`; without a tenant also what searches returned."""
-        clauses = [("tool", tool)] if tool else []
-        clauses += [("tenant", label(tenant))] if tenant else []
-        where = " AND ".join(f"{name} = ?" for name, _ in clauses) or "1"
-        bound = [value for _, value in clauses]
+        bound = {"tool": tool, "tenant": label(tenant)}
         with self._database.transaction() as connection:
-            gone = connection.execute(f"DELETE FROM calls WHERE {where}", bound).rowcount  # noqa: S608
+            gone = connection.execute(
+                "DELETE FROM calls WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)", bound
+            ).rowcount
             if not tenant:
-                one = [tool] if tool else []
-                connection.execute(f"DELETE FROM accesses WHERE {'tool = ?' if tool else '1'}", one)  # noqa: S608
-                pairs = "one = ? OR other = ?" if tool else "1"
-                connection.execute(f"DELETE FROM pairs WHERE {pairs}", one * 2)  # noqa: S608
+                connection.execute("DELETE FROM accesses WHERE :tool IN ('', tool)", bound)
+                connection.execute("DELETE FROM pairs WHERE :tool IN ('', one, other)", bound)
         return int(gone)
 
     def close(self) -> None:
@@ -164,5 +159,5 @@ class SqliteCallLog:
         self._database.close()
 
 
-def _of(tenant: str | None) -> tuple[str, tuple[str, ...]]:
-    return ("", ()) if tenant is None else ("WHERE tenant = ?", (label(tenant),))
+def _label(tenant: str | None) -> str | None:
+    return None if tenant is None else label(tenant)

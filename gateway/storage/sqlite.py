@@ -71,6 +71,10 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._written: _File | None = None
         """What the writer has open, whatever stands at the path by now."""
+        self._resting = threading.Lock()
+        self._reader: tuple[sqlite3.Connection, _File | None] | None = None
+        """A reader that nobody uses just now: to open one takes longer than most reads."""
+        self._closings = 0
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -79,10 +83,15 @@ class Database:
         Raises:
             StoreError: It cannot be read; ``rebuilt`` if it was corrupt.
         """
-        file = _file_at(self.path)
-        with self._errors(file), contextlib.closing(self._reader(file)) as connection:
-            connection.execute("BEGIN")
-            yield connection
+        file, closings = _file_at(self.path), self._closings
+        with self._errors(file):
+            reader = self._take_reader(file)
+            try:
+                with reader:
+                    reader.execute("BEGIN")
+                    yield reader
+            finally:
+                self._release(reader, file, closings)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -99,12 +108,21 @@ class Database:
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
-        with self._writing:
+        with self._writing, self._resting:
+            self._closings += 1
             if self._writer is not None:
                 self._writer.close()
-            self._writer = None
+            if self._reader is not None:
+                self._reader[0].close()
+            self._writer = self._reader = None
 
-    def _reader(self, file: _File | None) -> sqlite3.Connection:
+    def _take_reader(self, file: _File | None) -> sqlite3.Connection:
+        with self._resting:
+            resting, self._reader = self._reader, None
+        if resting is not None:
+            if resting[1] == file:
+                return resting[0]
+            resting[0].close()
         reader = self._connect() if file is not None else None
         if reader is None or self._version(reader) < len(self._schema.steps):
             if reader is not None:
@@ -114,6 +132,13 @@ class Database:
             reader = self._connect()
         reader.execute("PRAGMA query_only = ON")
         return reader
+
+    def _release(self, reader: sqlite3.Connection, file: _File | None, closings: int) -> None:
+        with self._resting:
+            if self._reader is None and closings == self._closings:
+                self._reader = reader, file
+                return
+        reader.close()
 
     def _open_writer(self, file: _File | None) -> sqlite3.Connection:
         """Return the connection that writes to *file*; bring that up if it is older."""

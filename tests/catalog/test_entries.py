@@ -313,12 +313,6 @@ def test_a_field_that_cannot_be_used_is_named(fields: dict[str, object], told: s
         Entry(**{"kind": "agent", "name": "a", **fields})  # type: ignore[arg-type]  # on purpose
 
 
-@pytest.mark.parametrize("scopes", [{"staff"}, ["staff"], ("staff", "staff")])
-def test_scopes_may_be_any_set(scopes: frozenset[str]) -> None:
-    """A set that its maker changes afterwards changes no entry."""
-    assert frozenset({"staff"}) == Entry(kind="agent", name="a", scopes=scopes).scopes
-
-
 async def test_a_closed_gateway_keeps_and_forgets_nothing(
     open_gateway: OpenGateway, options: Options
 ) -> None:

@@ -62,26 +62,6 @@ def test_a_reader_waits_for_no_writer(database: Database) -> None:
     assert ["old", "new"] == texts(database)
 
 
-def test_what_is_read_at_once_is_of_one_moment(database: Database) -> None:
-    """Two questions of one reader fit each other."""
-    add(database, "a")
-    question = "SELECT count(*) FROM notes"
-
-    with database.reading() as connection:
-        before = connection.execute(question).fetchone()
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(add, database, "b").result(timeout=60)
-        assert before == connection.execute(question).fetchone()
-
-
-def test_a_reader_cannot_write(database: Database) -> None:
-    """Nobody writes beside the one who may."""
-    with pytest.raises(StoreError, match="readonly"), database.reading() as connection:
-        connection.execute("INSERT INTO notes VALUES ('no')")
-
-    assert [] == texts(database)
-
-
 def test_all_of_a_transaction_is_written_or_nothing(database: Database) -> None:
     """Whatever went wrong in it."""
 
@@ -101,11 +81,13 @@ def test_closing_leaves_no_connection_open(database: Database) -> None:
     """A reader that is at work goes on; it is closed when it is done."""
     with database.transaction() as writer:
         pass
-    with database.reading() as reader:
+    with database.reading() as resting:
+        pass
+    with database.reading(), database.reading() as reader:
         database.close()
         reader.execute("SELECT 1")
 
-    for connection in (writer, reader):
+    for connection in (writer, resting, reader):
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             connection.execute("SELECT 1")
     assert [] == texts(database)
