@@ -63,10 +63,12 @@ class EntityRegistry:
             trusted = registrations[server].source.trusted
             parent = _server_id(server, items)
             for key, definition in items.items():
-                known = before.get(key)
+                entity = before.get(key)
                 name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
-                if known is None or not _is_same(known, definition, name, parent, trusted=trusted):
-                    known = Entity(
+                if entity is None or not _is_same(
+                    entity, definition, name, parent, trusted=trusted
+                ):
+                    entity = Entity(
                         id=key,
                         kind=definition.kind,
                         exposed_name=name,
@@ -76,10 +78,10 @@ class EntityRegistry:
                         digest=definition_digest(server, definition),
                         parent=parent if parent != key else "",
                     )
-                entities[key] = known
-            for entity in listed[server].listing.entities:
-                known = before.get(entity.id)
-                entities[entity.id] = known if known is not None and known == entity else entity
+                entities[key] = entity
+            for entry in listed[server].listing.entities:
+                previous = before.get(entry.id)
+                entities[entry.id] = entry if previous is None or previous != entry else previous
         self.entities = entities
         self.notes = _qualified_names(entities)
 

@@ -118,11 +118,11 @@ def decode(text: str) -> Listing:
     """
     first, definitions = text.split("\n", 1)
     header = json.loads(first)
-    count, known = header["definitions"], header["digest"]
-    if digest(definitions) != known:
+    count, written = header["definitions"], header["digest"]
+    if digest(definitions) != written:
         raise ValueError("the definitions are not as they were written")
     return Listing(
-        definitions=LazyDefinitions(definitions, count=count, digest=known),
+        definitions=LazyDefinitions(definitions, count=count, digest=written),
         instructions=header["instructions"],
         diagnostics=tuple(
             Diagnostic(stage="catalog", code=code, detail=detail)
