@@ -59,7 +59,7 @@ class _PreparedEntity:
     entity: Entity
     sort_key: tuple[str, str]
     names: tuple[str, ...]
-    """Its exposed name, own name and id, folded."""
+    """Its exposed name and own name, folded."""
     traits: tuple[Trait, ...]
     block: int
     """One of some hundred: what all entities of a block state is one source of the graph."""
@@ -134,7 +134,7 @@ class SnapshotCompiler:
         keys = text_key(whole), text_key(name)
         document = document_of(entity, self._options) if row_of(entity.kind).graph else None
         facts = read_documents([document], {})[0][0] if document else ()
-        names = map(fold, (entity.exposed_name, entity.name, entity.id))
+        names = map(fold, (entity.exposed_name, entity.name))
         traits = traits_of(entity)
         return _PreparedEntity(
             entity=entity,

@@ -32,7 +32,7 @@ class Snapshot:
     entities: Sequence[Entity]
     """In the order of their exposed names, so that ties by position are ties by name."""
     by_name: Mapping[str, Sequence[int]]
-    """Positions by folded exposed name, folded own name and folded id; ascending."""
+    """Positions by folded exposed name and folded own name; ascending."""
     eligibility: Eligibility
     lexical: BM25Index
     graph: ToolGraph | None
@@ -61,6 +61,11 @@ class Snapshot:
             KeyError: There is none.
         """
         return self.eligibility.by_id[entity_id]
+
+    def named(self, name: str) -> Sequence[int]:
+        """Return the positions of the entities with this id, exposed name or own name."""
+        position = self.eligibility.by_id.get(name)
+        return self.by_name.get(fold(name), ()) if position is None else [position]
 
     @property
     def dimensions(self) -> int | None:
@@ -111,7 +116,7 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     if not tool.strip():
         raise InvalidRequestError("the tool's name is empty: give an id or a name")
     mask = snapshot.mask(filters)
-    positions = [position for position in snapshot.by_name.get(fold(tool), ()) if mask[position]]
+    positions = [position for position in snapshot.named(tool) if mask[position]]
     entities = [snapshot.entities[position] for position in positions]
     for key in ("id", "exposed_name", "name"):
         matches = [entity for entity in entities if getattr(entity, key) == tool]

@@ -18,7 +18,6 @@ from gateway.index.vectors import ScanResult, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, top
 from gateway.search.query import Query
-from graphs.lexical.analysis import fold
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.explain import AnalyzedQuery, DocumentMatches, Hits
 
@@ -217,5 +216,5 @@ def find_named(snapshot: Snapshot, query: str, mask: Mask) -> list[int]:
     if _NOT_PLAIN.search(query):
         bare = (word.strip(".-/") for word in _IDENTIFIER.findall(query))
         names += (word for word in bare if _NOT_PLAIN.search(word))
-    positions = [at for name in names for at in snapshot.by_name.get(fold(name), ())]
+    positions = [at for name in names for at in snapshot.named(name)]
     return [position for position in dict.fromkeys(positions) if mask[position]]

@@ -13,7 +13,6 @@ from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.testing import HashingEmbedder
-from gateway.types import ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource, codes, names, tool, until
 
@@ -112,18 +111,6 @@ async def test_who_did_not_ask_for_it_waits(
     embedder.gate.set()
 
     assert [] == codes(await searching)
-
-
-async def test_a_small_catalog_is_waited_for(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """So is a large one of which nearly all is kept already."""
-    store = MemoryVectorStore()
-    gateway = open_gateway(
-        catalog, strategy="auto", embedder=HashingEmbedder(), options=AT_ONCE, vector_store=store
-    )
-
-    assert "hybrid" == (await gateway.search("send an e-mail")).mode
 
 
 async def test_an_embedder_that_fails_ends_the_waiting(
@@ -265,24 +252,6 @@ async def test_what_there_is_is_told_at_once(
     assert "the catalog changed" in details[2]
     assert (81, 81, ()) == (whole.entities, whole.vectors, whole.diagnostics)
     assert whole == await gateway.report(wait=False)
-
-
-async def test_what_is_embedded_while_the_catalog_grows_is_used(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
-) -> None:
-    """Each text is embedded once."""
-    embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
-    await gateway.list_tools()
-    await embedder.gate.reached.wait()
-    gateway.add_source(ListSource("more", catalog_of(140)[80:]))
-    tools = await gateway.list_tools()
-
-    embedder.gate.set()
-    report = await gateway.report()
-
-    assert (140, 140) == (len(tools), report.vectors)
-    assert 2 * 140 == embedder.texts
 
 
 async def test_what_is_removed_while_it_is_embedded_is_forgotten(
