@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
 from gateway.catalog.catalog import Catalog
-from gateway.embed.factory import resolve_embedder
+from gateway.embed.adapter import resolve_embedder
 from gateway.embed.protocol import Embedder
 from gateway.index.graph_documents import GraphFormat, GraphSource, export, graph_of, source_of
 from gateway.index.indexer import IndexBuild, Indexer, Progress

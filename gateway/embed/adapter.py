@@ -1,16 +1,39 @@
-"""Requests to an embedder: texts made fit, split into requests, traced, counted and checked."""
+"""The embedder that a host names or brings, and requests to it.
+
+Texts are made fit and split into requests, which are traced, counted and checked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from gateway.embed.protocol import Embedded, Embedder, EmbeddingLimits, Role
-from gateway.errors import EmbeddingError
+from gateway.errors import ConfigError, EmbeddingError
+from gateway.options.validation import check_members
 from gateway.runtime.telemetry import Attributes, Telemetry
 from gateway.runtime.vectors import unit_rows, usable
 
 BLANK = "-"
 """Sent for a blank text: services refuse the empty string."""
+
+
+def resolve_embedder(embedder: Embedder | Literal["local"] | None) -> Embedder | None:
+    """Return the embedder that a host names or brings.
+
+    Raises:
+        ConfigError: If it names another than ``local``, or is none.
+        MissingExtraError: If the local one is not installed.
+    """
+    if isinstance(embedder, str):
+        if embedder != "local":
+            raise ConfigError(f"unknown embedder {embedder!r}; give 'local' or an Embedder")
+        from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (only who embeds here pays for it)
+
+        return LocalEmbedder()
+    if embedder is not None:
+        check_members("embedder", embedder, "'local' or an Embedder", "embed", "info")
+    return embedder
 
 
 def fit_text(text: str, limits: EmbeddingLimits) -> str:

@@ -4,18 +4,16 @@
 * Queries go before documents. Documents go in small slices, one at a time, so that a query waits
   for one slice at most. After a number of query passes in a row, a slice goes first: a busy gateway
   still finishes its index.
-* Cancelled requests are left out of passes that have not begun.
+* Cancelled texts are left out of passes that have not begun.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-
-import numpy as np
+from typing import TypeAlias
 
 from gateway.embed.protocol import Role
 from gateway.runtime.vectors import Matrix, Vector
@@ -26,25 +24,7 @@ MAX_QUERY_PASSES = 8
 """After so many in a row, waiting documents have one."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Request:
-    rows: list[Vector | None]
-    missing: int
-    """Texts without a row."""
-    answer: Future[Matrix] = field(default_factory=Future)
-    has_failed: bool = False
-
-    @property
-    def is_obsolete(self) -> bool:
-        return self.has_failed or self.answer.cancelled()
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Text:
-    request: _Request
-    index: int
-    text: str
-    role: Role
+_Text: TypeAlias = tuple[str, Future[Vector]]
 
 
 class DynamicBatcher:
@@ -69,100 +49,66 @@ class DynamicBatcher:
         """In a row."""
         self._queues: dict[Role, deque[_Text]] = {"query": deque(), "document": deque()}
 
-    def submit(self, texts: Sequence[str], role: Role) -> Future[Matrix]:
-        """Return a future of one row for each text, in order.
+    def submit(self, texts: Sequence[str], role: Role) -> list[Future[Vector]]:
+        """Return a future of the row of each text.
 
-        Cancelling it takes the texts out of passes that have not begun. An error in a pass goes to
-        every request of that pass.
+        Cancelling one takes its text out of passes that have not begun. An error in a pass goes to
+        every text of that pass.
         """
-        request = _Request(rows=[None] * len(texts), missing=len(texts))
-        if not texts:
-            request.answer.set_result(np.empty((0, 0), dtype=np.float32))
-            return request.answer
+        waiting: list[_Text] = [(text, Future()) for text in texts]
         with self._lock:
-            self._queues[role].extend(
-                _Text(request=request, index=index, text=text, role=role)
-                for index, text in enumerate(texts)
-            )
+            self._queues[role].extend(waiting)
             started = min(self._idle, len(texts))
             self._idle -= started
         for _ in range(started):
             self._start_worker()
-        return request.answer
+        return [row for _, row in waiting]
 
     def _start_worker(self) -> None:
         try:
             self._executor.submit(self._work)
         except RuntimeError as error:  # the process is ending
-            with self._lock:
-                waiting = [text for queue in self._queues.values() for text in queue]
-                for queue in self._queues.values():
-                    queue.clear()
-            self._fail(waiting, error)
+            for role in self._queues:
+                for _, row in self._take(role, len(self._queues[role])):
+                    row.set_exception(error)
 
     def _work(self) -> None:
         with self._lock:
-            batch = self._take_batch()
+            role, batch = self._take_batch()
             self._idle += not batch
         if not batch:
             return
         try:
-            self._deliver(batch, self._run([text.text for text in batch]))
+            rows = self._run([text for text, _ in batch])
+            for (_, row), vector in zip(batch, rows, strict=True):
+                row.set_result(vector)
         except BaseException as error:
-            self._fail(batch, error)
+            for _, row in batch:
+                if not row.done():
+                    row.set_exception(error)
             raise
         finally:
-            if batch[0].role == "document":
+            if role == "document":
                 self._is_reading_documents = False
             self._start_worker()
 
-    def _deliver(self, batch: Sequence[_Text], rows: Matrix) -> None:
-        with self._lock:
-            for text, row in zip(batch, rows, strict=True):
-                text.request.rows[text.index] = row
-                text.request.missing -= 1
-            complete = [request for request in _requests(batch) if not request.missing]
-        for request in complete:
-            matrix = np.array(request.rows, dtype=np.float32)
-            # Up to here it could be cancelled.
-            if request.answer.set_running_or_notify_cancel():
-                request.answer.set_result(matrix)
-
-    def _fail(self, batch: Sequence[_Text], error: BaseException) -> None:
-        with self._lock:
-            requests = _requests(batch)
-            for request in requests:
-                request.has_failed = True
-        for request in requests:
-            if request.answer.set_running_or_notify_cancel():
-                request.answer.set_exception(error)
-
-    def _take_batch(self) -> list[_Text]:
+    def _take_batch(self) -> tuple[Role, list[_Text]]:
         """Take the texts of the next pass; none if nothing waits that may start."""
         documents_wait = not self._is_reading_documents and bool(self._queues["document"])
-        if not (documents_wait and self._query_passes >= MAX_QUERY_PASSES):
-            batch = self._take("query", self._max_queries)
-            if batch:
-                self._query_passes += 1
-                return batch
+        documents_first = documents_wait and self._query_passes >= MAX_QUERY_PASSES
+        if not documents_first and (batch := self._take("query", self._max_queries)):
+            self._query_passes += 1
+            return "query", batch
         self._query_passes = 0
-        batch = self._take("document", DOCUMENTS_A_PASS) if documents_wait else []
-        self._is_reading_documents |= bool(batch)
-        return batch or self._take("query", self._max_queries)
+        if documents_wait and (batch := self._take("document", DOCUMENTS_A_PASS)):
+            self._is_reading_documents = True
+            return "document", batch
+        return "query", self._take("query", self._max_queries)
 
     def _take(self, role: Role, limit: int) -> list[_Text]:
         queue, batch = self._queues[role], list[_Text]()
         while queue and len(batch) < limit:
-            text = queue.popleft()
-            if not text.request.is_obsolete:
-                batch.append(text)
+            text, row = queue.popleft()
+            if row.set_running_or_notify_cancel():
+                batch.append((text, row))
         return batch
-
-
-def _requests(batch: Iterable[_Text]) -> list[_Request]:
-    """Return the requests of *batch* that have not failed yet."""
-    return [
-        request
-        for request in dict.fromkeys(text.request for text in batch)
-        if not request.has_failed
-    ]

@@ -10,14 +10,23 @@
 * Weights take at most 80 of 127 steps, so that the sum of two products hardly ever leaves 16 bits,
   where older processors clip it.
 * The engine releases the interpreter's lock.
+
+Converted files are kept in a folder, which is filled beside its final path and moved there in one
+step, and verified by checksums at every use: a torn or changed one is made again. The checksums
+guard against accidents, not against an attacker who may write there.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
+import shutil
+import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +48,11 @@ _PADDING = 8
 """Windows are padded to a multiple of so many tokens."""
 _ROWS = 4096
 """Rows that are quantized at a time: a whole vocabulary at once would take a gigabyte."""
+_SUMS_FILE = "sha256"
+_MODE = 0o755
+"""One user may build an image and another read it."""
+_ABANDONED_S = 24 * 60 * 60.0
+"""A temporary folder that is older belongs to a process that was killed."""
 _ZERO = np.zeros(1, dtype=np.float32)
 _VOCABULARY = ("<unk>", "<s>", "</s>")
 """Tokens go in as numbers, so the engine needs only these names."""
@@ -172,3 +186,67 @@ def quantize(spec: Any, weight: Matrix, steps: float = _WEIGHT_STEPS) -> None:
     for start in range(0, len(weight), _ROWS):
         rows = slice(start, start + _ROWS)
         spec.weight[rows] = np.rint(weight[rows] * scale[rows, None])
+
+
+def cached_conversion(convert: Callable[[Path], None], folder: Path) -> Path:
+    """Return a folder that *convert* has filled: *folder*, or a temporary one.
+
+    Where nothing can be written, each process converts anew and removes the result at its end.
+
+    Args:
+        convert: Fills the folder that it gets.
+        folder: Where the result is kept.
+    """
+    if _is_intact(folder):
+        return folder
+    fresh = _convert_beside(convert, folder)
+    if not _is_intact(folder):
+        # What another process has opened stays open.
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            fresh.replace(folder)
+    if not _is_intact(folder):
+        atexit.register(shutil.rmtree, fresh, ignore_errors=True)
+        return fresh
+    shutil.rmtree(fresh, ignore_errors=True)
+    return folder
+
+
+def _convert_beside(convert: Callable[[Path], None], folder: Path) -> Path:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(folder)
+        fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+    except OSError:
+        fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
+    with ExitStack() as on_failure:
+        on_failure.callback(shutil.rmtree, fresh, ignore_errors=True)
+        convert(fresh)
+        sums = [f"{_checksum(path)}  {path.name}\n" for path in sorted(fresh.iterdir())]
+        (fresh / _SUMS_FILE).write_text("".join(sums), encoding="ascii")
+        fresh.chmod(_MODE)
+        on_failure.pop_all()
+    return fresh
+
+
+def _remove_abandoned(folder: Path) -> None:
+    for other in folder.parent.glob(f"{folder.name}-*"):
+        # Another process may remove it too.
+        with suppress(OSError):
+            if other.stat().st_mtime < time.time() - _ABANDONED_S:
+                shutil.rmtree(other)
+
+
+def _is_intact(folder: Path) -> bool:
+    try:
+        lines = (folder / _SUMS_FILE).read_text(encoding="ascii").splitlines()
+        expected = {name: checksum for checksum, name in (line.split("  ") for line in lines)}
+        names = {path.name for path in folder.iterdir()} - {_SUMS_FILE}
+        return bool(names) and expected == {name: _checksum(folder / name) for name in names}
+    except (OSError, ValueError):
+        return False
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -114,7 +114,13 @@ class LocalEmbedder:
         """Embed *texts* in the worker threads. Both roles give equal vectors; queries go first."""
         # The engines read UTF-8 up to a NUL.
         clean = [text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts]
-        return Embedded(vectors=await asyncio.wrap_future(self._batcher.submit(clean, role)))
+        rows = self._batcher.submit(clean, role)
+        try:
+            vectors = await asyncio.gather(*map(asyncio.wrap_future, rows))
+        finally:
+            for row in rows:
+                row.cancel()
+        return Embedded(vectors=np.array(vectors, dtype=np.float32))
 
     def restart(self) -> DynamicBatcher:
         """Replace the workers and the encoders; return the old workers."""
@@ -182,8 +188,8 @@ class RetryingLoader(Generic[T]):
         self._clock = clock
         self._lock = threading.Lock()
         self._loaded: T | None = None
-        self._error: GatewayError | None = None
-        self._retry_at = 0.0
+        self._failure: tuple[GatewayError, float] | None = None
+        """And when it is tried again."""
 
     def __call__(self) -> T:
         """Return what is loaded; callers wait while it loads.
@@ -193,26 +199,27 @@ class RetryingLoader(Generic[T]):
                 gateway stay what they are.
         """
         with self._lock:
+            if self._failure is not None and self._clock() < self._failure[1]:
+                raise self._failure[0].with_traceback(None)
             if self._loaded is None:
-                if self._error is not None and self._clock() < self._retry_at:
-                    raise self._error.with_traceback(None)
-                self._loaded = self._try_load()
+                try:
+                    self._loaded = self._load()
+                except (
+                    GatewayError, OSError, RuntimeError, ValueError, ImportError, MemoryError
+                ) as error:  # fmt: skip
+                    failure = error if isinstance(error, GatewayError) else _load_error(error)
+                    self._failure = failure, self._clock() + RETRY_S
+                    raise failure from error
             return self._loaded
 
-    def _try_load(self) -> T:
-        try:
-            return self._load()
-        except GatewayError as error:
-            failure = error
-        except (OSError, RuntimeError, ValueError, ImportError, MemoryError) as error:
-            reason = f"{type(error).__name__}: {error}".removesuffix(": ")
-            failure = EmbeddingError(
-                f"the embedded model cannot be loaded ({reason}): see that there is room on the "
-                "disk and in memory: gateway doctor says where its files are, GATEWAY_ENCODER_DIR "
-                f"names another folder. It is tried again after {RETRY_S:.0f} s"
-            )
-        self._error, self._retry_at = failure, self._clock() + RETRY_S
-        raise failure
+
+def _load_error(error: Exception) -> EmbeddingError:
+    reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return EmbeddingError(
+        f"the embedded model cannot be loaded ({reason}): see that there is room on the disk and "
+        "in memory: gateway doctor says where its files are, GATEWAY_ENCODER_DIR names another "
+        f"folder. It is tried again after {RETRY_S:.0f} s"
+    )
 
 
 def concatenate(parts: Sequence[Matrix], shares: Matrix) -> Matrix:

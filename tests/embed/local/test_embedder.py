@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.background import means
-from gateway.embed.factory import resolve_embedder
+from gateway.embed.adapter import resolve_embedder
 from gateway.embed.local.embedder import (
     MEANS_FILE,
     RETRY_S,
