@@ -12,9 +12,8 @@ from typing import TypeAlias
 import yaml
 
 from graphs.errors import DocumentError
+from graphs.parameters import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH
 
-MAX_BYTES = 64 * 1024
-MAX_DEPTH = 16
 # libyaml is ten times faster where the wheel brings it; the events are the same.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
@@ -62,7 +61,7 @@ def read(block: str, *, path: str = "", line: int = 2) -> dict[str, Value]:
         DocumentError: The block is not a mapping, or uses what is refused here.
     """
     location = _Location(path=path, line=line)
-    if len(block.encode("utf-8", "replace")) > MAX_BYTES:
+    if len(block.encode("utf-8", "replace")) > MAX_FRONT_MATTER_BYTES:
         raise location.error("the front matter is longer than 64 kB: move text into the body")
     try:
         events = yaml.parse(block.encode("utf-8"), Loader=_LOADER)
@@ -129,7 +128,7 @@ def _refuse(event: yaml.NodeEvent, location: _Location, depth: int) -> None:
         raise location.error("anchors and aliases are not read: write the value out", offset)
     if getattr(event, "tag", None) is not None:
         raise location.error("tags are not read: remove the `!…`, or quote the value", offset)
-    if depth > MAX_DEPTH:
+    if depth > MAX_FRONT_MATTER_DEPTH:
         raise location.error(
-            f"the front matter is nested deeper than {MAX_DEPTH}: flatten it", offset
+            f"the front matter is nested deeper than {MAX_FRONT_MATTER_DEPTH}: flatten it", offset
         )

@@ -10,6 +10,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from graphs.facts.vocabulary import is_iri
+from graphs.parameters import KEY_SIMILARITY, SHOWN_KEY_CHARS
 
 KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -45,9 +46,6 @@ KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 KNOWN_KEYS = frozenset(key for keys in KEYS.values() for key in keys)
 _OWN = ("x-", "x_")
 """What a key of the author's own begins with."""
-_ALIKE = 0.7
-"""How like a key must be to one of ours to be a slip of it, in [0, 1]."""
-_SHOWN_CHARS = 48
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -64,7 +62,7 @@ def is_own(key: str, namespaces: Collection[str]) -> bool:
 
 def meant(key: str) -> str:
     """Quote an unknown key, and name the one of ours that it is likely to be a slip of."""
-    shown = key if len(key) <= _SHOWN_CHARS else f"{key[:_SHOWN_CHARS]}…"
+    shown = key if len(key) <= SHOWN_KEY_CHARS else f"{key[:SHOWN_KEY_CHARS]}…"
     near = _near(snake(key))
     return f"{shown!r}: meant is {near!r}" if near else repr(shown)
 
@@ -74,6 +72,6 @@ def _near(key: str) -> str:
         if prefix + key in KNOWN_KEYS:
             return prefix + key
     near = process.extractOne(
-        key, sorted(KNOWN_KEYS), scorer=OSA.normalized_similarity, score_cutoff=_ALIKE
+        key, sorted(KNOWN_KEYS), scorer=OSA.normalized_similarity, score_cutoff=KEY_SIMILARITY
     )
     return near[0] if near else ""

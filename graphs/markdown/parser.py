@@ -15,9 +15,7 @@ from graphs.lexical.analysis import slug
 from graphs.markdown import body
 from graphs.markdown.document import Document, Section
 from graphs.markdown.fields import Fields
-
-MAX_CHARS = 2 * 1024 * 1024
-MAX_LINES = 20_000
+from graphs.parameters import MAX_DOCUMENT_CHARS, MAX_DOCUMENT_LINES
 
 
 def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
@@ -37,7 +35,7 @@ def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
     Raises:
         DocumentError: The front matter is broken, or nothing names the document.
     """
-    if len(text) > MAX_CHARS or text.count("\n") > MAX_LINES:
+    if len(text) > MAX_DOCUMENT_CHARS or text.count("\n") > MAX_DOCUMENT_LINES:
         raise DocumentError("more than 2 MB or 20,000 lines: split the document", path=path)
     read = body.read(text, path=path)
     front = Fields.of(read.front, path=path)

@@ -21,7 +21,7 @@ from graphs.parameters import QUERY_LIMIT, QUERY_START_TIMEOUT_S, QUERY_TIMEOUT_
 _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])
-from graphs.rdf.sparql_worker import serve
+from graphs.rdf.sparql_process import serve
 serve(sys.stdin, sys.stdout)
 """
 """The package may lie outside the path of a fresh interpreter."""

@@ -72,17 +72,12 @@ async def test_the_indexs_length_wins_over_the_embedders_word() -> None:
 
 
 @given(texts, limits)
-def test_batches_cover_each_text_once_in_order(texts: list[str], limits: EmbeddingLimits) -> None:
-    """A text that is left out would have no vector."""
-    positions = [position for batch in split_into_batches(texts, limits) for position in batch]
-
-    assert list(range(len(texts))) == positions
-
-
-@given(texts, limits)
 def test_batches_keep_to_the_limits(texts: list[str], limits: EmbeddingLimits) -> None:
-    """A text that is too long by itself goes alone."""
-    for batch in split_into_batches(texts, limits):
+    """A text that is too long by itself goes alone, and none is left out."""
+    batches = list(split_into_batches(texts, limits))
+
+    assert list(range(len(texts))) == [position for batch in batches for position in batch]
+    for batch in batches:
         size = sum(len(texts[position]) for position in batch)
 
         assert 1 <= len(batch) <= limits.max_texts
@@ -98,8 +93,3 @@ def test_a_fit_text_is_one_that_any_service_takes(text: str, limits: EmbeddingLi
     assert "\0" not in fitted
     assert len(fitted.encode()) >= len(fitted)
     assert len(fitted) <= max(limits.max_chars, len(BLANK))
-
-
-def test_the_end_is_cut() -> None:
-    """Names and purposes stand first."""
-    assert "send" == fit_text("send email", EmbeddingLimits(max_chars=4))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -151,25 +151,6 @@ async def test_a_broken_store_costs_the_persistence_alone() -> None:
     assert 1 == len(found.rows)
     assert ["store_unavailable", "store_unavailable"] == [n.code for n in found.diagnostics]
     assert ["the disk is gone", "the disk is full"] == [n.detail for n in found.diagnostics]
-
-
-class Odd(MemoryVectorStore):
-    """A host's store with a fault of its own."""
-
-    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        raise StopIteration
-
-    def put(self, model_id: str, rows: Mapping[str, Vector]) -> None:
-        raise OSError(model_id)
-
-
-async def test_whatever_a_store_raises_the_vectors_are_made() -> None:
-    """It is code of the host's; no future holds a `StopIteration`."""
-    found = await documents(["a"], HashingEmbedder(64), store=Odd())
-
-    assert 1 == len(found.rows)
-    assert ["store_unavailable"] * 2 == [note.code for note in found.diagnostics]
-    assert ["RuntimeError", "OSError"] == [note.detail for note in found.diagnostics]
 
 
 class Endless(HashingEmbedder):

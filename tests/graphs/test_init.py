@@ -33,11 +33,6 @@ def test_the_stub_says_what_the_package_does() -> None:
         assert getattr(import_module(module), name) is getattr(graphs, name)
 
 
-def test_no_name_is_hidden_by_a_module() -> None:
-    """A module that was loaded stands in the package under its own name."""
-    assert set() == {path.stem for path in FOLDER.glob("*.py")} & set(graphs.__all__)
-
-
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """As with any other module."""
     assert not hasattr(graphs, "Toolbox")

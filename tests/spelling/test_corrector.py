@@ -93,23 +93,6 @@ def test_a_language_without_a_list_mends_from_the_catalog(tmp_path: Path) -> Non
     )
 
 
-def test_common_words_and_those_of_the_catalog_need_no_list(tmp_path: Path) -> None:
-    """Of sixty thousand words a process then reads a thousand; another word has all read."""
-    lists = [["the"]] * COMMON + [["gizmo"]]
-    with gzip.open(tmp_path / "large_en.msgpack.gz", "wb") as file:
-        file.write(msgpack.packb([{"format": "cB", "version": 1}, *lists]))
-    corrector = CatalogCorrector(CatalogWords(postings=index()), tmp_path)
-
-    before = word_list.cache_info().misses
-    plain = corrector.correct("the weather")
-    none = word_list.cache_info().misses - before
-    other = corrector.correct("the gizmo")
-    one = word_list.cache_info().misses - before
-
-    assert ("en", "en", 0, 1) == (plain.language, other.language, none, one)
-    assert {"the"} == common_words(tmp_path, "en")
-
-
 def test_the_head_of_a_list_costs_no_more_of_it(tmp_path: Path) -> None:
     """Its rest is not read: here it is not even there."""
     rest = [[f"{number:x}" * 9] for number in range(60_000)]
@@ -220,11 +203,3 @@ def test_a_clean_query_is_not_asked_twice() -> None:
     assert 1 == found.counts.embedded_texts
     assert "query_mended" not in codes(found)
     assert Correction(text="weather") == SpellingCorrector(None)(snapshot.lexical, "weather")
-
-
-def test_a_very_long_word_is_no_word(correct: CatalogCorrector) -> None:
-    """A key or a cat on the keyboard is looked for in no list, and cut nowhere."""
-    asked = "show me the {} now please"
-
-    assert asked.format("weather weather") == correct.correct(asked.format(2 * "weather")).text
-    assert asked.format(7 * "weather") == correct.correct(asked.format(7 * "weather")).text

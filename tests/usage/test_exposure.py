@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
-from gateway.options import Options, SearchOptions, UsageOptions
-from gateway.search.pipeline import Search
+from gateway.options import Options, UsageOptions
 from gateway.storage.call_log import SqliteCallLog
 from gateway.testing import HashingEmbedder, ManualClock
-from gateway.types import SearchRequest
-from gateway.usage.call_log import Exposure
-from gateway.usage.history import UsageSignals
-from gateway.usage.rerank import Associations
 from tests.conftest import OpenGateway
-from tests.fakes import names, plain_embed
+from tests.fakes import names
 
 CONTENT = "Zwetschgenknödel"
 
@@ -147,26 +141,6 @@ async def test_who_was_shown_is_shown_again(open_gateway: OpenGateway, tmp_path:
 def written(folder: Path) -> bytes:
     """All that lies in the ledger's files."""
     return b"".join(path.read_bytes() for path in sorted(folder.glob("usage.sqlite3*")))
-
-
-async def test_a_memory_of_associations_needs_no_graph(
-    open_gateway: OpenGateway, tmp_path: Path
-) -> None:
-    """Edges make what is accessed more important; without a graph there are none."""
-    gateway = letters(open_gateway, tmp_path)
-    snapshot = await gateway.snapshot(vectors=True)
-    bare = replace(snapshot, graph=None)
-    seen = {"local/letter_y": Exposure(count=7, days=1, last_s=0.0)}
-    exposure = Associations(exposures=seen, pairs={}, now_s=0.0)
-    search = Search(options=SearchOptions(), strategy="auto", embed=plain_embed(HashingEmbedder()))
-    request = SearchRequest(queries=("send a letter",), limit=3)
-
-    found = [
-        await search(each, request, usage=UsageSignals(associations=exposure))
-        for each in (snapshot, bare)
-    ]
-
-    assert ["letter_y", "letter_y"] == [names(each)[0] for each in found]
 
 
 async def test_no_value_and_no_query_reaches_the_file(

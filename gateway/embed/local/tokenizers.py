@@ -94,11 +94,6 @@ class UnigramTokenizer:
             )
         ]
 
-    @property
-    def cached_words(self) -> int:
-        """How many words are cached."""
-        return self._split_cached.cache_info().currsize
-
     def _split(self, word: str) -> Sequence[int]:
         best = [0.0] + [-np.inf] * len(word)
         last = [(0, self._unknown)] * (len(word) + 1)

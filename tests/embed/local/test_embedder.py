@@ -16,7 +16,6 @@ from gateway.embed.local.embedder import (
     MEANS_FILE,
     RETRY_S,
     LocalEmbedder,
-    concatenate,
     encoder_shares,
     language_confidence,
 )
@@ -118,15 +117,6 @@ def test_encoders_stand_side_by_side_in_one_order(models: tuple[EncoderModel, ..
         LocalEmbedder(models)
 
 
-def test_each_part_weighs_its_share() -> None:
-    """Whatever length the encoders' own vectors have."""
-    left, right = np.array([[3.0, 1.0]] * 2, np.float32), np.array([[0.0, 9.0]] * 2, np.float32)
-    rows = concatenate((left, right), np.array([[0.5, 0.5], [0.1, 0.9]], np.float32))
-
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-6)
-    np.testing.assert_allclose((rows[:, :2] ** 2).sum(axis=1), [0.5, 0.1], rtol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("read", "english", "shares"),
     [
@@ -226,32 +216,6 @@ async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
     assert "No space left on device" in told[0]
     assert "GATEWAY_ENCODER_DIR" in told[0]
     assert (1, 2) == (tried, loads[0])
-
-
-async def test_ten_requests_at_once_cost_four_passes(tmp_path: Path) -> None:
-    """The first two find an idle worker each; the others go together behind them, four a pass."""
-    passes: list[int] = []
-    all_asked = threading.Event()
-
-    def load(folder: Path) -> Encode:
-        def encode(texts: list[str]) -> Matrix:
-            assert all_asked.wait(60)
-            passes.append(len(texts))
-            return np.eye(10, dtype=np.float32)[[int(text) for text in texts]]
-
-        return encode
-
-    model = EncoderModel(
-        id="one-hot", package="", files={}, dimensions=10, max_chars=9, load=load, folder=tmp_path
-    )
-    embedder = LocalEmbedder((model,))
-    asked = [asyncio.ensure_future(embedder.embed([str(n)], role="query")) for n in range(10)]
-    await asyncio.sleep(0)  # each has its turn
-    all_asked.set()
-    rows = [answer.vectors for answer in await asyncio.gather(*asked)]
-
-    assert [1, 1, 4, 4] == sorted(passes)
-    assert np.eye(10).tolist() == np.concatenate(rows).tolist()
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

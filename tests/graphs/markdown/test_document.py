@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from graphs.errors import DocumentError
 from graphs.facts.vocabulary import PREDICATES
 from graphs.markdown.document import Document, Edge, Link, Section, Text
-from graphs.markdown.parser import MAX_LINES, parse
+from graphs.markdown.parser import parse
 from graphs.markdown.writer import render
+from graphs.parameters import MAX_DOCUMENT_LINES
 
 THIS = {"article", "document", "this article", "this document"}
 ANY = st.characters(blacklist_characters="\r\0", blacklist_categories=["Cs"])
@@ -138,7 +139,7 @@ def test_a_megabyte_on_one_line_is_read(text: str) -> None:
     assert () == parse(text, path="a.md").edges
 
 
-@pytest.mark.parametrize("text", ["a" * 3_000_000, "# a\n" * (MAX_LINES + 1)])
+@pytest.mark.parametrize("text", ["a" * 3_000_000, "# a\n" * (MAX_DOCUMENT_LINES + 1)])
 def test_a_document_beyond_all_measure_is_refused(text: str) -> None:
     """A bound that is told is better than a machine that stands still."""
     with pytest.raises(DocumentError, match="split the document"):

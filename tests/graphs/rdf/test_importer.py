@@ -190,7 +190,7 @@ def hook(event, args):
         opened.append(event)
 sys.addaudithook(hook)
 from graphs.rdf.importer import from_json_ld, from_turtle
-from graphs.rdf.sparql_worker import answer
+from graphs.rdf.sparql_process import answer
 from graphs.rdf.exporter import to_rdf
 from graphs import GraphError, extract_facts, parse
 texts, queries, turtles, documents = json.loads(sys.stdin.read())

@@ -13,7 +13,7 @@ from graphs.facts.extraction import extract_facts
 from graphs.markdown.parser import parse
 from graphs.rdf.exporter import to_rdf
 from graphs.rdf.sparql import Term, query_sparql
-from graphs.rdf.sparql_worker import answer, serve
+from graphs.rdf.sparql_process import answer, serve
 
 TEXTS = [
     "---\nid: urn:t:a\ntitle: create invoice\nlanguage: en\nrequires: urn:t:b\n---\n",
