@@ -96,10 +96,14 @@ async def test_what_is_too_long_is_counted(open_gateway: OpenGateway) -> None:
     ("name", "arguments", "message"),
     [
         ("discover", {"limit": "many"}, "limit: Input should be a valid integer"),
-        ("discover", {"other": 1}, "other: Extra inputs"),
-        ("provision", {}, "intent: Field required"),
-        ("provision", {"intent": "x", "inputs": {"KEY": "env:SECRET"}}, "inputs: Extra inputs"),
-        ("provision", {"intent": "x", "apply": True}, "apply: Extra inputs"),
+        ("discover", {"other": 1}, "other: Unexpected keyword argument"),
+        ("provision", {}, "intent: Missing required argument"),
+        (
+            "provision",
+            {"intent": "x", "inputs": {"KEY": "env:SECRET"}},
+            "inputs: Unexpected keyword argument",
+        ),
+        ("provision", {"intent": "x", "apply": True}, "apply: Unexpected keyword argument"),
     ],
 )
 async def test_a_bad_call_says_what_is_wrong(

@@ -74,7 +74,7 @@ def _counts(graph: ToolGraph) -> dict[str, object]:
     declared = sum(edge.declared for edge in found)
     return {
         "nodes": len(graph.index.network),
-        "documents": len(graph.index.documents),
+        "documents": graph.index.kinds.count("document"),
         "edges": len(found),
         "declared": declared,
         "derived": len(found) - declared,
