@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field
-
 from gateway.errors import ConfigError
-from gateway.runtime.json_models import StrictModel, read_value
 
 TokenStoreKind = Literal["file", "keyring"]
 """What keeps tokens: a file that only its owner can read, or the system's keyring."""
@@ -192,19 +189,6 @@ def _is_http_url(url: object) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
-class _Arguments(StrictModel):
-    """What a host says of a server."""
-
-    model_config = ConfigDict(defer_build=True)
-
-    command: str | None
-    args: Annotated[list[str], Field(strict=False)]
-    env: Mapping[str, str] | None
-    cwd: Annotated[Path, Field(strict=False)] | None
-    url: str | None
-    headers: Mapping[str, str] | None
-
-
 def server_target(name: str, server: object | None, arguments: Mapping[str, object]) -> object:
     """Return what a host named as one target: a child process, an address or a server object.
 
@@ -216,9 +200,54 @@ def server_target(name: str, server: object | None, arguments: Mapping[str, obje
     Raises:
         ConfigError: If it named not exactly one of the three, or something is of another type.
     """
-    values: _Arguments = read_value(_Arguments, arguments, where=f"server {name!r}")
-    if sum(value is not None for value in (values.command, values.url, server)) != 1:
+    given = {key: value for key, value in arguments.items() if value is not None}
+    for key, value in given.items():
+        if fault := _CHECKS[key](key, value):
+            raise ConfigError(f"server {name!r}: {fault}")
+    if len(given.keys() & {"command", "url"}) + (server is not None) != 1:
         raise ConfigError(f"server {name!r}: give exactly one of command=…, url=… and server=…")
-    if values.command is not None:
-        return StdioServer(values.command, tuple(values.args), values.env or {}, values.cwd)
-    return server if values.url is None else HttpServer(values.url, values.headers or {})
+    values: dict[str, Any] = given
+    if "command" in values:
+        cwd = values.get("cwd")
+        return StdioServer(
+            values["command"],
+            tuple(values["args"]),
+            values.get("env", {}),
+            None if cwd is None else Path(cwd),
+        )
+    return HttpServer(values["url"], values.get("headers", {})) if "url" in values else server
+
+
+def _text_fault(key: str, value: object) -> str:
+    return "" if isinstance(value, str) else f"{key} must be a text"
+
+
+def _list_fault(key: str, value: object) -> str:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return f"{key} must be a list"
+    faults = (_text_fault(f"{key}[{at}]", text) for at, text in enumerate(value))
+    return next(filter(None, faults), "")
+
+
+def _table_fault(key: str, value: object) -> str:
+    if not isinstance(value, Mapping):
+        return f"{key} must be an object"
+    faults = (
+        _text_fault(f"{key}.{name}", text) for name, item in value.items() for text in (name, item)
+    )
+    return next(filter(None, faults), "")
+
+
+def _path_fault(key: str, value: object) -> str:
+    return "" if isinstance(value, str | Path) else f"{key} must be a path"
+
+
+# A library of such checks takes longer to load than all else that a start needs.
+_CHECKS: Mapping[str, Callable[[str, object], str]] = {
+    "command": _text_fault,
+    "args": _list_fault,
+    "env": _table_fault,
+    "cwd": _path_fault,
+    "url": _text_fault,
+    "headers": _table_fault,
+}
