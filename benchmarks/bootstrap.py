@@ -29,11 +29,7 @@ class Difference:
 
 
 def paired(
-    ours: Sequence[float],
-    theirs: Sequence[float],
-    *,
-    resamples: int = 10_000,
-    seed: int = 7,
+    ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 10_000, seed: int = 7
 ) -> Difference:
     """Compare two systems query by query.
 

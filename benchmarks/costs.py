@@ -15,13 +15,7 @@ from statistics import median
 
 from benchmarks.synthetic import documents, queries, servers
 from gateway import Gateway
-from graphs import (
-    GraphBuilder,
-    GraphIndex,
-    compile_facts,
-    extract_facts,
-    search_text,
-)
+from graphs import GraphBuilder, GraphIndex, compile_facts, extract_facts, search_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

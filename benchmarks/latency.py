@@ -121,9 +121,7 @@ def asked(tools: int, dimensions: int, queries: int) -> Asked:
     rows = vectors(tools, dimensions)
     about = (np.arange(queries) * 7919 + 13) % tools
     return Asked(
-        rows=rows,
-        texts=[question(int(number)) for number in about],
-        queries=near(rows[about]),
+        rows=rows, texts=[question(int(number)) for number in about], queries=near(rows[about])
     )
 
 
@@ -212,11 +210,7 @@ class _CountingTracer(NoOpTracer):
 
 
 def _gateway(
-    strategy: Strategy,
-    about: Asked,
-    *,
-    remember: bool = False,
-    spans: TracerProvider | None = None,
+    strategy: Strategy, about: Asked, *, remember: bool = False, spans: TracerProvider | None = None
 ) -> Gateway:
     count = len(about.texts)
     caches = CacheOptions(

@@ -154,11 +154,7 @@ async def opened(mixed: Mixed, *, embedder: Embedder | None) -> AsyncIterator[Ga
 async def ask(gateway: Gateway, query: str, way: Way, *, kinds: frozenset[str] = FLAT) -> Found:
     """Ask for the best ten of *kinds*."""
     result = await gateway.search(
-        query,
-        limit=DEPTH,
-        filters=Filters(kinds=kinds),
-        ranking=way.ranking,
-        diversify=way.spread,
+        query, limit=DEPTH, filters=Filters(kinds=kinds), ranking=way.ranking, diversify=way.spread
     )
     weak = any(note.code in WEAK for note in result.diagnostics)
     return Found(

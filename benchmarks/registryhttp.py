@@ -144,11 +144,7 @@ async def _serve(folder: Path, *, entities: int, encoders: int, cache: bool) -> 
 def _entries(kind: str, count: int) -> list[Entry]:
     found = itertools.cycle(rows(_DATA / f"{kind}s.jsonl"))
     return [
-        Entry(
-            kind=kind,
-            name=f"{row['name']} {number}",
-            description=str(row["description"])[:1000],
-        )
+        Entry(kind=kind, name=f"{row['name']} {number}", description=str(row["description"])[:1000])
         for number, row in zip(range(count), found, strict=False)
     ]
 

@@ -129,13 +129,7 @@ def report(  # noqa: PLR0913  (the options of a command)
     console = Console(stderr=True)
     if left:
         console.print(f"left out: {', '.join(left)}")
-    plan = Plan(
-        strategies=chosen,
-        embedder=model,
-        noise=noise,
-        seed=seed,
-        limit=limit_queries,
-    )
+    plan = Plan(strategies=chosen, embedder=model, noise=noise, seed=seed, limit=limit_queries)
     write_report(data, out, plan, given=read_given(given))
 
 

@@ -109,10 +109,7 @@ def main(
 
 
 def measure(
-    folders: Sequence[Path],
-    *,
-    learn: Learn = "on",
-    embedder: Embedder | Literal["local"] = "local",
+    folders: Sequence[Path], *, learn: Learn = "on", embedder: Embedder | Literal["local"] = "local"
 ) -> dict[str, Any]:
     """Measure next steps on *folders*, and on all of them together.
 

@@ -24,11 +24,7 @@ class TextMatch:
 
 
 def search_text(
-    index: GraphIndex,
-    text: str,
-    *,
-    limit: int,
-    allowed: Callable[[str], bool] | None = None,
+    index: GraphIndex, text: str, *, limit: int, allowed: Callable[[str], bool] | None = None
 ) -> tuple[TextMatch, ...]:
     """Find the documents that answer *text*.
 

@@ -75,10 +75,7 @@ def _definition(verb: str, noun: str, scope: str) -> ToolDefinition:
 def tool(name: str, description: str = "", *, hints: Hints | None = None) -> ToolDefinition:
     """Give a tool without parameters."""
     return ToolDefinition(
-        name=name,
-        description=description,
-        input_schema={"type": "object"},
-        hints=hints or Hints(),
+        name=name, description=description, input_schema={"type": "object"}, hints=hints or Hints()
     )
 
 

@@ -107,10 +107,7 @@ HIDDEN = "hush"
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (
-            {"command": ["uvx", "x"]},
-            "command must be a text",
-        ),
+        ({"command": ["uvx", "x"]}, "command must be a text"),
         ({"command": "x", "args": HIDDEN}, "args must be a list"),
         ({"command": "x", "args": [80]}, "args[0] must be a text"),
         ({"command": "x", "args": 80}, "args must be a list"),

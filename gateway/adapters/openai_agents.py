@@ -85,9 +85,7 @@ class GatewayServer(MCPServer):
         """Do nothing: the owner of the gateway closes it."""
 
     async def list_tools(
-        self,
-        run_context: RunContextWrapper[Any] | None = None,
-        agent: AgentBase | None = None,
+        self, run_context: RunContextWrapper[Any] | None = None, agent: AgentBase | None = None
     ) -> list[types.Tool]:
         """Return the tools of the next turn; those that *agent* has itself win their names."""
         run = self._run(run_context)
@@ -107,10 +105,7 @@ class GatewayServer(MCPServer):
         ]
 
     async def call_tool(
-        self,
-        tool_name: str,
-        arguments: dict[str, Any] | None,
-        meta: dict[str, Any] | None = None,
+        self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
     ) -> types.CallToolResult:
         """Answer a call."""
         run = self._known.get(str((meta or {}).get(_RUN, ""))) or _Run()

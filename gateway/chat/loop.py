@@ -97,11 +97,7 @@ class Loop(Generic[R]):
         self._task = uuid.uuid4().hex
         self._ended = False
 
-    async def run(
-        self,
-        ask: Callable[[], Awaitable[R]],
-        in_gateway: InGateway | None = None,
-    ) -> R:
+    async def run(self, ask: Callable[[], Awaitable[R]], in_gateway: InGateway | None = None) -> R:
         """Return the reply that is for the caller.
 
         Args:

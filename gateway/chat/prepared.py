@@ -130,11 +130,7 @@ class Middleware:
     """
 
     def __init__(
-        self,
-        gateway: Gateway,
-        *,
-        observer: Observer | None = None,
-        approve: Approve | None = None,
+        self, gateway: Gateway, *, observer: Observer | None = None, approve: Approve | None = None
     ) -> None:
         self._context = ClientContext(gateway, observer=observer, approve=approve)
 

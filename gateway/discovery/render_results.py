@@ -83,10 +83,7 @@ def render(
 
 
 def _render_with_schemas(
-    entries: Sequence[_Entry],
-    result: SearchResult,
-    budget: int,
-    schemas: Schemas,
+    entries: Sequence[_Entry], result: SearchResult, budget: int, schemas: Schemas
 ) -> str:
     body = _body(entries, MAX_LINE_CHARS, result)
     rows: list[dict[str, Any]] = body["tools"]

@@ -101,9 +101,7 @@ class SnapshotBuilder:
             detail = f"{total - missing} of {total} texts have a vector"
             notes.append(Diagnostic(stage="embed", code="vectors_incomplete", detail=detail))
         snapshot = self._compiler.with_vectors(
-            result.snapshot,
-            version=self._next_version(),
-            diagnostics=tuple(dict.fromkeys(notes)),
+            result.snapshot, version=self._next_version(), diagnostics=tuple(dict.fromkeys(notes))
         )
         self._dimensions = snapshot.dimensions
         return replace(

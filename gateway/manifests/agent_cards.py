@@ -68,9 +68,4 @@ def _texts(skills: Sequence[Mapping[str, object]], key: str) -> Iterator[str]:
 
 def write_card(entry: Entry) -> JsonObject:
     """Write an entry as the card that it was, or could be; its status and scopes are not told."""
-    return {
-        "name": entry.name,
-        "description": entry.description,
-        "skills": [],
-        **entry.metadata,
-    }
+    return {"name": entry.name, "description": entry.description, "skills": [], **entry.metadata}

@@ -159,8 +159,7 @@ async def read_listing(session: ClientSession, server: str, options: UpstreamOpt
         server, options, max_items=options.max_resources, nouns="resources and prompts"
     )
     await asyncio.gather(
-        _read_pages(session, TOOLS, tools, options),
-        _read_others(session, others, server, options),
+        _read_pages(session, TOOLS, tools, options), _read_others(session, others, server, options)
     )
     instructions = others.add_instructions(session.instructions or "")
     return Listing(

@@ -39,10 +39,7 @@ class _Result(BaseModel):
 
 
 async def send_request(
-    session: ClientSession,
-    method: str,
-    params: JsonObject,
-    on_progress: ProgressFnT | None = None,
+    session: ClientSession, method: str, params: JsonObject, on_progress: ProgressFnT | None = None
 ) -> dict[str, Any]:
     """Send a request and return its result as the server sent it. Raises what the SDK raises."""
     request = types.client_request_adapter.validate_python({"method": method, "params": params})

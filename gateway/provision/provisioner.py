@@ -188,11 +188,7 @@ class Provisioner:
         entries = available.entries
         audit.record("offers", about=f"{len(entries)} servers", entries=len(entries))
         candidates = await rank_servers(
-            self._gateway,
-            entries,
-            intent,
-            limit=options.candidates,
-            max_ranked=options.max_ranked,
+            self._gateway, entries, intent, limit=options.candidates, max_ranked=options.max_ranked
         )
         if pick:
             candidates = (_find_candidate(pick, entries, candidates),)

@@ -331,11 +331,7 @@ class Servers:
         await attempt(in_thread(self._store.sweep))
 
     def _register(
-        self,
-        name: str,
-        source: Source,
-        transforms: Sequence[Transform],
-        hints: Mapping[str, Hints],
+        self, name: str, source: Source, transforms: Sequence[Transform], hints: Mapping[str, Hints]
     ) -> None:
         if transforms:
             source = TransformedSource(source, *transforms)

@@ -22,10 +22,7 @@ Event = Literal["hit", "miss", "coalesced"]
 CacheListener = Callable[[str, Event], None]
 """Called with the cache's name and what happened."""
 Clock = Callable[[], float]
-Submit = Callable[
-    [Callable[[], Coroutine[Any, Any, V]]],
-    concurrent.futures.Future[V],
-]
+Submit = Callable[[Callable[[], Coroutine[Any, Any, V]]], concurrent.futures.Future[V]]
 
 
 def _ignore(_name: str, _event: Event) -> None:

@@ -18,14 +18,7 @@ from gateway.embed.protocol import Embedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
-from gateway.runtime.cache import (
-    Cache,
-    CacheListener,
-    Clock,
-    SingleFlight,
-    Submit,
-    key_of,
-)
+from gateway.runtime.cache import Cache, CacheListener, Clock, SingleFlight, Submit, key_of
 from gateway.runtime.telemetry import CONTENT_ATTRIBUTES, Span, Telemetry
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer

@@ -79,13 +79,7 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
 
 
 def _noted(
-    entity: Entity,
-    arguments: JsonObject,
-    began: float,
-    outcome: Outcome,
-    *,
-    task: str,
-    tenant: str,
+    entity: Entity, arguments: JsonObject, began: float, outcome: Outcome, *, task: str, tenant: str
 ) -> Call:
     return Call(
         tool=entity.id,

@@ -18,15 +18,7 @@ from gateway.sources.protocol import ResourceSource, Source, resources_of, watch
 from gateway.sources.registry import Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualSource
-from gateway.types import (
-    Content,
-    Entity,
-    Filters,
-    JsonObject,
-    Kind,
-    PromptMessage,
-    PromptResult,
-)
+from gateway.types import Content, Entity, Filters, JsonObject, Kind, PromptMessage, PromptResult
 from gateway.types.listing import WatchCallbacks
 
 
@@ -107,11 +99,7 @@ class ResourceLibrary:
         )
 
     async def ask(
-        self,
-        method: str,
-        owner: tuple[str, str],
-        key: str,
-        more: JsonObject | None = None,
+        self, method: str, owner: tuple[str, str], key: str, more: JsonObject | None = None
     ) -> JsonObject:
         """Send *method* to the server of a thing, whose own name goes under *key*."""
         server, name = owner

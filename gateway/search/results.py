@@ -19,15 +19,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.search.expand.supplements import Supplements
 from gateway.search.ranking import Ranking
 from gateway.search.state import SearchState
-from gateway.types import (
-    Diagnostic,
-    Entity,
-    Evidence,
-    Filters,
-    Match,
-    RankingMode,
-    SearchResult,
-)
+from gateway.types import Diagnostic, Entity, Evidence, Filters, Match, RankingMode, SearchResult
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.explain import AnalyzedQuery, QueryTerm
 

@@ -91,12 +91,7 @@ def find_candidates(
 
 
 def window_of(
-    positions: Positions,
-    scores: Vector,
-    limit: int,
-    options: SearchOptions,
-    *,
-    mean: float = 0.0,
+    positions: Positions, scores: Vector, limit: int, options: SearchOptions, *, mean: float = 0.0
 ) -> frozenset[int]:
     """Return the head of a ranking that supplements may come from, bounded by rank and score.
 

@@ -19,13 +19,7 @@ from typing import TypeAlias
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.naming import check_tool_name, request_target, retarget_request
-from gateway.sources.protocol import (
-    Source,
-    Transform,
-    resources_of,
-    unknown_tool,
-    watchable,
-)
+from gateway.sources.protocol import Source, Transform, resources_of, unknown_tool, watchable
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
 

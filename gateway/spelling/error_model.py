@@ -33,10 +33,7 @@ LONG = 7
 _LONGEST_PIECE = 20
 _SHORTEST_GUESS = 3
 _ALONE = frozenset("ai")
-_ROWS = (
-    ("qwertyuiop", "asdfghjkl", "zxcvbnm"),
-    ("йцукенгшщзх", "фывапролджэ", "ячсмитьбю"),
-)
+_ROWS = (("qwertyuiop", "asdfghjkl", "zxcvbnm"), ("йцукенгшщзх", "фывапролджэ", "ячсмитьбю"))
 
 
 def _beside() -> frozenset[tuple[str, str]]:

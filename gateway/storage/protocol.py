@@ -58,12 +58,7 @@ class SqliteStore:
     """
 
     def __init__(
-        self,
-        *,
-        vectors: Path | VectorStore,
-        catalog: Path,
-        usage: Path,
-        wall: Clock = time.time,
+        self, *, vectors: Path | VectorStore, catalog: Path, usage: Path, wall: Clock = time.time
     ) -> None:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
         self.entries = self.listings = SqliteCatalog(catalog, wall=wall)

@@ -27,14 +27,7 @@ from gateway.errors import ConfigError, InvalidRequestError
 from gateway.testing import chat_format, embeddings_format, responses_format
 from gateway.testing.chat_format import ConversationStore, ModelAnswer, PromptCache
 from gateway.testing.embedder import HashingEmbedder
-from gateway.testing.endpoint import (
-    Endpoint,
-    EndpointName,
-    FaultKind,
-    Faults,
-    Gate,
-    Loopback,
-)
+from gateway.testing.endpoint import Endpoint, EndpointName, FaultKind, Faults, Gate, Loopback
 from gateway.testing.model import ModelRequest, Policy, check_request
 from gateway.types import JsonObject
 

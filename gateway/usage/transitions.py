@@ -141,11 +141,7 @@ class TransitionCounts:
                 share = (own_pair.discounted + TENANT_PRIOR * share) / (own_total + TENANT_PRIOR)
             if share > 0 and (pair.tasks >= min_count or own_pair.tasks):
                 transition = Transition(
-                    before=before,
-                    after=after,
-                    count=pair.tasks,
-                    of=of,
-                    confidence=round(share, 6),
+                    before=before, after=after, count=pair.tasks, of=of, confidence=round(share, 6)
                 )
                 transitions.append(transition)
         transitions.sort(key=lambda transition: (-transition.confidence, transition.after))

@@ -45,14 +45,7 @@ NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 PredicateRole = Literal[
-    "text",
-    "member",
-    "related",
-    "next_step",
-    "prerequisite",
-    "consumes",
-    "produces",
-    "fact",
+    "text", "member", "related", "next_step", "prerequisite", "consumes", "produces", "fact"
 ]
 
 

@@ -16,13 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from graphs.lexical.analysis import Token, stem, tokens
-from graphs.lexical.explain import (
-    AnalyzedQuery,
-    DocumentMatches,
-    Expansion,
-    Hits,
-    QueryTerm,
-)
+from graphs.lexical.explain import AnalyzedQuery, DocumentMatches, Expansion, Hits, QueryTerm
 from graphs.lexical.tokenized import DocumentTokens, Fields, Vocabulary
 from graphs.lexical.trigrams import TrigramIndex
 from graphs.parameters import (

@@ -197,10 +197,7 @@ class Finding(Conformance):
             assert later[: len(earlier)] == earlier
 
     async def test_a_large_catalog_stays_small_for_the_model(
-        self,
-        open_gateway: OpenGateway,
-        catalog_of: CatalogOf,
-        cast: Cast,
+        self, open_gateway: OpenGateway, catalog_of: CatalogOf, cast: Cast
     ) -> None:
         """Six hundred tools, and the model sees a handful; a result keeps to its budget."""
         options = Options(discovery=DiscoveryOptions(result_token_budget=200, proxies_per_search=3))

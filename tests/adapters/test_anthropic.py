@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway import Gateway
-from gateway.adapters.anthropic import (
-    definition,
-    references,
-    to_anthropic,
-    tool_call,
-    tool_result,
-)
+from gateway.adapters.anthropic import definition, references, to_anthropic, tool_call, tool_result
 from gateway.discovery.call_handler import handle_call
 from gateway.discovery.meta_tools import meta_names, meta_tools
 from gateway.discovery.tool_list import ToolList
@@ -82,12 +76,9 @@ def test_a_function_is_written_whole() -> None:
     function = {"name": "a", "description": "b", "parameters": {}, "strict": True}
 
     assert {"name", "description", "input_schema"} == to_anthropic(search).keys()
-    assert {
-        "name": "a",
-        "description": "b",
-        "input_schema": {},
-        "strict": True,
-    } == to_anthropic({"type": "function", "function": function})
+    assert {"name": "a", "description": "b", "input_schema": {}, "strict": True} == to_anthropic(
+        {"type": "function", "function": function}
+    )
 
 
 def test_what_is_no_function_is_refused() -> None:

@@ -8,16 +8,7 @@ from typing import Any
 from gateway import Gateway
 from gateway.discovery.approval import Approve
 from gateway.testing import Turn
-from tests.adapters.conformance import (
-    PAID,
-    Cast,
-    Host,
-    Running,
-    find,
-    last_line,
-    tell_time,
-    use,
-)
+from tests.adapters.conformance import PAID, Cast, Host, Running, find, last_line, tell_time, use
 from tests.adapters.frameworks import needs
 
 needs("langchain", "langchain", "langchain_openai")

@@ -63,11 +63,7 @@ class TestLlamaIndex(Conformance):
 
 
 async def ask(
-    gateway: Gateway,
-    url: str,
-    text: str,
-    host: Host = (),
-    approve: Approve | None = None,
+    gateway: Gateway, url: str, text: str, host: Host = (), approve: Approve | None = None
 ) -> str:
     """Ask an agent over the scripted server."""
     llm = MistralAI(model="mistral-large-latest", api_key="test", endpoint=url.removesuffix("/v1"))

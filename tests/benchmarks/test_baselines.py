@@ -8,15 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.baselines import (
-    best,
-    bm25,
-    char_ngrams,
-    followed,
-    fused,
-    run_baselines,
-    text_of,
-)
+from benchmarks.baselines import best, bm25, char_ngrams, followed, fused, run_baselines, text_of
 from benchmarks.data import read
 from benchmarks.metrics import summary
 from benchmarks.ranking import asked

@@ -10,14 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import confidence
-from benchmarks.confidence import (
-    auroc,
-    collect,
-    evaluate,
-    fit_row,
-    judge,
-    pairings,
-)
+from benchmarks.confidence import auroc, collect, evaluate, fit_row, judge, pairings
 from gateway.search.confidence import ANY_MODEL, WORDS
 from gateway.testing import HashingEmbedder
 

@@ -119,10 +119,7 @@ async def test_ours_is_measured_in_the_same_way() -> None:
 
 def bench(folder: Path) -> Bench:
     return Bench(
-        environments=Environments(folder / "env"),
-        vectors=vectors(),
-        timeout_s=60,
-        slow_queries=2,
+        environments=Environments(folder / "env"), vectors=vectors(), timeout_s=60, slow_queries=2
     )
 
 
@@ -248,9 +245,7 @@ def test_each_peer_has_a_name_and_an_adapter() -> None:
 
 def called(cache: Path, *words: object) -> tuple[int, str]:
     result = CliRunner().invoke(
-        peers.app,
-        [str(word) for word in words],
-        env={"GATEWAY_CACHE_DIR": str(cache)},
+        peers.app, [str(word) for word in words], env={"GATEWAY_CACHE_DIR": str(cache)}
     )
     return result.exit_code, result.stdout
 

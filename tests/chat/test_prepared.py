@@ -85,8 +85,7 @@ async def test_calls_of_the_host_are_left_to_it(
     """Of a mixed turn ours are answered, and the host adds its own answers behind."""
     client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
     role = stage.cast(
-        Turn(calls=(Call("add", {"a": 1, "b": 2}, id="a"), Call("mine", {}, id="m"))),
-        Turn("Done."),
+        Turn(calls=(Call("add", {"a": 1, "b": 2}, id="a"), Call("mine", {}, id="m"))), Turn("Done.")
     )
     turn = await client.prepare(ASK, [MINE])
     reply = await speaker.asynchronous.chat.completions.create(
@@ -100,10 +99,7 @@ async def test_calls_of_the_host_are_left_to_it(
     assert [("mine", "m")] == [(call.name, call.id) for call in handled.calls]
     assert (1, False) == (handled.ours, handled.done)
     assert ["assistant", "tool"] == [message["role"] for message in handled.messages]
-    assert ("a", "3") == (
-        handled.messages[1]["tool_call_id"],
-        handled.messages[1]["content"],
-    )
+    assert ("a", "3") == (handled.messages[1]["tool_call_id"], handled.messages[1]["content"])
     assert MINE == turn.tools[0]
 
 

@@ -14,10 +14,7 @@ from typing import Any, assert_type
 
 import pytest
 from openai import AsyncOpenAI, AsyncStream, OpenAI, Stream
-from openai.lib.streaming.chat import (
-    AsyncChatCompletionStreamManager,
-    ChatCompletionStreamManager,
-)
+from openai.lib.streaming.chat import AsyncChatCompletionStreamManager, ChatCompletionStreamManager
 from openai.lib.streaming.responses import ResponseStreamManager
 from openai.pagination import SyncPage
 from openai.types import CreateEmbeddingResponse, Model

@@ -52,9 +52,7 @@ def test_each_found_tool_carries_scores_and_its_reasons(newcomer: Ran) -> None:
         assert item["calls"][-1]["text"] in item["answer"]
 
 
-def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(
-    place: Place,
-) -> None:
+def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(place: Place) -> None:
     ran = place.run("demo", "--trace", env=_NO_KEY)
 
     assert ran.code == OK

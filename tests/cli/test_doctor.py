@@ -48,10 +48,7 @@ def test_each_server_is_looked_at_without_being_started(place: Place) -> None:
                 "meta": {"url": "http://169.254.169.254/x"},
                 "odd": {"command": sys.executable, "arsg": []},
             },
-            "virtualServers": {
-                "v": {"tools": {"a": "good/x"}},
-                "w": {"tools": {"a": "nobody/x"}},
-            },
+            "virtualServers": {"v": {"tools": {"a": "good/x"}}, "w": {"tools": {"a": "nobody/x"}}},
         },
     )
     program = place.put("run", "#!/bin/sh\n")

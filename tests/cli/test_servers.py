@@ -204,11 +204,7 @@ def test_nothing_configured_is_reported(place: Place) -> None:
 def test_a_test_starts_lists_times_and_says_what_is_wrong(place: Place) -> None:
     """Virtual ones through those behind them."""
     config = place.config(
-        {
-            "srv": place.hostile(),
-            "gone": {"command": "no-such-program"},
-            "bad": {"args": []},
-        },
+        {"srv": place.hostile(), "gone": {"command": "no-such-program"}, "bad": {"args": []}},
         virtualServers={"v": {"tools": {"best": "srv/good"}}},
     )
     one = place.run("servers", "test", "v", "-c", config, "--json")

@@ -9,12 +9,7 @@ from typing import Any
 import pytest
 
 from gateway import Gateway, InvokeResult, Options
-from gateway.discovery.call_handler import (
-    ToolAnswer,
-    ToolCall,
-    handle_call,
-    result_text,
-)
+from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call, result_text
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.render_results import direct_names_in
 from gateway.discovery.tool_list import Projection, ToolList

@@ -31,12 +31,7 @@ def entities(**counts: int) -> list[Entity]:
         ({"search_name": "find", "call_name": "run"}, (), (), ("find", "run")),
         ({}, ("search_tools",), (), ("gateway_search_tools", "call_tool")),
         ({}, ("call_tool",), (), ("search_tools", "gateway_call_tool")),
-        (
-            {},
-            ("search_tools", "gateway_search_tools"),
-            (),
-            ("gateway_search_tools_2", "call_tool"),
-        ),
+        ({}, ("search_tools", "gateway_search_tools"), (), ("gateway_search_tools_2", "call_tool")),
         ({}, ("search_tools",), ("gateway_search_tools",), ("gateway_search_tools_2", "call_tool")),
         (
             {"search_name": "x", "call_name": "gateway_x"},

@@ -193,11 +193,7 @@ def test_an_open_schema_is_not(changed: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("strict", "schema", "told"),
-    [
-        (True, CLOSED, True),
-        (True, {**CLOSED, "required": []}, None),
-        (False, CLOSED, None),
-    ],
+    [(True, CLOSED, True), (True, {**CLOSED, "required": []}, None), (False, CLOSED, None)],
 )
 def test_a_proxy_says_so_where_the_host_wants_it(
     strict: bool, schema: dict[str, Any], told: bool | None

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.discovery.render_results import (
-    Schemas,
-    direct_names,
-    direct_names_in,
-    render,
-)
+from gateway.discovery.render_results import Schemas, direct_names, direct_names_in, render
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
 from gateway.types import Diagnostic, Evidence, JsonObject, Match, PathStep, SearchResult
@@ -99,10 +94,7 @@ def test_a_tool_whose_definition_the_model_has_is_only_named() -> None:
 
     text = render(result, OPTIONS, shown={"m0", "other"})
 
-    assert [
-        {"name": "m0"},
-        {"name": "m1", "about": "Does m1.", "needs": ["a"]},
-    ] == read(text)
+    assert [{"name": "m0"}, {"name": "m1", "about": "Does m1.", "needs": ["a"]}] == read(text)
     assert ("m0", "m1") == direct_names_in(text)
 
 

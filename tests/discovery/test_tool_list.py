@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 
 from gateway import Gateway, Hints, Options
-from gateway.discovery.tool_list import (
-    ToolList,
-    ToolListBuilder,
-    ToolListRequest,
-)
+from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.wire_formats import WireFormat, names_of_tool
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions

@@ -99,11 +99,7 @@ def test_a_call_alone_shows_nothing() -> None:
             told("1", rows("evil")),
             told("1", rows("evil")),
         ],
-        [
-            model(call("search_tools", "1")),
-            model(call("read_file", "1")),
-            told("1", rows("evil")),
-        ],
+        [model(call("search_tools", "1")), model(call("read_file", "1")), told("1", rows("evil"))],
         [{"role": "user", "tool_calls": [call("search_tools", "1")]}, told("1", rows("evil"))],
     ],
 )

@@ -164,11 +164,7 @@ class Endless(HashingEmbedder):
 async def test_a_request_for_documents_that_hangs_has_failed() -> None:
     """Else everybody after it would wait for it too."""
     found = await embed_documents(
-        ["a"],
-        embedder=Endless(64),
-        store=MemoryVectorStore(),
-        telemetry=TELEMETRY,
-        timeout_s=0.001,
+        ["a"], embedder=Endless(64), store=MemoryVectorStore(), telemetry=TELEMETRY, timeout_s=0.001
     )
 
     assert found.failed

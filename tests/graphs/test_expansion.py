@@ -43,8 +43,7 @@ CHAIN = [
 
 
 @pytest.mark.parametrize(
-    ("hops", "expected"),
-    [(1, "invoice login wallet"), (2, "invoice login wallet customer rates")],
+    ("hops", "expected"), [(1, "invoice login wallet"), (2, "invoice login wallet customer rates")]
 )
 def test_prerequisites_come_nearest_first(hops: int, expected: str) -> None:
     """What is needed at once is told before what that needs."""

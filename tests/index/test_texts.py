@@ -105,10 +105,7 @@ def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
     document = document_of(replace(FULL, trusted=True), GraphOptions())
 
     assert not document.declared
-    assert (FULL.id, "New invoice") == (
-        document.id.removeprefix(NODE_BASE),
-        document.title,
-    )
+    assert (FULL.id, "New invoice") == (document.id.removeprefix(NODE_BASE), document.title)
     assert ["Parameters", "Examples"] == [section.heading for section in document.sections]
 
 

@@ -136,11 +136,7 @@ async def test_what_failed_is_tried_again_behind_the_searches(
     """Not by them, and not before its time."""
     now, embedder = [0.0], Gated()
     gateway = open_gateway(
-        catalog_of(80),
-        strategy="auto",
-        embedder=embedder,
-        options=AT_ONCE,
-        clock=lambda: now[0],
+        catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: now[0]
     )
     embedder.broken = True
     embedder.gate.set()

@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.manifests.config_file import (
-    add_server,
-    read_text,
-    server_names,
-    undo_edit,
-    write_text,
-)
+from gateway.manifests.config_file import add_server, read_text, server_names, undo_edit, write_text
 
 AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 

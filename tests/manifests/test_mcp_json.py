@@ -40,8 +40,7 @@ def test_both_kinds_of_servers_are_read(tmp_path: Path) -> None:
     """A child process over stdio, an address over HTTP."""
     entry = {"command": "run", "args": ["-v"], "env": {"A": "b"}, "cwd": "/w", "type": "stdio"}
     path = written(
-        tmp_path,
-        {"mcpServers": {"a": entry, "b": {"url": "http://h/mcp", "headers": {"X": "y"}}}},
+        tmp_path, {"mcpServers": {"a": entry, "b": {"url": "http://h/mcp", "headers": {"X": "y"}}}}
     )
 
     manifest = read_manifest(path)

@@ -46,11 +46,7 @@ async def test_what_a_server_says_of_itself_describes_it(open_gateway: OpenGatew
 
 @pytest.mark.parametrize(
     ("command", "args", "count"),
-    [
-        ("mcp-server-time", (), 2),
-        ("excel-mcp-server", ("stdio",), 46),
-        ("word_mcp_server", (), 54),
-    ],
+    [("mcp-server-time", (), 2), ("excel-mcp-server", ("stdio",), 46), ("word_mcp_server", (), 54)],
 )
 async def test_the_servers_of_the_demo_are_listed_whole(
     bridge: Bridge, command: str, args: tuple[str, ...], count: int

@@ -78,10 +78,7 @@ def target(port: int, auth: OAuth | None = None) -> HttpServer:
 
 async def test_an_answer_within_the_limit_is_taken(bridge: Bridge) -> None:
     """So that the others fail for their length."""
-    async with (
-        served(bridge, app(50_000)) as port,
-        opened(bridge, target(port), OPTIONS) as source,
-    ):
+    async with served(bridge, app(50_000)) as port, opened(bridge, target(port), OPTIONS) as source:
         listing = await source.list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]

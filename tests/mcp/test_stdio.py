@@ -17,13 +17,7 @@ from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
-from gateway.mcp.stdio import (
-    Incoming,
-    open_stderr_log,
-    open_stdio,
-    start_process,
-    stop_process,
-)
+from gateway.mcp.stdio import Incoming, open_stderr_log, open_stdio, start_process, stop_process
 from tests.mcp.conftest import lives, until
 
 LIMIT = 500

@@ -307,10 +307,7 @@ async def test_tools_that_a_policy_leaves_out_are_no_tools(
 
 
 async def test_arguments_and_secrets_reach_the_server_and_not_the_audit(
-    site: MakeSite,
-    registry: FakeRegistry,
-    index: FakeIndex,
-    monkeypatch: pytest.MonkeyPatch,
+    site: MakeSite, registry: FakeRegistry, index: FakeIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The configuration holds a reference, the audit neither the secret nor what was given."""
     monkeypatch.setenv("MY_KEY", "canary-secret")

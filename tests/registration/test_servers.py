@@ -50,8 +50,7 @@ def swept_by(open_gateway: OpenGateway, records: Swept, clock: ManualClock) -> G
 
 
 async def test_every_five_minutes_a_search_has_the_forgotten_swept_away(
-    open_gateway: OpenGateway,
-    tmp_path: Path,
+    open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     """And none in between; nobody waits for it."""
     clock, wall = ManualClock(), ManualClock()
@@ -70,9 +69,7 @@ async def test_every_five_minutes_a_search_has_the_forgotten_swept_away(
 
 @pytest.mark.parametrize("fault", [None, StoreError("the disk is full"), StopIteration()], ids=repr)
 async def test_a_store_that_cannot_be_swept_costs_no_search(
-    open_gateway: OpenGateway,
-    fault: Exception | None,
-    tmp_path: Path,
+    open_gateway: OpenGateway, fault: Exception | None, tmp_path: Path
 ) -> None:
     """It is tried again when its time has come."""
     clock = ManualClock()

@@ -35,9 +35,7 @@ class Desk:
             )
         )
         gateway.add_server(
-            "srv",
-            command=sys.executable,
-            args=(str(HERE / "hostile.py"), mode, str(self.record)),
+            "srv", command=sys.executable, args=(str(HERE / "hostile.py"), mode, str(self.record))
         )
         self.made.append(gateway)
         return gateway

@@ -88,9 +88,7 @@ async def test_equal_work_at_the_same_time_runs_once(bridge: Bridge) -> None:
     assert ["coalesced"] * 99 == told
 
 
-async def test_the_first_askers_cancellation_leaves_the_others_their_result(
-    bridge: Bridge,
-) -> None:
+async def test_the_first_askers_cancellation_leaves_the_others_their_result(bridge: Bridge) -> None:
     """The flight belongs to nobody: whoever goes away, it lands."""
     door = asyncio.Event()
     flights = SingleFlight[int](bridge.submit)

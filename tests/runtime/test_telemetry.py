@@ -227,10 +227,7 @@ async def test_a_call_that_fails_on_the_way_names_its_error_type(
 ) -> None:
     """The class, which has few values; never the message."""
     gateway = watched(
-        open_gateway,
-        watch,
-        catalog,
-        options=Options(upstream=UpstreamOptions(call_timeout_s=0.05)),
+        open_gateway, watch, catalog, options=Options(upstream=UpstreamOptions(call_timeout_s=0.05))
     )
 
     gateway.add_server("slow", server=Shelf([tool("wait")]).server)

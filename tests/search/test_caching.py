@@ -86,8 +86,7 @@ async def test_another_question_is_another_key(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "embedded", "rewritten"),
-    [(299, 1, 1), (301, 1, 1), (901, 2, 1), (1801, 2, 2)],
+    ("seconds", "embedded", "rewritten"), [(299, 1, 1), (301, 1, 1), (901, 2, 1), (1801, 2, 2)]
 )
 async def test_each_memory_has_its_own_absolute_lifetime(
     open_gateway: OpenGateway,

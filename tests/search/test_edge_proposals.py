@@ -9,13 +9,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from gateway import Gateway, SyncGateway
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.search.expand.edge_proposals import (
-    BATCH,
-    MAX_EDGES,
-    Proposer,
-    batches,
-    propose,
-)
+from gateway.search.expand.edge_proposals import BATCH, MAX_EDGES, Proposer, batches, propose
 from gateway.search.normalize import ModelReply
 from gateway.search.openai import PROPOSALS, OpenAIProposer, connected
 from gateway.testing import ModelRequest, ScriptedModel, Turn
@@ -197,9 +191,6 @@ def test_the_blocking_twin_and_a_client_of_its_own(
         pass
     monkeypatch.setenv("OPENAI_API_KEY", "k")
 
-    with (
-        connected(model="m", base_url=model.base_url) as proposer,
-        SyncGateway(Gateway()) as twin,
-    ):
+    with connected(model="m", base_url=model.base_url) as proposer, SyncGateway(Gateway()) as twin:
         twin.gateway.add_source(ListSource("rooms", [tool(name) for name in ROOMS]))
         assert ["rooms.md"] == [each.path for each in twin.propose_edges(proposer).documents]

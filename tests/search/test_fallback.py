@@ -171,8 +171,7 @@ def model() -> Iterator[ScriptedModel]:
 
 @pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize(
-    "kind",
-    ["status", "drop", "garbage", "nan", "zero", "short_batch", "wrong_dimension"],
+    "kind", ["status", "drop", "garbage", "nan", "zero", "short_batch", "wrong_dimension"]
 )
 async def test_whatever_a_service_answers_the_search_goes_on(
     open_gateway: OpenGateway,

@@ -174,9 +174,7 @@ def looked(
     options: SearchOptions = OPTIONS,
 ) -> SearchResult:
     search = Search(
-        options=options,
-        strategy=strategy,
-        embed=None if broken else plain_embed(EMBEDDER),
+        options=options, strategy=strategy, embed=None if broken else plain_embed(EMBEDDER)
     )
     request, notes = prepare(
         None,
@@ -202,10 +200,7 @@ def ids(found: Sequence[Match]) -> list[str]:
 
 
 slow = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=12,
-    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None, derandomize=True, max_examples=12, suppress_health_check=[HealthCheck.too_slow]
 )
 ways = st.lists(
     st.sampled_from([*product(STRATEGIES, RANKINGS)]), min_size=4, max_size=4, unique=True

@@ -93,10 +93,7 @@ async def test_the_model_is_asked_once_with_the_query_as_data(model: ScriptedMod
 async def test_a_refusal_of_the_service_is_the_clients_error(model: ScriptedModel) -> None:
     """The search catches it and goes on with the original query."""
     model.fail(Faults(status=400))
-    with (
-        OpenAI(base_url=model.base_url, api_key="test") as client,
-        pytest.raises(APIStatusError),
-    ):
+    with OpenAI(base_url=model.base_url, api_key="test") as client, pytest.raises(APIStatusError):
         await OpenAINormalizer(client, model="m").rewrite("a")
 
 

@@ -31,11 +31,7 @@ NEAR = "send an e-mail to somebody and tell where the user is now"
 
 def auto_options(**search: float) -> dict[str, object]:
     made = SearchOptions(**search)  # type: ignore[arg-type]  # floats for counts
-    return {
-        "strategy": "auto",
-        "embedder": HashingEmbedder(),
-        "options": Options(search=made),
-    }
+    return {"strategy": "auto", "embedder": HashingEmbedder(), "options": Options(search=made)}
 
 
 def listed(result: SearchResult) -> list[str]:
@@ -211,12 +207,7 @@ async def test_a_match_that_a_better_one_needs_moves_up_where_all_is_shown_as_on
 
 @pytest.mark.parametrize(
     ("which", "expected"),
-    [
-        ("derived", ["get_location"]),
-        ("declared", ["get_location"]),
-        ("window", []),
-        ("off", []),
-    ],
+    [("derived", ["get_location"]), ("declared", ["get_location"]), ("window", []), ("off", [])],
 )
 async def test_the_host_chooses_which_prerequisites_are_listed(
     open_gateway: OpenGateway,
@@ -229,11 +220,7 @@ async def test_the_host_chooses_which_prerequisites_are_listed(
     (tmp_path / "tell.md").write_text(TELL, "utf-8")
     options = Options(search=SearchOptions(prerequisites=which))
     gateway = open_gateway(
-        catalog,
-        graph=tmp_path,
-        strategy="auto",
-        embedder=HashingEmbedder(),
-        options=options,
+        catalog, graph=tmp_path, strategy="auto", embedder=HashingEmbedder(), options=options
     )
 
     assert expected == listed(await gateway.search(QUERY, limit=1))
@@ -262,10 +249,7 @@ FED = (fed("book_room", "room_code"), fed("get_room_code", "house_code"), fed("g
     ],
 )
 async def test_what_sure_rules_derive_for_the_first_match_is_listed_from_outside_the_window(
-    open_gateway: OpenGateway,
-    catalog_of: CatalogOf,
-    which: Prerequisites,
-    expected: list[str],
+    open_gateway: OpenGateway, catalog_of: CatalogOf, which: Prerequisites, expected: list[str]
 ) -> None:
     """With what it needs itself; never direct, also where declared ones become proxies."""
     options = Options(

@@ -68,10 +68,7 @@ async def test_outcomes_gain_where_the_failing_tools_are_not_called(
     snapshot = await opened(open_gateway, tmp_path).snapshot()
     good, bad = TOOLS[9], TOOLS[1]
     tasks = told([[TOOLS[0], good]] * 30)
-    outcomes = {
-        f"shelf/{good}": Outcomes(succeeded=30.0),
-        f"shelf/{bad}": Outcomes(failed=30.0),
-    }
+    outcomes = {f"shelf/{good}": Outcomes(succeeded=30.0), f"shelf/{bad}": Outcomes(failed=30.0)}
 
     assert evaluate_usage(snapshot, tasks, outcomes).rerank.measured
     assert 0.0 == evaluate_usage(snapshot, tasks, {}).rerank.mean

@@ -107,11 +107,7 @@ async def test_what_is_too_long_is_counted(open_gateway: OpenGateway) -> None:
     ],
 )
 async def test_a_bad_call_says_what_is_wrong(
-    open_gateway: OpenGateway,
-    tmp_path: Path,
-    name: str,
-    arguments: dict[str, object],
-    message: str,
+    open_gateway: OpenGateway, tmp_path: Path, name: str, arguments: dict[str, object], message: str
 ) -> None:
     """A model mends it in one turn; secrets it can neither give nor name."""
     gateway = open_gateway()

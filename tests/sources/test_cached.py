@@ -11,12 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
-from gateway.errors import (
-    InvalidRequestError,
-    StoreError,
-    UpstreamError,
-    UpstreamTimeoutError,
-)
+from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.options.upstream import Policy
 from gateway.runtime.background_loop import Bridge
 from gateway.storage.catalog import SqliteCatalog
@@ -243,15 +238,10 @@ async def test_without_a_store_lists_live_in_memory_and_say_so(room: Room) -> No
     listing = await source.list_tools()
     source.forget()
 
-    assert (["a"], ["catalog_unavailable"]) == (
-        names(listing),
-        codes(listing),
-    )
+    assert (["a"], ["catalog_unavailable"]) == (names(listing), codes(listing))
 
 
-async def test_a_list_that_could_not_be_compared_with_what_was_approved_says_so(
-    room: Room,
-) -> None:
+async def test_a_list_that_could_not_be_compared_with_what_was_approved_says_so(room: Room) -> None:
     """It is used, since a full disk must not cost a tool; that nobody checked it is no secret."""
     await room.source(LiveSource(tool("a"))).list_tools()
     room.options = replace(OPTIONS, on_change="block")

@@ -69,9 +69,7 @@ async def test_one_source_that_fails_leaves_the_others_and_its_own_of_before() -
         await combined.list_tools()
 
 
-async def test_a_part_that_failed_is_tried_again_by_the_gateway(
-    open_gateway: OpenGateway,
-) -> None:
+async def test_a_part_that_failed_is_tried_again_by_the_gateway(open_gateway: OpenGateway) -> None:
     """As a whole source would be."""
     clock = [0.0]
     first, second = pair()

@@ -99,11 +99,7 @@ def test_several_choices_are_answered_alike(turn: Turn) -> None:
     with talking(script(turn)) as (_, client):
         whole = client.chat.completions.create(model="m", messages=HELLO, n=3)
         stream = client.chat.completions.create(
-            model="m",
-            messages=HELLO,
-            n=3,
-            stream=True,
-            stream_options={"include_usage": True},
+            model="m", messages=HELLO, n=3, stream=True, stream_options={"include_usage": True}
         )
         joined = rejoin(stream)
 

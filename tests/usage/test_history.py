@@ -68,11 +68,7 @@ async def test_calls_are_noted_as_they_ended(open_gateway: OpenGateway, tmp_path
         first["outcome"],
         first["shape"],
     )
-    assert ("local/broken", "tool_error", "") == (
-        second["tool"],
-        second["outcome"],
-        second["task"],
-    )
+    assert ("local/broken", "tool_error", "") == (second["tool"], second["outcome"], second["task"])
     assert "Ada" not in str(first)
 
 
@@ -111,9 +107,7 @@ async def test_outcomes_swap_what_is_about_equally_good(
     """y is called and works; after a while it stands first. Searching alone changes nothing."""
     clock = ManualClock()
     gateway = gateway_with(
-        open_gateway,
-        options(tmp_path, record=True, rerank="bounded"),
-        clock=clock,
+        open_gateway, options(tmp_path, record=True, rerank="bounded"), clock=clock
     )
 
     async def found() -> list[str]:

@@ -50,11 +50,7 @@ class _Encoder:
 
 
 def _tool(tool: Tool) -> domain.Tool:
-    doc = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.input_schema,
-    }
+    doc = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
     text = json.dumps(doc, ensure_ascii=False)
     return domain.Tool(id=tool.name, doc=doc, documentation=text, category=tool.server)
 

@@ -45,8 +45,7 @@ class LlamaIndex:
         """Index every tool at once."""
         objects = [
             FunctionTool(
-                fn=_never,
-                metadata=ToolMetadata(name=tool.name, description=tool.description),
+                fn=_never, metadata=ToolMetadata(name=tool.name, description=tool.description)
             )
             for tool in tools
         ]

@@ -58,10 +58,7 @@ def show(
         return Output({"tool": name, "edges": rows}, view, found=rows, code=session.code)
     counts = {"tools": session.report.tools, **_counts(graph)}
     return Output(
-        {**counts, "index": session.report},
-        document(counts),
-        found=graph.nodes,
-        code=session.code,
+        {**counts, "index": session.report}, document(counts), found=graph.nodes, code=session.code
     )
 
 

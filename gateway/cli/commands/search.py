@@ -16,11 +16,7 @@ from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, warn
-from gateway.cli.session import (
-    choose_strategy,
-    open_session,
-    vector_store,
-)
+from gateway.cli.session import choose_strategy, open_session, vector_store
 from gateway.cli.tables import pairs, printable, table, to_json, to_jsonable
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.runtime.json_models import read_value

@@ -111,10 +111,7 @@ class _Endpoint:
     """The operations of one path, by method, ready to answer requests."""
 
     def __init__(
-        self,
-        operations: Mapping[str, Operation],
-        authenticator: Authenticator,
-        time_limit_s: float,
+        self, operations: Mapping[str, Operation], authenticator: Authenticator, time_limit_s: float
     ) -> None:
         self._operations = operations
         self._authenticator = authenticator

@@ -17,12 +17,7 @@ from starlette.responses import Response
 from gateway.catalog.entries import Entry, clean_entry, to_entity
 from gateway.gateway import Gateway
 from gateway.serve.api.auth import ALL_SCOPES, WRITE, ApiCaller
-from gateway.serve.api.catalog_view import (
-    EVERYTHING,
-    REGISTRY_KINDS,
-    SEARCH_MODES,
-    CatalogViews,
-)
+from gateway.serve.api.catalog_view import EVERYTHING, REGISTRY_KINDS, SEARCH_MODES, CatalogViews
 from gateway.serve.api.models import (
     ENTRY_ID,
     EntityBody,

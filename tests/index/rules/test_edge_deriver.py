@@ -343,9 +343,7 @@ async def test_equal_names_of_data_are_no_condition(open_gateway: OpenGateway) -
     assert "book" == steps[0].name
 
 
-async def test_a_host_that_declares_an_edge_overrules_the_guess(
-    open_gateway: OpenGateway,
-) -> None:
+async def test_a_host_that_declares_an_edge_overrules_the_guess(open_gateway: OpenGateway) -> None:
     """The same edge, declared: it is the host's word then."""
     own = Document(id="own", title="book_room", requires=(Link(target="get_date"),))
     gateway = open_gateway(

@@ -62,10 +62,7 @@ def scores(
 
 
 def evidence(
-    words: Sequence[float],
-    candidates: Candidates | None = None,
-    *,
-    coverage: Sequence[float] = (),
+    words: Sequence[float], candidates: Candidates | None = None, *, coverage: Sequence[float] = ()
 ) -> RankingInputs:
     """Evidence over tools that share no word with the query; *words* are their scores."""
     catalog = [entity(tool(f"t{number}"), server="box") for number in range(len(words))]

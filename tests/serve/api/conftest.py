@@ -45,10 +45,7 @@ ENTRIES = (
         status="draft",
     ),
     Entry(
-        kind="agent",
-        name="retired",
-        description="An agent for e-mail of old.",
-        status="deprecated",
+        kind="agent", name="retired", description="An agent for e-mail of old.", status="deprecated"
     ),
     Entry(
         kind="agent",

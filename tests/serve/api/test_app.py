@@ -64,8 +64,7 @@ async def test_a_page_of_ours_may(open_gateway: OpenGateway) -> None:
     http = HttpOptions(hosts=("gateway.example",), origins=("https://console.example",))
     async with open_client(open_gateway(), http) as client:
         answer = await client.get(
-            "/api/health",
-            headers={"Host": "gateway.example", "Origin": "https://console.example"},
+            "/api/health", headers={"Host": "gateway.example", "Origin": "https://console.example"}
         )
 
     assert 200 == answer.status_code

@@ -128,10 +128,7 @@ async def test_lists_by_words_are_lexical(mixed: Mixed) -> None:
         none = await client.get("/api/skills/search", params={"q": "letter", "tags": "absent"})
         unasked = await client.get("/api/skills/search")
 
-    assert (["server:mail"], "browse") == (
-        ids(servers, "entities"),
-        servers.json()["search_mode"],
-    )
+    assert (["server:mail"], "browse") == (ids(servers, "entities"), servers.json()["search_mode"])
     assert (["server:mail"], "lexical-only") == (
         ids(named, "entities"),
         named.json()["search_mode"],
