@@ -3,10 +3,10 @@ from gateway.catalog.catalog import Catalog as Catalog
 from gateway.catalog.entries import Entry as Entry
 from gateway.chat.accounting import accounting_of as accounting_of
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
+from gateway.chat.client import AsyncPrepared as AsyncPrepared
 from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
-from gateway.chat.prepared import AsyncPrepared as AsyncPrepared
-from gateway.chat.prepared import Middleware as Middleware
-from gateway.chat.prepared import Prepared as Prepared
+from gateway.chat.client import Middleware as Middleware
+from gateway.chat.client import Prepared as Prepared
 from gateway.discovery.approval import Approval as Approval
 from gateway.embed.local.embedder import LocalEmbedder as LocalEmbedder
 from gateway.embed.openai import OpenAIEmbedder as OpenAIEmbedder

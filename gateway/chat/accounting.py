@@ -1,17 +1,17 @@
-"""What one call of the wrapper did and cost; sums of them describe a conversation."""
+"""What one call of the wrapper does, event by event, and what it cost in all."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import TypeAlias
 
 from pydantic import BaseModel
 
 from gateway.discovery.call_handler import ToolAnswer
-
-_ATTRIBUTE = "gateway"
+from gateway.types import InvokeResult, JsonObject, SearchResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +68,67 @@ class Accounting:
         return replace(self, **sums, response_id=other.response_id or self.response_id)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requested:
+    """The model is asked."""
+
+    turn: int
+    """Counts requests within one call of the wrapper, from 1."""
+    tools: tuple[str, ...]
+    """The names of all tools that it sees, in order: the host's, the meta-tools, the proxies."""
+    proxies: tuple[str, ...]
+    """Those of them that are found tools."""
+    definition_tokens: int
+    """Estimated tokens of all these definitions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """The model searched the catalog."""
+
+    call_id: str
+    queries: tuple[str, ...]
+    result: SearchResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """The model called a tool of the catalog."""
+
+    call_id: str
+    tool: str
+    """The name as the model gave it."""
+    arguments: JsonObject
+    result: InvokeResult | None = None
+    """None if nothing was sent."""
+    error: str = ""
+    """What the model was told instead of a result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replied:
+    """The model's turn had no calls of our tools: it goes to the caller."""
+
+    turn: int
+    text: str
+    accounting: Accounting
+    """What the whole call did and cost."""
+
+
+Event: TypeAlias = Requested | Searched | Called | Replied
+Observer: TypeAlias = Callable[[Event], None]
+"""Called with each event as it happens, on the thread or task that runs the conversation. Must not
+block and must not raise."""
+
+
 def attach(reply: BaseModel, accounting: Accounting) -> None:
     """Set ``reply.gateway``: no field, so it is never sent."""
-    reply.__dict__[_ATTRIBUTE] = accounting
+    reply.__dict__["gateway"] = accounting
 
 
 def accounting_of(reply: object) -> Accounting | None:
     """Return ``reply.gateway``, typed; None for a reply that did not come through the wrapper."""
-    accounting = getattr(reply, _ATTRIBUTE, None)
+    accounting = getattr(reply, "gateway", None)
     return accounting if isinstance(accounting, Accounting) else None
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -32,8 +32,8 @@ E = TypeVar("E", bound=BaseModel)
 """A chunk or an event."""
 T = TypeVar("T")
 _RAW_HEADER = "x-stainless-raw-response"
-_ONE_REQUEST_HEADERS = frozenset({"idempotency-key"})
-"""Headers that identify one request: later turns may not repeat them."""
+_REQUEST_KEY = "idempotency-key"
+"""Identifies one request: later turns may not repeat it."""
 _FRAMING_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding"})
 _REPLY_TYPES = (ChatCompletion, Response)
 _DONE = b"data: [DONE]\n\n"
@@ -82,8 +82,10 @@ class InterceptedCall:
         self._path = path
         self._arguments = arguments
         self._options = dict(arguments.get("options") or {})
-        headers = {name.lower(): text for name, text in self._headers().items()}
-        self._is_raw = bool(headers.get(_RAW_HEADER))
+        self._headers: Mapping[str, Any] = self._options.get("headers") or {}
+        self._is_raw = any(
+            text for name, text in self._headers.items() if name.lower() == _RAW_HEADER
+        )
         self._reply: Any = None
         """The last reply, or its stream."""
         self._raw: Any = None
@@ -97,8 +99,12 @@ class InterceptedCall:
         final = await self._loop.run(self._ask, self._in_gateway)
         if not self._is_raw:
             return self._parse(final)
-        first = self._raw.http_response
-        return self._wrap(first if final is self._reply else _whole(first, final))
+        response = first = self._raw.http_response
+        if final is not self._reply:
+            content = final.model_dump_json(exclude_unset=True, by_alias=True).encode()
+            response = _response(first, content)
+            response.elapsed = first.elapsed
+        return self._wrap(response)
 
     async def stream(self) -> Any:
         """Return the stream for the caller: all turns as one."""
@@ -161,9 +167,6 @@ class InterceptedCall:
         """Run work of the gateway: on its background loop for a blocking caller."""
         return self._bridge.call(work) if isinstance(self._openai, OpenAI) else await work()
 
-    def _headers(self) -> Mapping[str, Any]:
-        return self._options.get("headers") or {}
-
     def _check(self) -> None:
         """Refuse a reply in a form that cannot be read here, if there is something to discover."""
         kind = self._arguments.get("cast_to")
@@ -178,11 +181,10 @@ class InterceptedCall:
     def _turn_options(self) -> dict[str, Any]:
         """Return the options of the next request; replies come as the service wrote them."""
         options = {key: value for key, value in self._options.items() if key != "post_parser"}
-        if self._loop.turn > 1 and self._headers():
+        if self._loop.turn > 1 and self._headers:
+            headers = self._headers.items()
             options["headers"] = {
-                name: text
-                for name, text in self._headers().items()
-                if name.lower() not in _ONE_REQUEST_HEADERS
+                name: text for name, text in headers if name.lower() != _REQUEST_KEY
             }
             options.pop("idempotency_key", None)
         return options
@@ -282,13 +284,6 @@ def _response(first: httpx2.Response, content: Any) -> httpx2.Response:
     )
 
 
-def _whole(first: httpx2.Response, final: BaseModel) -> httpx2.Response:
-    content = final.model_dump_json(exclude_unset=True, by_alias=True).encode()
-    response = _response(first, content)
-    response.elapsed = first.elapsed
-    return response
-
-
 def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that never suspends."""
     try:
@@ -303,15 +298,8 @@ def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
 def _iterate_blocking(generator: AsyncGenerator[T, None]) -> Generator[T, None, None]:
     """Iterate over an async generator that never suspends; closing this one closes that one."""
     try:
-        while True:
-            try:
-                item = _run_blocking(_next(generator))
-            except StopAsyncIteration:
-                return
-            yield item
+        with suppress(StopAsyncIteration):
+            while True:
+                yield _run_blocking(generator.__anext__())
     finally:
         _run_blocking(generator.aclose())
-
-
-async def _next(generator: AsyncGenerator[T, None]) -> T:
-    return await anext(generator)

@@ -19,7 +19,17 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Generic
 
-from gateway.chat.accounting import Accounting, UsageMeter, attach
+from gateway.chat.accounting import (
+    Accounting,
+    Called,
+    Event,
+    Observer,
+    Replied,
+    Requested,
+    Searched,
+    UsageMeter,
+    attach,
+)
 from gateway.chat.chat_completions import ChatConversation
 from gateway.chat.conversation import (
     MAX_CONVERSATIONS,
@@ -28,7 +38,6 @@ from gateway.chat.conversation import (
     JsonItem,
     R,
 )
-from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
 from gateway.chat.responses import ResponsesConversation
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
@@ -188,9 +197,7 @@ class Loop(Generic[R]):
         return conversation.body(self.turn, tool_list)
 
     def _request_parts(self) -> list[JsonItem]:
-        parts: list[JsonItem] = list(self.tool_list.tools)
-        parts.extend(self.conversation.messages())
-        return parts
+        return [*self.tool_list.tools, *self.conversation.messages()]
 
     async def _build_tool_list(self) -> ToolList:
         conversation = self.conversation
@@ -300,16 +307,8 @@ class Loop(Generic[R]):
         self.accounting = accounting = self._meter.accounting(
             conversation.new_messages, response_id=response_id
         )
-        self._emit(
-            Replied(
-                turn=self.turn,
-                text=conversation.text(reply),
-                prompt_tokens=accounting.prompt_tokens,
-                completion_tokens=accounting.completion_tokens,
-                messages=accounting.messages,
-                accounting=accounting,
-            )
-        )
+        text = conversation.text(reply)
+        self._emit(Replied(turn=self.turn, text=text, accounting=accounting))
         if self._meter.usage is not None and self.turn > 1:
             reply = reply.model_copy(update={"usage": self._meter.usage})
         attach(reply, accounting)

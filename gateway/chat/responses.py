@@ -149,7 +149,10 @@ class ResponsesConversation(Conversation[Response]):
             if isinstance(source, str)
             else to_json_items(source, "input")
         )
-        self._conversation = _conversation_id(request.get("conversation"))
+        conversation = request.get("conversation")
+        if isinstance(conversation, Mapping):
+            conversation = conversation.get("id")
+        self._conversation = str(conversation or "")
         self._previous = str(request.get("previous_response_id") or "")
         self._store = store
         self._state = store.get(self._conversation or self._previous) or ConversationState()
@@ -198,8 +201,12 @@ class ResponsesConversation(Conversation[Response]):
         outputs = self._outputs(answers, load)
         items: list[JsonItem] = to_json_items(reply.output, "output")
         if self._request.get("store") is False:
-            # The service has not kept it and cannot read it back.
-            items = [item for item in items if not _is_unreadable_reasoning(item)]
+            # Reasoning that the service has not stored it cannot read back.
+            items = [
+                item
+                for item in items
+                if item.get("type") != "reasoning" or item.get("encrypted_content")
+            ]
         self.new_messages += [*items, *outputs]
         self._unsent += outputs
 
@@ -254,16 +261,6 @@ class ResponsesConversation(Conversation[Response]):
 def _is_our_item(item: ResponseOutputItem, is_ours: IsOurs) -> bool:
     call = _call_of(item)
     return call is not None and not call.foreign and is_ours(call.name)
-
-
-def _is_unreadable_reasoning(item: JsonItem) -> bool:
-    return item.get("type") == "reasoning" and not item.get("encrypted_content")
-
-
-def _conversation_id(conversation: object) -> str:
-    if isinstance(conversation, Mapping):
-        conversation = conversation.get("id")
-    return conversation if isinstance(conversation, str) else ""
 
 
 def _call_of(item: ResponseOutputItem) -> ToolCall | None:

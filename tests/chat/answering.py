@@ -8,7 +8,7 @@ from openai import OpenAI
 from openai.types.responses import Response, ResponseStreamEvent
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.events import Observer
+from gateway.chat.accounting import Observer
 from tests.chat.stage import Role, Speaker, Way
 
 

@@ -16,7 +16,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
 from openai.types.chat import ChatCompletionMessageParam
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.events import Observer
+from gateway.chat.accounting import Observer
 from gateway.testing import Call, ModelRequest, Policy, ScriptedModel, Turn, script
 from tests.testing.driving import rejoin
 

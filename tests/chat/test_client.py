@@ -9,7 +9,7 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, Middleware, SyncGateway
-from gateway.chat.events import Event
+from gateway.chat.accounting import Event
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.testing import Turn
 from tests.chat.stage import ASK, Speaker, Stage, find

@@ -9,7 +9,7 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint
 from opentelemetry.sdk.trace import ReadableSpan
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.events import Called, Event, Replied, Requested, Searched
+from gateway.chat.accounting import Called, Event, Replied, Requested, Searched
 from gateway.errors import LoopError
 from gateway.options import ChatOptions, Options
 from gateway.testing import Call, Turn
@@ -76,7 +76,7 @@ async def test_an_observer_is_told_each_thing_as_it_happens(
     assert isinstance(third, Requested)
     assert isinstance(replied, Replied)
     assert (3, "It is 3.") == (replied.turn, replied.text)
-    assert replied.prompt_tokens > 0 < replied.completion_tokens
+    assert replied.accounting.prompt_tokens > 0 < replied.accounting.completion_tokens
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -91,13 +91,13 @@ async def test_a_host_that_keeps_what_happened_keeps_the_found_tools(
     assert isinstance(replied, Replied)
     later = stage.cast(Turn("Yes."))
 
-    kept = [*ASK, *replied.messages, {"role": "assistant", "content": replied.text}]
+    messages = replied.accounting.messages
+    kept = [*ASK, *messages, {"role": "assistant", "content": replied.text}]
     again = {"role": "user", "content": "Really?"}
     await speaker.ask(way, functions, later, messages=[*kept, again])
 
-    assert ["assistant", "tool", "assistant", "tool", "tool"] == [
-        each["role"] for each in replied.messages
-    ]
+    roles = [each["role"] for each in messages]
+    assert ["assistant", "tool", "assistant", "tool", "tool"] == roles
     assert {"add", "divide"} <= set(later.tool_names[0])
 
 

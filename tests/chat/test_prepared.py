@@ -9,7 +9,7 @@ import pytest
 from openai import OpenAI
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.prepared import Middleware
+from gateway.chat.client import Middleware
 from gateway.errors import InvalidRequestError
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.stage import ASK, Role, Speaker, Stage, find, function

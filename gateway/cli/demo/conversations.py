@@ -19,9 +19,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from gateway.chat.accounting import Accounting, accounting_of
+from gateway.chat.accounting import Accounting, Called, Event, Requested, Searched, accounting_of
 from gateway.chat.client import AutoDiscoveryClient
-from gateway.chat.events import Called, Event, Requested, Searched
 from gateway.cli.demo.scripted_model import policy
 from gateway.cli.session import show_progress
 from gateway.errors import ConfigError, GatewayError
