@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gateway.mcp.oauth import LoopbackSignIn
 
 TokenStoreKind = Literal["file", "keyring"]
 """What keeps tokens: a file that only its owner can read, or the system's keyring."""
@@ -34,33 +38,6 @@ class TokenStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationResponse:
-    """What the authorization server made the person's browser bring back."""
-
-    code: str
-    state: str | None = None
-    issuer: str | None = None
-
-
-class SignIn(Protocol):
-    """Asks a person to sign in."""
-
-    @property
-    def address(self) -> str:
-        """Where the browser is sent back to: a loopback address."""
-
-    async def show(self, url: str) -> None:
-        """Bring the person to *url*."""
-
-    async def wait(self) -> AuthorizationResponse:
-        """Wait until the person has decided.
-
-        Raises:
-            UpstreamError: The answer was no.
-        """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
     """OAuth 2.1 with PKCE, as MCP has it: the server names the authorization server."""
 
@@ -77,7 +54,7 @@ class OAuth:
     """What keeps the tokens."""
     tokens: TokenStore | None = field(default=None, repr=False, compare=False)
     """Where they are; None has none, so every request is refused until a person signs in."""
-    sign_in: SignIn | None = field(default=None, repr=False, compare=False)
+    sign_in: LoopbackSignIn | None = field(default=None, repr=False, compare=False)
     """How a person is asked to sign in; None asks no person."""
 
     def __post_init__(self) -> None:
@@ -155,10 +132,6 @@ class HttpServer:
         """SHA-256 (hex) of the whole configuration; secrets cannot be found from it."""
         return _digest(self.launch, _mask(self.headers))
 
-    def with_auth(self, auth: OAuth) -> HttpServer:
-        """Return the same server with *auth*."""
-        return replace(self, auth=auth)
-
     @property
     def origin(self) -> str:
         """Scheme, host and port: what may be shown of the address."""
@@ -202,7 +175,7 @@ def server_target(name: str, server: object | None, arguments: Mapping[str, obje
     """
     given = {key: value for key, value in arguments.items() if value is not None}
     for key, value in given.items():
-        if fault := _CHECKS[key](key, value):
+        if fault := _find_fault(key, value):
             raise ConfigError(f"server {name!r}: {fault}")
     if len(given.keys() & {"command", "url"}) + (server is not None) != 1:
         raise ConfigError(f"server {name!r}: give exactly one of command=…, url=… and server=…")
@@ -218,36 +191,25 @@ def server_target(name: str, server: object | None, arguments: Mapping[str, obje
     return HttpServer(values["url"], values.get("headers", {})) if "url" in values else server
 
 
-def _text_fault(key: str, value: object) -> str:
-    return "" if isinstance(value, str) else f"{key} must be a text"
-
-
-def _list_fault(key: str, value: object) -> str:
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        return f"{key} must be a list"
-    faults = (_text_fault(f"{key}[{at}]", text) for at, text in enumerate(value))
-    return next(filter(None, faults), "")
-
-
-def _table_fault(key: str, value: object) -> str:
-    if not isinstance(value, Mapping):
-        return f"{key} must be an object"
-    faults = (
-        _text_fault(f"{key}.{name}", text) for name, item in value.items() for text in (name, item)
-    )
-    return next(filter(None, faults), "")
-
-
-def _path_fault(key: str, value: object) -> str:
-    return "" if isinstance(value, str | Path) else f"{key} must be a path"
-
-
 # A library of such checks takes longer to load than all else that a start needs.
-_CHECKS: Mapping[str, Callable[[str, object], str]] = {
-    "command": _text_fault,
-    "args": _list_fault,
-    "env": _table_fault,
-    "cwd": _path_fault,
-    "url": _text_fault,
-    "headers": _table_fault,
+def _find_fault(key: str, value: object) -> str:
+    """Return what is wrong with the type of *value*; empty if nothing is."""
+    expected, noun = _TYPES[key]
+    if not isinstance(value, expected) or (key == "args" and isinstance(value, str | bytes)):
+        return f"{key} must be {noun}"
+    texts: list[tuple[str, object]] = []
+    if isinstance(value, Mapping):
+        texts = [(f"{key}.{name}", text) for name, item in value.items() for text in (name, item)]
+    elif isinstance(value, Sequence) and key == "args":
+        texts = [(f"{key}[{at}]", text) for at, text in enumerate(value)]
+    return next((f"{name} must be a text" for name, text in texts if not isinstance(text, str)), "")
+
+
+_TYPES: Mapping[str, tuple[type | UnionType, str]] = {
+    "command": (str, "a text"),
+    "args": (Sequence, "a list"),
+    "env": (Mapping, "an object"),
+    "cwd": (str | Path, "a path"),
+    "url": (str, "a text"),
+    "headers": (Mapping, "an object"),
 }

@@ -12,6 +12,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from mcp import ClientSession, MCPError, types
@@ -25,8 +26,11 @@ from gateway.mcp.error_mapping import (
     timeout_error,
 )
 from gateway.mcp.listing import Subscriptions, read_listing, subscribe, watch_lists
+from gateway.mcp.oauth import listen_for_sign_in
 from gateway.mcp.raw_results import send_request
 from gateway.mcp.server_requests import ActiveCalls, capability_error
+from gateway.mcp.servers import HttpServer
+from gateway.mcp.ssrf_guard import check_url, is_local
 from gateway.mcp.transports import ConnectionCallbacks, open_session, redirect_sdk_logs
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
@@ -283,3 +287,38 @@ def _to_content(block: JsonObject) -> Content:
     return Content(
         type=str(block.get("type", "")), text=text if isinstance(text, str) else "", data=block
     )
+
+
+async def sign_in(
+    server: str, target: HttpServer, options: UpstreamOptions, on_address: Callable[[str], None]
+) -> Listing:
+    """Have a person sign in to *target*, keep the tokens, and return what it lists.
+
+    Args:
+        server: The host's name for it.
+        target: Its ``auth`` says as whom, and where the tokens are kept.
+        options: ``connect_timeout_s`` is how long the person may take.
+        on_address: Called with the address at which the person signs in.
+
+    Raises:
+        ConfigError: It does not sign in, or the callback port cannot be had.
+        UpstreamError: The sign-in failed, or the server could not be listed after it.
+    """
+    auth = target.auth
+    if auth is None:
+        raise ConfigError(
+            f'server {server!r} does not sign in: add "auth": {{"type": "oauth"}} beside its url'
+        )
+
+    def show_checked(url: str) -> None:
+        # A person's browser is sent there: that must be as safe as where we would go ourselves.
+        check_url(url, options.private_hosts, local=is_local(target.url))
+        on_address(url)
+
+    async with listen_for_sign_in(server, show_checked, port=auth.callback_port) as loopback:
+        signing_in = replace(target, auth=replace(auth, sign_in=loopback))
+        session = Session(server, signing_in, options)
+        try:
+            return await session.list_tools()
+        finally:
+            await session.close()

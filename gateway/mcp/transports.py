@@ -28,7 +28,7 @@ from mcp.shared.transport_context import TransportContext
 from pydantic import ValidationError
 
 from gateway.errors import ConfigError
-from gateway.mcp.oauth_client import create_auth
+from gateway.mcp.oauth import create_auth
 from gateway.mcp.raw_results import hide_raw
 from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer

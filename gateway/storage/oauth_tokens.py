@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from gateway.mcp.servers import HttpServer, TokenStore, TokenStoreKind
@@ -48,7 +49,7 @@ def with_token_store(name: str, target: HttpServer, folder: Path) -> HttpServer:
     if target.auth is None:
         return target
     made = _tokens(f"{name}-{target.launch[:16]}", target.auth.store, folder)
-    return target.with_auth(target.auth.with_tokens(made))
+    return replace(target, auth=target.auth.with_tokens(made))
 
 
 def _tokens(key: str, where: TokenStoreKind, folder: Path) -> TokenStore:

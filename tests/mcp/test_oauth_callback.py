@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from mcp.client.auth import AuthorizationCodeResult
 
 from gateway.errors import ConfigError, UpstreamError
-from gateway.mcp.oauth_callback import LoopbackSignIn, listen_for_sign_in, sign_in
-from gateway.mcp.servers import AuthorizationResponse, HttpServer, OAuth
+from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
+from gateway.mcp.servers import HttpServer, OAuth
+from gateway.mcp.session import sign_in
 from tests.mcp.conftest import PATIENT
 
 
@@ -25,10 +27,8 @@ async def test_an_answer_is_taken_once() -> None:
     first = callback.receive("/callback?code=c&state=ours&iss=https%3A%2F%2Fgiver")
     second = callback.receive("/callback?code=other&state=ours")
 
-    assert (
-        AuthorizationResponse(code="c", state="ours", issuer="https://giver")
-        == await callback.wait()
-    )
+    result = AuthorizationCodeResult(code="c", state="ours", iss="https://giver")
+    assert result == await callback.wait()
     assert (True, True) == (first[0].startswith("200"), second[0].startswith("400"))
 
 

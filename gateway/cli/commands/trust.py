@@ -17,8 +17,8 @@ from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.session import check_configured, read_config
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest
-from gateway.mcp.oauth_callback import sign_in
 from gateway.mcp.servers import HttpServer
+from gateway.mcp.session import sign_in
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, tokens_path
 from gateway.storage.catalog import SqliteCatalog

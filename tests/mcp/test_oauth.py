@@ -16,8 +16,8 @@ from urllib.request import urlopen
 import pytest
 
 from gateway.errors import ConfigError, UpstreamError
-from gateway.mcp.oauth_callback import sign_in
 from gateway.mcp.servers import HttpServer, OAuth
+from gateway.mcp.session import sign_in
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
 from gateway.storage.oauth_tokens import FileTokens

@@ -1,0 +1,313 @@
+"""Signing in to HTTP servers: the SDK's OAuth client, with what it learns made to last.
+
+* A request bears the token. One that ran out, or is refused, is refreshed, by one request for all.
+* No person is asked unless the host says how: a refusal (401) is returned as it came.
+* A person's browser brings its answer to a loopback address, for one answer (RFC 8252).
+* Beside the tokens stands who issued them: after a restart a refresh must not guess where to go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+import httpx2
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
+from mcp.client.auth.oauth2 import OAuthContext
+from mcp.shared.auth import (
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel, ConfigDict, Field, ValidationError
+
+from gateway.errors import ConfigError, UpstreamError
+from gateway.mcp.servers import OAuth
+
+_EXPIRY_MARGIN_S = 30.0
+"""A token that ends sooner than this is refreshed first."""
+_EXPIRED = 1.0
+"""A moment that is over; the SDK takes 0 for none."""
+_MAX_TRIES = 3
+_UNAUTHORIZED = 401
+_PATH = "/callback"
+_MAX_LINE_BYTES = 8192
+_LINE_TIMEOUT_S = 10.0
+_ERROR_CODE = re.compile(r"[a-z_]{1,40}")
+_PAGE = (
+    "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n"
+    "Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{text}"
+)
+_Flow = AsyncGenerator[httpx2.Request, httpx2.Response]
+
+
+class LoopbackSignIn:
+    """Asks a person to sign in, and listens on this machine for the answer.
+
+    Args:
+        server: For messages.
+        port: Where it listens.
+        on_address: Called with the address at which the person signs in.
+    """
+
+    def __init__(self, server: str, port: int, on_address: Callable[[str], None]) -> None:
+        self._server = server
+        self._on_address = on_address
+        self._state = ""
+        loop = asyncio.get_running_loop()
+        self._response: asyncio.Future[AuthorizationCodeResult] = loop.create_future()
+        self.address = f"http://127.0.0.1:{port}{_PATH}"
+        """Where the browser is sent back to."""
+
+    async def show(self, url: str) -> None:
+        """Bring the person to *url*."""
+        self._state = _query_value(url, "state")
+        self._on_address(url)
+
+    async def wait(self) -> AuthorizationCodeResult:
+        """Wait until the person has decided.
+
+        Raises:
+            UpstreamError: The answer was no.
+        """
+        return await self._response
+
+    def receive(self, target: str) -> tuple[str, str]:
+        """Take the request of a browser; return the status and the text of the page.
+
+        Any page can send a browser here, so a request without the state that we made is ignored.
+        """
+        if urlsplit(target).path != _PATH:
+            return "404 Not Found", "Nothing is here."
+        state = _query_value(target, "state")
+        if not self._state or state != self._state or self._response.done():
+            return "400 Bad Request", "This is no answer to a sign-in that was asked for."
+        fault, code = _query_value(target, "error"), _query_value(target, "code")
+        if fault or not code:
+            reason = fault if _ERROR_CODE.fullmatch(fault) else "no code"
+            detail = f"the sign-in was refused ({reason})"
+            error = UpstreamError(self._server, detail, kind="authorization", sent=False)
+            self._response.set_exception(error)
+            return "200 OK", "The sign-in was refused. You may close this page."
+        issuer = _query_value(target, "iss") or None
+        self._response.set_result(AuthorizationCodeResult(code=code, state=state, iss=issuer))
+        return "200 OK", "You are signed in. You may close this page."
+
+
+@asynccontextmanager
+async def listen_for_sign_in(
+    server: str, on_address: Callable[[str], None], *, port: int = 0
+) -> AsyncIterator[LoopbackSignIn]:
+    """Listen for one answer while the block lasts.
+
+    Args:
+        server: For messages.
+        on_address: Called with the address at which the person signs in.
+        port: 0 takes a free one.
+
+    Raises:
+        ConfigError: The port cannot be had.
+    """
+    sign_in: LoopbackSignIn
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_LINE_TIMEOUT_S):
+                line = await reader.readline()
+        except (TimeoutError, ValueError, ConnectionError):
+            line = b""
+        words = line.decode("latin-1").split()
+        target = words[1] if len(words) > 1 and words[0] == "GET" else ""
+        status, text = sign_in.receive(target)
+        writer.write(_PAGE.format(status=status, length=len(text), text=text).encode())
+        writer.close()
+
+    try:
+        listener = await asyncio.start_server(serve, "127.0.0.1", port, limit=_MAX_LINE_BYTES)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on 127.0.0.1:{port} for the sign-in: choose another callback_port"
+        ) from error
+    async with listener:
+        sign_in = LoopbackSignIn(server, listener.sockets[0].getsockname()[1], on_address)
+        yield sign_in
+
+
+class SignInRecord(BaseModel):
+    """What one sign-in gave, as it is stored."""
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
+
+    tokens: OAuthToken | None = None
+    expires_at: float | None = None
+    """Seconds since the epoch; None is not known."""
+    client: OAuthClientInformationFull | None = None
+    issuer: OAuthMetadata | None = Field(default=None, alias="giver")
+    resource: ProtectedResourceMetadata | None = None
+
+    @property
+    def access_token(self) -> str:
+        """The token; empty if there is none."""
+        return self.tokens.access_token if self.tokens is not None else ""
+
+    def needs_refresh(self, refused: str) -> bool:
+        """Whether the token ran out, or is the one that was *refused*."""
+        is_expired = self.expires_at is not None and self.expires_at <= time.time()
+        return self.tokens is not None and (self.access_token == refused or is_expired)
+
+
+async def _read_record(auth: OAuth) -> SignInRecord:
+    """Return what is stored; what cannot be read is an empty record."""
+    text = await asyncio.to_thread(auth.tokens.read) if auth.tokens is not None else None
+    try:
+        return SignInRecord.model_validate_json(text) if text else SignInRecord()
+    except ValidationError:
+        return SignInRecord()
+
+
+class _Storage:
+    """The SDK's token storage on `TokenStore`, which also remembers what its client found out.
+
+    While a person signs in it begins empty, and replaces what is stored only by new tokens: a
+    sign-in that is given up loses nothing.
+
+    Args:
+        auth: Whose tokens.
+    """
+
+    context: OAuthContext
+    """Of the SDK's client that this is the storage of."""
+
+    def __init__(self, auth: OAuth) -> None:
+        self._auth = auth
+        self._record = SignInRecord()
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """Return the tokens, taken for expired, and what else the SDK's client needs for them."""
+        if self._auth.sign_in is None:
+            self._record = await _read_record(self._auth)
+        record, context = self._record, self.context
+        context.token_expiry_time = _EXPIRED
+        context.oauth_metadata = record.issuer
+        context.protected_resource_metadata = record.resource
+        servers = record.resource.authorization_servers if record.resource is not None else []
+        context.auth_server_url = str(servers[0]) if servers else None
+        return record.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Store new tokens and their issuer."""
+        life_s = tokens.expires_in
+        fields = {
+            "tokens": tokens,
+            "expires_at": time.time() + life_s - _EXPIRY_MARGIN_S if life_s is not None else None,
+            "issuer": self.context.oauth_metadata,
+            "resource": self.context.protected_resource_metadata,
+        }
+        self._record = self._record.model_copy(update=fields)
+        if self._auth.tokens is not None:
+            text = self._record.model_dump_json(exclude_none=True)
+            await asyncio.to_thread(self._auth.tokens.write, text)
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Return the client that was registered, by hand or by the SDK."""
+        auth = self._auth
+        if not auth.client_id:
+            return self._record.client
+        return OAuthClientInformationFull(
+            client_id=auth.client_id,
+            client_secret=auth.client_secret or None,
+            token_endpoint_auth_method="client_secret_post" if auth.client_secret else "none",
+        )
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Remember the client that was just registered."""
+        self._record = self._record.model_copy(update={"client": client_info})
+
+
+class _ClientMetadata(OAuthClientMetadata):
+    """What the client says of itself. A scope that the host chose stays; the SDK would replace it
+    by the one that the server names.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "scope" or not self.scope:
+            super().__setattr__(name, value)
+
+
+class BearerAuth(httpx2.Auth):
+    """Sends the tokens of an earlier sign-in; asks no person.
+
+    Args:
+        url: The server's address.
+        auth: Whose tokens.
+    """
+
+    def __init__(self, url: str, auth: OAuth) -> None:
+        self._url = url
+        self._auth = auth
+        self._refreshing = anyio.Lock()
+
+    async def async_auth_flow(self, request: httpx2.Request) -> _Flow:
+        """Send *request* with the token; refresh it once if it ran out or is refused.
+
+        Not the SDK's own flow: that lets one request through at a time.
+        """
+        refused = ""
+        for _ in range(_MAX_TRIES):
+            record, is_refreshed = await _read_record(self._auth), False
+            if record.needs_refresh(refused):
+                async with self._refreshing:
+                    # Not if another request, or another process, did so meanwhile.
+                    if (await _read_record(self._auth)).needs_refresh(refused):
+                        flow = _oauth_client(self._url, self._auth).async_auth_flow(request)
+                        step = await anext(flow)
+                        while step is not request:
+                            is_refreshed = True
+                            step = await flow.asend((yield step))
+                        await flow.aclose()
+                record = await _read_record(self._auth)
+                if record.access_token == refused and not is_refreshed:
+                    return
+            request.headers.pop("Authorization", None)
+            if record.access_token:
+                request.headers["Authorization"] = f"Bearer {record.access_token}"
+            response = yield request
+            if response.status_code != _UNAUTHORIZED or is_refreshed or not record.access_token:
+                return
+            refused = record.access_token
+
+
+def create_auth(url: str, auth: OAuth) -> httpx2.Auth:
+    """Return what signs the requests to *url*; it asks a person only if *auth* says how."""
+    return BearerAuth(url, auth) if auth.sign_in is None else _oauth_client(url, auth)
+
+
+def _oauth_client(url: str, auth: OAuth) -> OAuthClientProvider:
+    """Return the SDK's client. Its flow refreshes the tokens first, where that can be."""
+    storage, sign_in = _Storage(auth), auth.sign_in
+    client = OAuthClientProvider(
+        url,
+        _ClientMetadata(
+            client_name="tool-gateway",
+            redirect_uris=[AnyUrl(sign_in.address if sign_in else f"http://127.0.0.1{_PATH}")],
+            scope=auth.scope or None,
+            token_endpoint_auth_method="none",  # noqa: S106  (no secret: it says that there is none)
+        ),
+        storage,
+        redirect_handler=sign_in.show if sign_in else None,
+        callback_handler=sign_in.wait if sign_in else None,
+        client_metadata_url=auth.client_metadata_url or None,
+    )
+    storage.context = client.context
+    return client
+
+
+def _query_value(url: str, name: str) -> str:
+    return parse_qs(urlsplit(url).query).get(name, [""])[0]
