@@ -175,23 +175,24 @@ async def _read_record(auth: OAuth) -> SignInRecord:
 class _Storage:
     """The SDK's token storage on `TokenStore`, which also remembers what its client found out.
 
-    While a person signs in it begins empty, and replaces what is stored only by new tokens: a
-    sign-in that is given up loses nothing.
+    What is stored is replaced only by new tokens: a sign-in that is given up loses nothing.
 
     Args:
         auth: Whose tokens.
+        is_new: Whether a person signs in: then it begins empty.
     """
 
     context: OAuthContext
     """Of the SDK's client that this is the storage of."""
 
-    def __init__(self, auth: OAuth) -> None:
+    def __init__(self, auth: OAuth, *, is_new: bool) -> None:
         self._auth = auth
+        self._is_new = is_new
         self._record = SignInRecord()
 
     async def get_tokens(self) -> OAuthToken | None:
         """Return the tokens, taken for expired, and what else the SDK's client needs for them."""
-        if self._auth.sign_in is None:
+        if not self._is_new:
             self._record = await _read_record(self._auth)
         record, context = self._record, self.context
         context.token_expiry_time = _EXPIRED
@@ -266,7 +267,7 @@ class BearerAuth(httpx2.Auth):
                 async with self._refreshing:
                     # Not if another request, or another process, did so meanwhile.
                     if (await _read_record(self._auth)).needs_refresh(refused):
-                        flow = _oauth_client(self._url, self._auth).async_auth_flow(request)
+                        flow = oauth_client(self._url, self._auth).async_auth_flow(request)
                         step = await anext(flow)
                         while step is not request:
                             is_refreshed = True
@@ -284,14 +285,17 @@ class BearerAuth(httpx2.Auth):
             refused = record.access_token
 
 
-def create_auth(url: str, auth: OAuth) -> httpx2.Auth:
-    """Return what signs the requests to *url*; it asks a person only if *auth* says how."""
-    return BearerAuth(url, auth) if auth.sign_in is None else _oauth_client(url, auth)
+def oauth_client(
+    url: str, auth: OAuth, sign_in: LoopbackSignIn | None = None
+) -> OAuthClientProvider:
+    """Return the SDK's client. Its flow refreshes the tokens first, where that can be.
 
-
-def _oauth_client(url: str, auth: OAuth) -> OAuthClientProvider:
-    """Return the SDK's client. Its flow refreshes the tokens first, where that can be."""
-    storage, sign_in = _Storage(auth), auth.sign_in
+    Args:
+        url: The server's address.
+        auth: Whose tokens.
+        sign_in: How a person is asked to sign in; None asks no person.
+    """
+    storage = _Storage(auth, is_new=sign_in is not None)
     client = OAuthClientProvider(
         url,
         _ClientMetadata(

@@ -11,13 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
-
-if TYPE_CHECKING:
-    from gateway.mcp.oauth import LoopbackSignIn
 
 TokenStoreKind = Literal["file", "keyring"]
 """What keeps tokens: a file that only its owner can read, or the system's keyring."""
@@ -54,8 +51,6 @@ class OAuth:
     """What keeps the tokens."""
     tokens: TokenStore | None = field(default=None, repr=False, compare=False)
     """Where they are; None has none, so every request is refused until a person signs in."""
-    sign_in: LoopbackSignIn | None = field(default=None, repr=False, compare=False)
-    """How a person is asked to sign in; None asks no person."""
 
     def __post_init__(self) -> None:
         """Check what no server would take."""

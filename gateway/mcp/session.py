@@ -12,7 +12,6 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from mcp import ClientSession, MCPError, types
@@ -26,7 +25,7 @@ from gateway.mcp.error_mapping import (
     timeout_error,
 )
 from gateway.mcp.listing import Subscriptions, read_listing, subscribe, watch_lists
-from gateway.mcp.oauth import listen_for_sign_in
+from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
 from gateway.mcp.raw_results import send_request
 from gateway.mcp.server_requests import ActiveCalls, capability_error
 from gateway.mcp.servers import HttpServer
@@ -49,8 +48,6 @@ _NOT_FOUND = frozenset({types.INVALID_PARAMS, _RESOURCE_NOT_FOUND})
 _RESERVED_META = "io.modelcontextprotocol/"
 """What a server says of itself there is not what this gateway would say."""
 _MAX_MESSAGE_CHARS = 4000
-_CLOSE_TIMEOUT_S = 8.0
-"""A child that ignores every signal but SIGKILL takes 4 s, and the SDK some time more."""
 
 
 class Session:
@@ -62,8 +59,12 @@ class Session:
         options: Limits of time and size.
         on_change: Called when the server says that its lists changed.
         can_be_asked: Whether to tell servers that callers may be asked for something.
-        close_timeout_s: How long `close` waits for the connection to end by itself.
+        sign_in: How a person is asked to sign in; None asks no person.
     """
+
+    close_timeout_s = 8.0
+    """How long `close` waits for the end. A child that ignores every signal but SIGKILL takes 4 s,
+    and the SDK some time more."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class Session:
         *,
         on_change: Callable[[], None] = lambda: None,
         can_be_asked: bool = False,
-        close_timeout_s: float = _CLOSE_TIMEOUT_S,
+        sign_in: LoopbackSignIn | None = None,
     ) -> None:
         self._server = server
         self._target = target
@@ -82,7 +83,7 @@ class Session:
         self._calls = ActiveCalls(server, options)
         self._subscriptions = Subscriptions()
         self._can_be_asked = can_be_asked
-        self._close_timeout_s = close_timeout_s
+        self._sign_in = sign_in
         self._opened = asyncio.Event()
         self._ending = asyncio.Event()
         self._session: ClientSession | None = None
@@ -163,7 +164,7 @@ class Session:
         self._ending.set()
         if not self._opened.is_set():
             self._owner.cancel()
-        _, pending = await asyncio.wait({self._owner}, timeout=self._close_timeout_s)
+        _, pending = await asyncio.wait({self._owner}, timeout=self.close_timeout_s)
         for owner in pending:
             owner.cancel()
 
@@ -187,6 +188,7 @@ class Session:
             on_message=self._receive,
             answer=self._calls.answer,
             can_be_asked=self._can_be_asked,
+            sign_in=self._sign_in,
         )
         try:
             with redirect_sdk_logs(self._server):
@@ -316,8 +318,7 @@ async def sign_in(
         on_address(url)
 
     async with listen_for_sign_in(server, show_checked, port=auth.callback_port) as loopback:
-        signing_in = replace(target, auth=replace(auth, sign_in=loopback))
-        session = Session(server, signing_in, options)
+        session = Session(server, target, options, sign_in=loopback)
         try:
             return await session.list_tools()
         finally:

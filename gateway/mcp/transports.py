@@ -28,7 +28,7 @@ from mcp.shared.transport_context import TransportContext
 from pydantic import ValidationError
 
 from gateway.errors import ConfigError
-from gateway.mcp.oauth import create_auth
+from gateway.mcp.oauth import BearerAuth, LoopbackSignIn, oauth_client
 from gateway.mcp.raw_results import hide_raw
 from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer
@@ -72,6 +72,8 @@ class ConnectionCallbacks:
     """Answers what the server asks of a caller."""
     can_be_asked: bool = False
     """Whether a session may say that callers can be asked."""
+    sign_in: LoopbackSignIn | None = None
+    """How a person is asked to sign in; None asks no person."""
 
 
 class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
@@ -178,9 +180,7 @@ async def _open_transport(
     async with AsyncExitStack() as stack:
         transport: object = target
         if isinstance(target, HttpServer):
-            client = await stack.enter_async_context(
-                await _http_client(target, options, callbacks.on_status)
-            )
+            client = await stack.enter_async_context(await _http_client(target, options, callbacks))
             transport = streamable_http_client(
                 target.url, http_client=client, max_sse_event_size=max_bytes
             )
@@ -195,15 +195,20 @@ async def _open_transport(
 
 
 async def _http_client(
-    target: HttpServer, options: UpstreamOptions, on_status: Callable[[int], None]
+    target: HttpServer, options: UpstreamOptions, callbacks: ConnectionCallbacks
 ) -> httpx2.AsyncClient:
     async def on_response(response: httpx2.Response) -> None:
-        on_status(response.status_code)
+        callbacks.on_status(response.status_code)
         _limit_response(response, max_bytes=options.max_message_bytes)
 
     async def on_request(request: httpx2.Request) -> None:
         check_url(request.url, options.private_hosts, local=is_local(target.url))
 
+    auth: httpx2.Auth | None = None
+    if target.auth is not None and callbacks.sign_in is not None:
+        auth = oauth_client(target.url, target.auth, callbacks.sign_in)
+    elif target.auth is not None:
+        auth = BearerAuth(target.url, target.auth)
     transport = guarded_transport(target.url, options.private_hosts)
     if transport is not None:
         # The SDK would tell of a refusal only that something failed.
@@ -213,7 +218,7 @@ async def _http_client(
         headers={**target.headers, **_NO_ENCODING},
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
         transport=transport,
-        auth=create_auth(target.url, target.auth) if target.auth is not None else None,
+        auth=auth,
         event_hooks={"request": [on_request], "response": [on_response]},
     )
 

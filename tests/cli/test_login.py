@@ -7,12 +7,12 @@ import webbrowser
 from pathlib import Path
 
 import pytest
-from tests.mcp.test_oauth import visit
 
 from gateway.runtime.background_loop import Bridge
 from tests.cli.running import Place
 from tests.mcp.conftest import placed
 from tests.mcp.servers.authority import Authority
+from tests.mcp.test_oauth import visit
 
 ECHO = '{"text": "hi"}'
 

@@ -142,7 +142,8 @@ async def test_a_server_that_does_not_end_is_left_after_the_limit() -> None:
         finally:
             left.set()
 
-    session = Session("x", Server("x", lifespan=stubborn), UpstreamOptions(), close_timeout_s=0.05)
+    session = Session("x", Server("x", lifespan=stubborn), UpstreamOptions())
+    session.close_timeout_s = 0.05
     with pytest.raises(UpstreamError):
         await session.call("any", {}, tool_id="t")
 
