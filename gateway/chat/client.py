@@ -55,6 +55,7 @@ CallNext = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]
 _OWN_ATTRIBUTES = frozenset(
     {
         "__dict__",
+        "__reduce_ex__",
         "_context",
         "_kind",
         "_other",
@@ -129,6 +130,13 @@ class _Wrapper(Generic[C]):
     def __setattr__(self, name: str, value: object) -> None:
         """Set it on the bare client, which reads it."""
         setattr(object.__getattribute__(self, "openai"), name, value)
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        """Refuse to be pickled, as the bare client does."""
+        raise TypeError(
+            f"{type(self).__name__} holds connections and a catalog, and can be neither pickled "
+            "nor copied in depth: make one where it is needed, or use with_options()"
+        )
 
 
 class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
