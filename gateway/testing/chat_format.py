@@ -10,15 +10,16 @@ It remembers conversations, and prompts for the sake of its cache. Tokens are es
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.errors import InvalidRequestError
 from gateway.runtime.text import estimate_tokens
-from gateway.testing.model import Call, ModelRequest, Turn
+from gateway.testing.model import ModelRequest, Turn
 from gateway.types import JsonObject
 
 CREATED = 1_700_000_000
@@ -35,7 +36,7 @@ class ModelAnswer:
 
     request: ModelRequest
     turn: Turn
-    usage: JsonObject
+    usage: Mapping[str, Any]
     choices: int = 1
 
     @property
@@ -70,71 +71,60 @@ def completion(answer: ModelAnswer) -> dict[str, object]:
     return {**_head(answer, "chat.completion"), "choices": choices, "usage": dict(answer.usage)}
 
 
-def _message(answer: ModelAnswer, choice: int) -> dict[str, object]:
-    message = _opening(answer.turn) | {"content": answer.turn.text or _opening_content(answer.turn)}
-    calls = [
-        {"id": answer.call_id(choice, position), "type": "function", "function": _function(call)}
-        for position, call in enumerate(answer.turn.calls)
-    ]
-    return message | ({"tool_calls": calls} if calls else {})
-
-
-def _function(call: Call) -> dict[str, object]:
-    return {"name": call.name, "arguments": call.raw}
+def _message(answer: ModelAnswer, choice: int) -> dict[str, Any]:
+    text, calls = answer.turn.text, answer.turn.calls
+    content = None if calls and not text else text
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": answer.call_id(choice, position),
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.raw},
+            }
+            for position, call in enumerate(calls)
+        ]
+    return message
 
 
 def events(answer: ModelAnswer, *, chunk_chars: int) -> Iterator[bytes]:
     """Yield the answer as server-sent events, with the closing ``[DONE]``."""
-    for chunk in chunks(answer, chunk_chars=chunk_chars):
+    for chunk in _chunks(answer, chunk_chars):
         yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
     yield b"data: [DONE]\n\n"
 
 
-def chunks(answer: ModelAnswer, *, chunk_chars: int) -> Iterator[dict[str, object]]:
-    """Yield the answer in pieces of *chunk_chars*; several choices take turns."""
+def _chunks(answer: ModelAnswer, size: int) -> Iterator[dict[str, object]]:
+    """Yield the answer in pieces of *size* characters; several choices take turns."""
     options = answer.request.body.get("stream_options")
     wants_usage = isinstance(options, dict) and options.get("include_usage") is True
     head = _head(answer, "chat.completion.chunk")
     open_usage: dict[str, object] = {"usage": None} if wants_usage else {}
-    lines = [list(_deltas(answer, choice, chunk_chars)) for choice in range(answer.choices)]
-    for together in itertools.zip_longest(*lines):
-        for piece in filter(None, together):
-            yield head | {"choices": [piece]} | open_usage
+    choices = (_deltas(_message(answer, choice), size) for choice in range(answer.choices))
+    for deltas in zip(*choices, strict=True):
+        for choice, delta in enumerate(deltas):
+            reason = None if delta else answer.finish_reason
+            piece = {"index": choice, "delta": delta, "logprobs": None, "finish_reason": reason}
+            yield {**head, "choices": [piece], **open_usage}
     if wants_usage:
-        yield head | {"choices": [], "usage": dict(answer.usage)}
+        yield {**head, "choices": [], "usage": dict(answer.usage)}
 
 
-def _deltas(answer: ModelAnswer, choice: int, chunk_chars: int) -> Iterator[dict[str, object]]:
-    for delta in _message_deltas(answer, choice, chunk_chars):
-        yield {"index": choice, "delta": delta, "logprobs": None, "finish_reason": None}
-    reason = answer.finish_reason
-    yield {"index": choice, "delta": {}, "logprobs": None, "finish_reason": reason}
-
-
-def _message_deltas(
-    answer: ModelAnswer, choice: int, chunk_chars: int
-) -> Iterator[dict[str, object]]:
-    turn = answer.turn
-    yield _opening(turn)
-    for piece in split_text(turn.text, chunk_chars):
+def _deltas(message: dict[str, Any], size: int) -> Iterator[dict[str, object]]:
+    """Yield the changes that make up *message*; the last one is empty."""
+    text, calls = message["content"], message.pop("tool_calls", ())
+    yield {**message, "content": None if text is None else ""}
+    for piece in split_text(text or "", size):
         yield {"content": piece}
-    for position, call in enumerate(turn.calls):
-        name = {"id": answer.call_id(choice, position), "type": "function"}
-        yield _fragment(position, name, {"name": call.name, "arguments": ""})
-        for piece in split_text(call.raw, chunk_chars):
-            yield _fragment(position, {}, {"arguments": piece})
-
-
-def _fragment(position: int, name: JsonObject, function: JsonObject) -> dict[str, object]:
-    return {"tool_calls": [{"index": position, **name, "function": dict(function)}]}
-
-
-def _opening(turn: Turn) -> dict[str, object]:
-    return {"role": "assistant", "content": _opening_content(turn), "refusal": None}
-
-
-def _opening_content(turn: Turn) -> str | None:
-    return None if turn.calls and not turn.text else ""
+    for position, call in enumerate(calls):
+        function = call["function"]
+        opened = {**call, "function": {**function, "arguments": ""}}
+        pieces = (
+            {"function": {"arguments": piece}} for piece in split_text(function["arguments"], size)
+        )
+        for fragment in (opened, *pieces):
+            yield {"tool_calls": [{"index": position, **fragment}]}
+    yield {}
 
 
 def split_text(text: str, size: int) -> Iterator[str]:
@@ -220,11 +210,5 @@ def _compact(value: object) -> str:
 
 def _common_prefix(left: str, right: str) -> int:
     """Measure the common prefix by halving: the comparison of slices runs in C."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    shorter = min(len(left), len(right))
+    return bisect_left(range(shorter), True, key=lambda end: left[: end + 1] != right[: end + 1])

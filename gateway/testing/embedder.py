@@ -57,37 +57,30 @@ class HashingEmbedder:
         self.transform = transform
         self._meanings = {_fold(word): _fold(meant) for word, meant in (meanings or {}).items()}
         self._synonyms = _pattern(self._meanings)
-        self._batches: list[tuple[str, ...]] = []
-        self._info = EmbedderInfo(
-            model_id=model_id or _name(dimensions, self._meanings),
-            provider="testing",
-            dimensions=dimensions,
+        self.batches: list[tuple[str, ...]] = []
+        """The texts of each request, in the order of arrival."""
+        name = f"hashing-{dimensions}"
+        if meanings:
+            serialized = json.dumps(self._meanings, sort_keys=True).encode()
+            name += f"-{hashlib.blake2b(serialized, digest_size=4).hexdigest()}"
+        self.info = EmbedderInfo(
+            model_id=model_id or name, provider="testing", dimensions=dimensions
         )
-
-    @property
-    def info(self) -> EmbedderInfo:
-        """The model's name and limits."""
-        return self._info
 
     @property
     def calls(self) -> int:
         """How many requests came, failed ones too."""
-        return len(self._batches)
+        return len(self.batches)
 
     @property
     def texts(self) -> int:
         """How many texts came, repeated ones too."""
         return sum(map(len, self.batches))
 
-    @property
-    def batches(self) -> list[tuple[str, ...]]:
-        """The texts of each request, in the order of arrival."""
-        return list(self._batches)
-
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
         """Embed *texts*; both roles alike."""
         del role
-        self._batches.append(tuple(texts))
+        self.batches.append(tuple(texts))
         if self.fail_with is not None:
             raise self.fail_with
         vectors = self.vectors(texts)
@@ -96,7 +89,7 @@ class HashingEmbedder:
 
     def vectors(self, texts: Sequence[str]) -> Matrix:
         """Compute the vectors, without counting, failing or spoiling."""
-        dimensions = self._info.dimensions or 1
+        dimensions = self.info.dimensions or 1
         rows = np.zeros((len(texts), dimensions), dtype=np.float32)
         for position, text in enumerate(texts):
             rows[position] = sum(_word_vector(word, dimensions) for word in self._words(text))
@@ -135,20 +128,8 @@ def _fold(text: str) -> str:
 
 
 def _pattern(meanings: Mapping[str, str]) -> re.Pattern[str] | None:
-    longest_first = sorted(meanings, key=lambda word: (-len(word), word))
-    choices = [
-        re.escape(word) if _is_caseless(word) else rf"(?<!\w){re.escape(word)}(?!\w)"
-        for word in longest_first
-    ]
+    choices = []
+    for word in sorted(meanings, key=len, reverse=True):
+        is_caseless = any(unicodedata.category(char) == "Lo" for char in word)
+        choices.append(re.escape(word) if is_caseless else rf"(?<!\w){re.escape(word)}(?!\w)")
     return re.compile("|".join(choices)) if choices else None
-
-
-def _is_caseless(word: str) -> bool:
-    return any(unicodedata.category(char) == "Lo" for char in word)
-
-
-def _name(dimensions: int, meanings: Mapping[str, str]) -> str:
-    if not meanings:
-        return f"hashing-{dimensions}"
-    serialized = json.dumps(meanings, sort_keys=True).encode()
-    return f"hashing-{dimensions}-{hashlib.blake2b(serialized, digest_size=4).hexdigest()}"

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import itertools
 import socket
 import threading
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Literal, Self, TypeVar
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from gateway.errors import ClosedError, ConfigError
+from gateway.errors import ClosedError
 from gateway.runtime.background_loop import Bridge
 
 R = TypeVar("R")
@@ -29,9 +29,7 @@ so first hangs up on a slow one that is about to ask again.
 GRACE_S = 1
 """How long an unfinished answer may hold up `Loopback.close`."""
 EndpointName = Literal["chat", "embeddings"]
-FaultKind = Literal[
-    "none", "status", "drop", "garbage", "nan", "zero", "short_batch", "wrong_dimension"
-]
+FaultKind = Literal["status", "drop", "garbage"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +42,7 @@ class Faults:
     """How many requests it meets."""
     kind: FaultKind = "status"
     """``drop`` breaks the connection half way through the answer; ``garbage`` is a 200 whose
-    body is broken JSON; the last four spoil vectors; ``none`` forgets the faults still due."""
-
-
-NO_FAULT = Faults(kind="none", times=0)
+    body is broken JSON."""
 
 
 class Gate:
@@ -64,16 +59,10 @@ class Gate:
     def __exit__(self, *_error: object) -> None:
         self.release()
 
-    @property
-    def released(self) -> bool:
-        """Whether it holds nothing any more."""
-        return self._door.done()
-
     def release(self) -> None:
         """Let go what is held and all that comes after. Twice is harmless."""
-        with self._arrival:
-            if not self._door.done():
-                self._door.set_result(None)
+        with suppress(concurrent.futures.InvalidStateError):
+            self._door.set_result(None)
 
     def wait(self, requests: int = 1, *, timeout_s: float = 10.0) -> None:
         """Block until *requests* have arrived since the gate was shut.
@@ -105,60 +94,32 @@ class Gate:
 class Endpoint(Generic[R]):
     """The log, the faults and the gate of one endpoint. Any thread may use it."""
 
-    def __init__(self, kinds: frozenset[FaultKind]) -> None:
-        self._kinds = kinds
-        self._lock = threading.Lock()
-        self._seen: list[R] = []
+    def __init__(self) -> None:
+        self.seen: list[R] = []
+        """The log, in the order of arrival."""
         self._faults: deque[Faults] = deque()
         self._gates: list[Gate] = []
 
-    @property
-    def seen(self) -> list[R]:
-        """A copy of the log, in the order of arrival."""
-        with self._lock:
-            return list(self._seen)
-
-    def forget(self) -> None:
-        """Begin the log anew."""
-        with self._lock:
-            self._seen.clear()
-
     def fail(self, faults: Faults) -> None:
-        """Queue *faults* behind those still due.
-
-        Raises:
-            ConfigError: This endpoint cannot fail in that way.
-        """
-        if faults.kind not in self._kinds:
-            raise ConfigError(f"no {faults.kind!r} here; one of {sorted(self._kinds)}")
-        with self._lock:
-            if faults.kind == "none":
-                self._faults.clear()
-            else:
-                self._faults.extend(itertools.repeat(faults, faults.times))
+        """Queue *faults* behind those still due."""
+        self._faults.extend([faults] * faults.times)
 
     def gate(self) -> Gate:
         """Hold what arrives from now on; an older gate keeps what it holds."""
-        gate = Gate()
-        with self._lock:
-            self._gates = [*(each for each in self._gates if not each.released), gate]
-        return gate
+        self._gates.append(Gate())
+        return self._gates[-1]
 
     def release(self) -> None:
         """Release every gate."""
-        with self._lock:
-            gates = tuple(self._gates)
-        for gate in gates:
+        for gate in self._gates:
             gate.release()
 
-    async def admit(self, request: R) -> Faults:
-        """Note *request*, hold it at the gate, and give the fault that meets it."""
-        with self._lock:
-            self._seen.append(request)
-            gate = self._gates[-1] if self._gates else None
-            faults = self._faults.popleft() if self._faults else NO_FAULT
-        if gate is not None:
-            await gate.hold()
+    async def admit(self, request: R) -> Faults | None:
+        """Note *request*, hold it at the gate, and return the fault that meets it."""
+        self.seen.append(request)
+        faults = self._faults.popleft() if self._faults else None
+        if self._gates:
+            await self._gates[-1].hold()
         return faults
 
 

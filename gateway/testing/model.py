@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from gateway.discovery.wire_formats import messages_of
 from gateway.errors import InvalidRequestError
@@ -176,7 +176,7 @@ def check_request(request: ModelRequest) -> None:
     Raises:
         InvalidRequestError: With the first fault; the server answers 400.
     """
-    for fault in _find_faults(request):
+    for fault in chain(_find_faults(request), _find_answer_faults(request.messages)):
         raise InvalidRequestError(fault)
 
 
@@ -185,11 +185,6 @@ def _find_faults(request: ModelRequest) -> Iterator[str]:
         yield "you must provide a model parameter"
     if not request.messages:
         yield "'messages' must be an array of at least one message"
-    yield from _find_tool_faults(request)
-    yield from _find_answer_faults(request.messages)
-
-
-def _find_tool_faults(request: ModelRequest) -> Iterator[str]:
     count = len(request.tools)
     if request.body.get("tools") is not None and count == 0:
         yield "'tools' is too short: expected an array with at least one item"
@@ -207,18 +202,13 @@ def _find_answer_faults(messages: list[dict[str, object]]) -> Iterator[str]:
         if message.get("role") != "tool":
             if open_ids:
                 break
-            open_ids = _call_ids(message)
+            open_ids = [call.get("id") for call in _objects(message.get("tool_calls"))]
         elif message.get("tool_call_id") in open_ids:
             open_ids.remove(message.get("tool_call_id"))
         else:
             yield f"messages[{position}] of role 'tool' answers no open tool call"
     if open_ids:
         yield f"no tool message answers the tool calls {open_ids}"
-
-
-def _call_ids(message: dict[str, object]) -> list[object]:
-    calls = message.get("tool_calls")
-    return [call.get("id") for call in calls] if isinstance(calls, list) else []
 
 
 def _objects(value: object) -> list[dict[str, object]]:

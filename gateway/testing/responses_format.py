@@ -7,10 +7,10 @@ functions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from gateway.testing.chat_format import CREATED, ModelAnswer, split_text
-from gateway.testing.model import Call
 from gateway.types import JsonObject
 
 
@@ -19,61 +19,44 @@ def response_id(answer: ModelAnswer) -> str:
     return f"resp_{answer.id.removeprefix('chatcmpl-')}"
 
 
-def items(answer: ModelAnswer) -> list[dict[str, object]]:
+def items(answer: ModelAnswer) -> list[dict[str, Any]]:
     """Return the output: the text, then the calls."""
     name = response_id(answer)
-    output: list[dict[str, object]] = []
+    output: list[dict[str, Any]] = []
     if answer.turn.text or not answer.turn.calls:
         part = {"type": "output_text", "text": answer.turn.text, "annotations": []}
-        output.append(
-            {
-                "id": f"msg_{name}",
-                "type": "message",
-                "role": "assistant",
-                "status": "completed",
-                "content": [part],
-            }
-        )
-    calls = (_item(answer, position, call) for position, call in enumerate(answer.turn.calls))
-    return [*output, *calls]
-
-
-def _item(answer: ModelAnswer, position: int, call: Call) -> dict[str, object]:
-    head = {"call_id": answer.call_id(0, position), "status": "completed"}
-    tools = answer.request.tools
-    if call.name == "tool_search" and any(tool.get("type") == call.name for tool in tools):
-        arguments = json.loads(call.raw)
-        search = {"type": "tool_search_call", "execution": "client", "arguments": arguments}
-        return {"id": f"ts_{response_id(answer)}_{position}", **head, **search}
-    function = {"type": "function_call", "name": call.name, "arguments": call.raw}
-    return {"id": f"fc_{response_id(answer)}_{position}", **head, **function}
+        message = {"id": f"msg_{name}", "type": "message", "role": "assistant", "content": [part]}
+        output.append(message)
+    has_search = any(tool.get("type") == "tool_search" for tool in answer.request.tools)
+    for position, call in enumerate(answer.turn.calls):
+        item = {"call_id": answer.call_id(0, position)}
+        if has_search and call.name == "tool_search":
+            search = {"execution": "client", "arguments": json.loads(call.raw)}
+            item |= {"id": f"ts_{name}_{position}", "type": "tool_search_call", **search}
+        else:
+            function = {"name": call.name, "arguments": call.raw}
+            item |= {"id": f"fc_{name}_{position}", "type": "function_call", **function}
+        output.append(item)
+    return [{**item, "status": "completed"} for item in output]
 
 
 def response(answer: ModelAnswer) -> dict[str, object]:
     """Return the whole answer as one object."""
     usage = answer.usage
-    metered = {
-        "input_tokens": usage["prompt_tokens"],
-        "input_tokens_details": {
-            "cache_write_tokens": 0,
-            **_object(usage["prompt_tokens_details"]),
-        },
-        "output_tokens": usage["completion_tokens"],
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": usage["total_tokens"],
-    }
     is_cut = answer.turn.finish_reason == "length"
     return {
         **_head(answer),
         "status": "incomplete" if is_cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
         "output": items(answer),
-        "usage": metered,
+        "usage": {
+            "input_tokens": usage["prompt_tokens"],
+            "input_tokens_details": {"cache_write_tokens": 0, **usage["prompt_tokens_details"]},
+            "output_tokens": usage["completion_tokens"],
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage["total_tokens"],
+        },
     }
-
-
-def _object(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _head(answer: ModelAnswer) -> dict[str, object]:
@@ -112,30 +95,37 @@ def _events(answer: ModelAnswer, size: int) -> Iterator[dict[str, object]]:
     yield {"type": f"response.{whole['status']}", "response": whole}
 
 
-def _item_events(item: JsonObject, position: int, size: int) -> Iterator[dict[str, object]]:
-    address = {"output_index": position, "item_id": item["id"]}
-    added = {"type": "response.output_item.added", "output_index": position}
+def _item_events(item: dict[str, Any], position: int, size: int) -> Iterator[dict[str, object]]:
+    place = {"output_index": position}
+    address = {**place, "item_id": item["id"]}
+    opened: dict[str, object] = {**item, "status": "in_progress"}
+    changes: Iterable[dict[str, object]] = ()
     if item["type"] == "message":
-        yield {**added, "item": {**item, "status": "in_progress", "content": []}}
-        yield from _text_events(item, {**address, "content_index": 0}, size)
+        opened["content"] = []
+        changes = _text_events(item["content"][0], {**address, "content_index": 0}, size)
     elif item["type"] == "function_call":
-        yield {**added, "item": {**item, "status": "in_progress", "arguments": ""}}
-        arguments = str(item["arguments"])
-        kind = "response.function_call_arguments"
-        for piece in split_text(arguments, size):
-            yield {"type": f"{kind}.delta", **address, "delta": piece}
-        yield {"type": f"{kind}.done", **address, "name": item["name"], "arguments": arguments}
-    else:
-        yield {**added, "item": {**item, "status": "in_progress"}}
-    yield {"type": "response.output_item.done", "output_index": position, "item": dict(item)}
+        opened["arguments"] = ""
+        changes = _argument_events(item, address, size)
+    yield {"type": "response.output_item.added", **place, "item": opened}
+    yield from changes
+    yield {"type": "response.output_item.done", **place, "item": item}
 
 
-def _text_events(item: JsonObject, address: JsonObject, size: int) -> Iterator[dict[str, object]]:
-    content = item["content"]
-    part: dict[str, object] = dict(content[0]) if isinstance(content, list) else {}
-    text = str(part.get("text", ""))
+def _text_events(
+    part: dict[str, Any], address: JsonObject, size: int
+) -> Iterator[dict[str, object]]:
+    text = part["text"]
     yield {"type": "response.content_part.added", **address, "part": {**part, "text": ""}}
     for piece in split_text(text, size):
         yield {"type": "response.output_text.delta", **address, "delta": piece, "logprobs": []}
     yield {"type": "response.output_text.done", **address, "text": text, "logprobs": []}
     yield {"type": "response.content_part.done", **address, "part": part}
+
+
+def _argument_events(
+    call: dict[str, Any], address: JsonObject, size: int
+) -> Iterator[dict[str, object]]:
+    kind, arguments = "response.function_call_arguments", call["arguments"]
+    for piece in split_text(arguments, size):
+        yield {"type": f"{kind}.delta", **address, "delta": piece}
+    yield {"type": f"{kind}.done", **address, "name": call["name"], "arguments": arguments}

@@ -11,7 +11,7 @@ under Azure's addresses too. Mind that an
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Self
@@ -19,7 +19,7 @@ from typing import Self
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -27,9 +27,8 @@ from gateway.errors import ConfigError, InvalidRequestError
 from gateway.testing import chat_format, embeddings_format, responses_format
 from gateway.testing.chat_format import ConversationStore, ModelAnswer, PromptCache
 from gateway.testing.embedder import HashingEmbedder
-from gateway.testing.endpoint import Endpoint, EndpointName, FaultKind, Faults, Gate, Loopback
+from gateway.testing.endpoint import Endpoint, EndpointName, Faults, Gate, Loopback
 from gateway.testing.model import ModelRequest, Policy, check_request
-from gateway.types import JsonObject
 
 _JSON = "application/json"
 _EVENTS = "text/event-stream"
@@ -40,8 +39,6 @@ _CHAT_PATHS = (
     "/openai/deployments/{deployment}/chat/completions",
     "/openai/responses",
 )
-_CHAT_FAULTS: frozenset[FaultKind] = frozenset({"none", "status", "drop", "garbage"})
-_EMBEDDING_FAULTS = _CHAT_FAULTS | frozenset(embeddings_format.FAULTY_VECTORS)
 
 
 class ScriptedModel:
@@ -61,18 +58,18 @@ class ScriptedModel:
             policy: Decides each turn.
             model: The name in the list of models; any name is answered.
             chunk_chars: Characters of text or arguments in one chunk of a stream.
-            embedder: Serves the embeddings; None means a `HashingEmbedder` of its own.
+            embedder: Serves the embeddings, and may spoil them; None means a `HashingEmbedder`.
         """
         if chunk_chars < 1:
             raise ConfigError(f"chunk_chars must be at least 1, not {chunk_chars!r}")
         self.model = model
-        self.embedder = embedder if embedder is not None else HashingEmbedder()
+        self.embedder = embedder or HashingEmbedder()
         self._policy = policy
         self._chunk_chars = chunk_chars
         self._cache = PromptCache()
         self._conversations = ConversationStore()
-        self._chat: Endpoint[ModelRequest] = Endpoint(_CHAT_FAULTS)
-        self._embeddings: Endpoint[tuple[str, ...]] = Endpoint(_EMBEDDING_FAULTS)
+        self._chat = Endpoint[ModelRequest]()
+        self._embeddings = Endpoint[tuple[str, ...]]()
         self._loopback = Loopback(self._app())
 
     def __enter__(self) -> Self:
@@ -111,18 +108,18 @@ class ScriptedModel:
     @property
     def requests(self) -> list[ModelRequest]:
         """A copy of the chat requests, in the order of arrival, failed and held ones too."""
-        return self._chat.seen
+        return list(self._chat.seen)
 
     @property
     def embedding_requests(self) -> list[tuple[str, ...]]:
         """A copy of the texts of each embedding request, likewise."""
-        return self._embeddings.seen
+        return list(self._embeddings.seen)
 
     def forget(self) -> None:
         """Begin the log of requests anew, and drop the stored conversations."""
         self._conversations = ConversationStore()
-        self._chat.forget()
-        self._embeddings.forget()
+        self._chat.seen.clear()
+        self._embeddings.seen.clear()
 
     def settle(self, *, timeout_s: float = 30.0) -> None:
         """Block until no request that has arrived is being answered any more. A caller has its
@@ -134,11 +131,7 @@ class ScriptedModel:
         self._loopback.settle(timeout_s)
 
     def fail(self, faults: Faults, endpoint: EndpointName = "chat") -> None:
-        """Let the next requests of *endpoint* fail; queued behind the faults still due.
-
-        Raises:
-            ConfigError: That endpoint cannot fail in that way.
-        """
+        """Let the next requests of *endpoint* fail; queued behind the faults still due."""
         self._endpoint(endpoint).fail(faults)
 
     def gate(self, endpoint: EndpointName = "chat") -> Gate:
@@ -163,16 +156,15 @@ class ScriptedModel:
         )
 
     async def _complete(self, http_request: Request) -> ASGIApp:
-        body = await _read_object(http_request)
         request = ModelRequest(
             path=http_request.url.path,
-            body=body,
+            body=await _read_object(http_request),
             raw=await http_request.body(),
             headers=dict(http_request.headers),
             query=dict(http_request.query_params),
         )
         if request.is_responses:
-            request = replace(request, stored=tuple(self._conversations.load(body)))
+            request = replace(request, stored=tuple(self._conversations.load(request.body)))
         faults = await self._chat.admit(request)
         media_type = _EVENTS if request.stream else _JSON
         if response := _fail_at_once(faults, media_type):
@@ -196,76 +188,65 @@ class ScriptedModel:
             events = responses_format.item_events if request.is_responses else chat_format.events
             return list(events(answer, chunk_chars=self._chunk_chars))
         whole = responses_format.response if request.is_responses else chat_format.completion
-        return [_json_bytes(whole(answer))]
+        return [json.dumps(whole(answer)).encode()]
 
     async def _embed(self, http_request: Request) -> ASGIApp:
         body = await _read_object(http_request)
-        request = embeddings_format.parse_request(body, self.embedder.info)
-        faults = await self._embeddings.admit(request.texts)
+        texts = embeddings_format.checked_texts(body, self.embedder.info)
+        faults = await self._embeddings.admit(texts)
         if response := _fail_at_once(faults, _JSON):
             return response
-        embedded = await self.embedder.embed(request.texts, role="document")
-        spoil = embeddings_format.FAULTY_VECTORS.get(faults.kind)
-        rows = request.shorten(embedded.vectors)
-        answer = request.to_response(spoil(rows) if spoil else rows, tokens=embedded.tokens or 0)
-        return _respond([_json_bytes(answer)], _JSON, faults)
+        embedded = await self.embedder.embed(texts, role="document")
+        # NaN is written as NaN, which only spoilt vectors hold.
+        answer = json.dumps(embeddings_format.answer(body, embedded))
+        return _respond([answer.encode()], _JSON, faults)
 
     async def _models(self, _request: Request) -> ASGIApp:
         models = [
             {"id": name, "object": "model", "created": chat_format.CREATED, "owned_by": "gateway"}
             for name in (self.model, self.embedder.info.model_id)
         ]
-        return Response(_json_bytes({"object": "list", "data": models}), media_type=_JSON)
+        return JSONResponse({"object": "list", "data": models})
 
 
-def _fail_at_once(faults: Faults, media_type: str) -> Response | None:
+def _fail_at_once(faults: Faults | None, media_type: str) -> Response | None:
     """Return the response of a fault that needs no answer of the policy or the embedder."""
+    if faults is None or faults.kind == "drop":
+        return None
     if faults.kind == "status":
         # A client that retries may do so at once.
         return _error(faults.status, "the test asked for this fault", {"retry-after-ms": "1"})
-    if faults.kind == "garbage":
-        # JSON that ends in the middle, with every sign of success.
-        body = b'{"id": "garbage", "data": ['
-        body = body if media_type == _JSON else b"data: " + body + b"\n\n"
-        return Response(body, media_type=media_type)
-    return None
+    # JSON that ends in the middle, with every sign of success.
+    body = b'{"id": "garbage", "data": ['
+    if media_type == _EVENTS:
+        body = b"data: " + body + b"\n\n"
+    return Response(body, media_type=media_type)
 
 
-def _json_bytes(body: JsonObject) -> bytes:
-    """Write *body*; NaN is written as NaN, which only a spoilt answer holds."""
-    return json.dumps(dict(body)).encode()
-
-
-def _respond(parts: Sequence[bytes], media_type: str, faults: Faults) -> ASGIApp:
-    """Send *parts* one by one, or together if they are JSON.
+def _respond(parts: Sequence[bytes], media_type: str, faults: Faults | None) -> ASGIApp:
+    """Send *parts* one by one.
 
     A dropped answer promises the whole, sends half of its parts, or half of its only one, and hangs
     up.
     """
-    body = b"".join(parts)
-    if faults.kind == "drop":
-        half = b"".join(parts[: len(parts) // 2]) or body[: len(body) // 2]
-        headers = {"content-length": str(len(body))}
-        return StreamingResponse(_yield_parts([half]), headers=headers, media_type=media_type)
-    if media_type == _JSON:
-        return Response(body, media_type=_JSON)
-    return StreamingResponse(_yield_parts(parts), media_type=media_type)
+    headers = None
+    if media_type == _JSON or faults:
+        headers = {"content-length": str(sum(map(len, parts)))}
+    if faults:
+        parts = parts[: len(parts) // 2] or [parts[0][: len(parts[0]) // 2]]
+    return StreamingResponse(_yield_parts(parts), headers=headers, media_type=media_type)
 
 
-async def _yield_parts(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _yield_parts(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
     """Send an error as the service shapes it."""
-    detail = {
-        "message": message,
-        "type": _ERROR_TYPES.get(status, "server_error"),
-        "param": None,
-        "code": None,
-    }
-    return Response(_json_bytes({"error": detail}), status, headers, _JSON)
+    kind = _ERROR_TYPES.get(status, "server_error")
+    detail = {"message": message, "type": kind, "param": None, "code": None}
+    return JSONResponse({"error": detail}, status, headers)
 
 
 async def _refuse(_request: Request, fault: Exception) -> Response:

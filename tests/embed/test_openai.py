@@ -87,7 +87,7 @@ async def test_a_refusal_is_the_clients_error(model: ScriptedModel, client: Open
 
 async def test_a_short_answer_is_an_error(model: ScriptedModel, client: OpenAI) -> None:
     """Rule 5: rows that cannot be told apart are unusable."""
-    model.fail(Faults(kind="short_batch"), "embeddings")
+    model.embedder.transform = lambda rows: rows[:-1]
 
     with pytest.raises(EmbeddingError, match="1 of 2"):
         await OpenAIEmbedder(client, model="m").embed(["a", "b"], role="query")

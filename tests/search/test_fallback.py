@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from openai import OpenAI
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from gateway.embed.openai import OpenAIEmbedder
+from gateway.runtime.vectors import Matrix
 from gateway.testing import Faults, HashingEmbedder, ManualClock, ScriptedModel, script
-from gateway.testing.endpoint import FaultKind
 from gateway.types import ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import codes, names, until
@@ -171,21 +172,34 @@ def model() -> Iterator[ScriptedModel]:
 
 @pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize(
-    "kind", ["status", "drop", "garbage", "nan", "zero", "short_batch", "wrong_dimension"]
+    "fault",
+    [
+        Faults(kind="status"),
+        Faults(kind="drop"),
+        Faults(kind="garbage"),
+        lambda rows: rows * np.float32("nan"),
+        lambda rows: rows * np.float32(0),
+        lambda rows: rows[:-1],
+        lambda rows: rows[:, :-1],
+    ],
 )
 async def test_whatever_a_service_answers_the_search_goes_on(
     open_gateway: OpenGateway,
     catalog: tuple[ToolDefinition, ...],
     model: ScriptedModel,
-    kind: FaultKind,
+    fault: Faults | Callable[[Matrix], Matrix],
 ) -> None:
     """Rule 5, against a real server that misbehaves."""
     with OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
         gateway = open_gateway(catalog, strategy="auto", embedder=OpenAIEmbedder(client, model="m"))
         await gateway.report()
 
-        model.fail(Faults(kind=kind), "embeddings")
+        if isinstance(fault, Faults):
+            model.fail(fault, "embeddings")
+        else:
+            model.embedder.transform = fault
         fallen = await gateway.search("send an e-mail")
+        model.embedder.transform = None
         healed = await gateway.search("send an e-mail")
 
     assert ("graph", "hybrid") == (fallen.mode, healed.mode)
