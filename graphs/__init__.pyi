@@ -30,11 +30,11 @@ from graphs.markdown.files import read as read
 from graphs.markdown.files import write as write
 from graphs.markdown.parser import parse as parse
 from graphs.markdown.writer import render as render
-from graphs.rdf.exporter import to_json_ld as to_json_ld
-from graphs.rdf.exporter import to_n_triples as to_n_triples
-from graphs.rdf.exporter import to_turtle as to_turtle
-from graphs.rdf.importer import from_json_ld as from_json_ld
-from graphs.rdf.importer import from_turtle as from_turtle
+from graphs.rdf.serialization import from_json_ld as from_json_ld
+from graphs.rdf.serialization import from_turtle as from_turtle
+from graphs.rdf.serialization import to_json_ld as to_json_ld
+from graphs.rdf.serialization import to_n_triples as to_n_triples
+from graphs.rdf.serialization import to_turtle as to_turtle
 from graphs.rdf.shapes import ShapeViolation as ShapeViolation
 from graphs.rdf.shapes import validate as validate
 from graphs.rdf.sparql import Answer as Answer

@@ -1,30 +1,64 @@
 """Read-only SPARQL over facts: SELECT, ASK, CONSTRUCT and DESCRIBE. Nothing is fetched.
 
-Each query runs in a process of its own, which ends itself at its time limit whatever the query
-does. Answers are plain values: rdflib is loaded there alone.
+* Each query runs in a process of its own, which ends itself at its time limit whatever the query
+  does. Answers are plain values.
+* A query is parsed and looked through before it runs: updates, FROM, GRAPH and SERVICE are refused.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import IO, Any, Literal, TypeAlias, cast
+
+from rdflib import BNode, Graph
+from rdflib import Literal as RdfLiteral
+from rdflib.plugins.sparql.algebra import translateQuery
+from rdflib.plugins.sparql.evaluate import ParseException  # type: ignore[attr-defined]  # pyparsing is rdflib's own affair
+from rdflib.plugins.sparql.parser import parseQuery
+from rdflib.plugins.sparql.parserutils import CompValue
+from rdflib.plugins.sparql.sparql import Query, SPARQLError
+from rdflib.term import Identifier
 
 from graphs.errors import QueryError, QueryTimeoutError
 from graphs.facts.fact import Fact
-from graphs.parameters import QUERY_LIMIT, QUERY_START_TIMEOUT_S, QUERY_TIMEOUT_S
+from graphs.facts.vocabulary import NAMESPACES
+from graphs.parameters import (
+    MAX_QUERY_CHARS,
+    MAX_QUERY_DEPTH,
+    QUERY_LIMIT,
+    QUERY_START_TIMEOUT_S,
+    QUERY_TIMEOUT_S,
+)
+from graphs.rdf.serialization import to_rdf
 
 _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])
-from graphs.rdf.sparql_process import serve
+from graphs.rdf.sparql import serve
 serve(sys.stdin, sys.stdout)
 """
 """The package may lie outside the path of a fresh interpreter."""
+_REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "DatasetClause": "FROM is refused: there is one graph, and nothing is fetched",
+        "GraphGraphPattern": "GRAPH is refused: there is one graph",
+        "ServiceGraphPattern": "SERVICE is refused: nothing is fetched",
+    }
+)
+_FAULTS = (
+    SPARQLError, NotImplementedError, ValueError, TypeError, LookupError, AttributeError, re.error
+)  # fmt: skip
+"""What rdflib raises over a query that makes no sense."""
+Kind: TypeAlias = Literal["select", "ask", "construct", "describe"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +81,7 @@ Row: TypeAlias = tuple[Term | None, ...]
 class Answer:
     """The answer to a query."""
 
-    kind: Literal["select", "ask", "construct", "describe"]
+    kind: Kind
     columns: tuple[str, ...] = ()
     """The variables in order; subject, predicate and object of a described graph."""
     rows: tuple[Row, ...] = ()
@@ -78,16 +112,10 @@ def query_sparql(
         QueryTimeoutError: The query took too long.
         QueryError: The query is refused, is no SPARQL, or cannot be answered.
     """
-    request = {
-        "facts": [asdict(fact) for fact in facts],
-        "text": text,
-        "limit": limit,
-        "timeout_s": timeout_s,
-    }
     try:
         done = subprocess.run(  # noqa: S603  (our own program)
             [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[2])],
-            input=json.dumps(request),
+            input=json.dumps([list(map(asdict, facts)), text, limit, timeout_s]),
             capture_output=True,
             encoding="utf-8",
             timeout=QUERY_START_TIMEOUT_S + timeout_s,
@@ -101,12 +129,89 @@ def query_sparql(
     if done.returncode:
         raise QueryError("the query cannot be answered: its process ended")
     reply = json.loads(done.stdout)
-    if "error" in reply:
-        raise QueryError(reply["error"])
-    return _answer(reply)
-
-
-def _answer(reply: dict[str, Any]) -> Answer:
-    """Read an answer that our own process has written as JSON."""
+    if isinstance(reply, str):
+        raise QueryError(reply)
     rows = (tuple(term and Term(**term) for term in row) for row in reply["rows"])
     return Answer(**{**reply, "columns": tuple(reply["columns"]), "rows": tuple(rows)})
+
+
+def serve(requests: IO[str], replies: IO[str]) -> None:
+    """Answer the one request of `query_sparql`, in its process: an answer, or a fault as text.
+
+    A watchdog outside of Python's own threads ends the process at the time limit, in the midst of
+    a hostile regular expression too.
+    """
+    facts, text, limit, timeout_s = json.load(requests)
+    graph = to_rdf(Fact(**row) for row in facts)
+    faulthandler.dump_traceback_later(timeout_s, exit=True)
+    try:
+        reply: object = asdict(answer(graph, text, limit=limit))
+    except QueryError as error:
+        reply = str(error)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    json.dump(reply, replies)
+
+
+def answer(graph: Graph, text: str, *, limit: int = QUERY_LIMIT) -> Answer:
+    """Answer *text* over *graph*, without a time limit; see `query_sparql`."""
+    try:
+        result = graph.query(_parse(text))
+        kind = cast("Kind", result.type.lower())
+        if kind == "ask":
+            return Answer(kind=kind, value=bool(result.askAnswer))
+        if kind == "select":
+            columns = tuple(map(str, result.vars or ()))
+            rows = [_row(row) for row in islice(result, limit + 1)]
+        else:
+            columns = ("subject", "predicate", "object")
+            rows = sorted(map(_row, result.graph or ()), key=repr)
+    except RecursionError as error:
+        raise QueryError("the query is nested too deeply: flatten it") from error
+    except ParseException as error:
+        raise QueryError(
+            f"the query is no SPARQL query (an update is none): line {error.lineno}: {error.msg}"
+        ) from error
+    except _FAULTS as error:
+        raise QueryError(f"the query cannot be answered: {error}") from error
+    return Answer(kind=kind, columns=columns, rows=tuple(rows[:limit]), truncated=len(rows) > limit)
+
+
+def _parse(text: str) -> Query:
+    if len(text) > MAX_QUERY_CHARS:
+        raise QueryError("the query is longer than 64 kB: shorten it")
+    steps = ((mark in "({[") - (mark in ")}]") for mark in text)
+    if max(accumulate(steps, initial=0)) > MAX_QUERY_DEPTH:
+        raise QueryError("the query is nested too deeply: flatten it")
+    parsed = parseQuery(text)
+    prefixes = set(NAMESPACES)
+    for part in _parts(parsed):
+        if part.name in _REFUSED:
+            raise QueryError(_REFUSED[part.name])
+        if part.name == "PrefixDecl":
+            prefixes.add(str(part.get("prefix") or ""))
+        if part.name == "pname" and (part.get("prefix") or "") not in prefixes:
+            raise QueryError(f"the prefix {part.get('prefix')!s} is unknown: declare it")
+    return translateQuery(parsed, initNs=dict(NAMESPACES))
+
+
+def _parts(parsed: Any) -> Iterator[CompValue]:
+    waiting = [parsed]
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, CompValue):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, Iterable) and not isinstance(part, str):
+            waiting += list(part)
+
+
+def _row(terms: Any) -> Row:
+    return tuple(term if term is None else _term(term) for term in terms)
+
+
+def _term(term: Identifier) -> Term:
+    if not isinstance(term, RdfLiteral):
+        return Term(kind="blank" if isinstance(term, BNode) else "iri", value=str(term))
+    language, datatype = term.language or "", str(term.datatype or "")
+    return Term(kind="literal", value=str(term), language=language, datatype=datatype)

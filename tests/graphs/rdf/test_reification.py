@@ -13,8 +13,15 @@ from graphs.facts.extraction import extract_facts
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import FILE_BASE, PREDICATES
 from graphs.markdown.parser import parse
-from graphs.rdf.exporter import SCHEME, to_json_ld, to_n_triples, to_rdf, to_turtle
-from graphs.rdf.importer import from_json_ld, from_turtle
+from graphs.rdf.serialization import (
+    SCHEME,
+    from_json_ld,
+    from_turtle,
+    to_json_ld,
+    to_n_triples,
+    to_rdf,
+    to_turtle,
+)
 from graphs.rdf.shapes import validate
 
 # rdflib 7 reads JSON-LD through a class of its own that it calls deprecated.

@@ -5,9 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
-from graphs.errors import DocumentError
 from graphs.facts.extraction import extract_facts
 from graphs.markdown.parser import parse
 from graphs.rdf.shapes import validate
@@ -37,26 +34,6 @@ def test_each_fault_names_its_node_and_what_is_wrong() -> None:
     ]
     assert ("urn:t:c", "warning") == (found[1].node, found[1].severity)
     assert "only a label" in found[1].detail
-
-
-def test_shapes_of_the_host_are_added_and_run_nothing() -> None:
-    """A shape is data: SPARQL inside it could fetch."""
-    further = (
-        "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix s: <https://schema.org/> .\n"
-        "<urn:s> a sh:NodeShape ; sh:targetClass <https://w3id.org/tool-gateway/ns#Document> ;\n"
-        "  sh:property [ sh:path s:description ; sh:minCount 1 ; sh:severity sh:Info ] .\n"
-    )
-
-    found = validate(GOOD, further=further)
-
-    assert [("urn:t:a", "info"), ("urn:t:b", "info")] == [(f.node, f.severity) for f in found]
-    running = further + "<urn:s> sh:sparql [ sh:select 'ASK {}' ] .\n"
-    with pytest.raises(DocumentError, match="are not run"):
-        validate(GOOD, further=running)
-    with pytest.raises(DocumentError, match="no Turtle"):
-        validate(GOOD, further="<")
-    with pytest.raises(DocumentError, match="make no sense"):
-        validate(GOOD, further=further.replace("sh:minCount 1", "sh:minCount 'x'"))
 
 
 WITHOUT = """

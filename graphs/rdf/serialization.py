@@ -1,0 +1,329 @@
+"""The graph as RDF text: written for others, and read from elsewhere. Nothing is ever fetched.
+
+* Groups, topics and kinds of data become SKOS concepts of one scheme, whose top concepts are those
+  that none is broader than. What was read from a file is said to be derived from it.
+* A statement that is weighed, or that a rule derived, is said once plainly and once more as an
+  ``rdf:Statement`` with its weight, its rule, its file and its line. Such a node has the name of
+  its statement, so that equal graphs stay equal texts; reading puts what it says into the fact.
+* Ids that are no IRIs get the base of documents.
+* JSON-LD is looked through before it is parsed: a context that is named instead of written out is
+  refused in every place and shape, but for our own, which the vocabulary stands for.
+* Sizes and depths are bounded; a fault is a `DocumentError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, TypeAlias
+from urllib.parse import quote, unquote
+
+from rdflib import PROV, RDF, SKOS, XSD, BNode, Graph, Literal, URIRef
+from rdflib.plugins.parsers.notation3 import BadSyntax
+from rdflib.plugins.serializers.jsonld import Converter
+from rdflib.plugins.shared.jsonld.context import Context
+from rdflib.plugins.shared.jsonld.errors import JSONLDException
+from rdflib.plugins.stores.memory import Memory
+from rdflib.term import Node
+
+from graphs.errors import DocumentError
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import (
+    ABOUT_STATEMENTS,
+    BLANK_BASE,
+    CONCEPT_TYPE,
+    CONTEXT_IRI,
+    DOCUMENT_BASE,
+    FILE_BASE,
+    NAMESPACES,
+    STATEMENT_BASE,
+    context,
+    iri,
+    is_iri,
+    is_language,
+    resolve,
+)
+from graphs.parameters import MAX_RDF_CHARS, MAX_RDF_DEPTH
+
+SCHEME = URIRef(NAMESPACES["tg"] + "concepts")
+"""The SKOS scheme that every group, topic and kind of data is in."""
+Triple: TypeAlias = tuple[URIRef, URIRef, URIRef | Literal]
+_WEIGHT, _ORIGIN, _LINE = (URIRef(ABOUT_STATEMENTS[name]) for name in ("weight", "origin", "line"))
+_NODE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
+_LONE = re.compile("[\ud800-\udfff]")
+_FAULTS = (JSONLDException, ValueError, TypeError, LookupError, AttributeError, AssertionError)
+"""What rdflib raises over a text that makes no sense."""
+
+
+def to_turtle(facts: Iterable[Fact]) -> str:
+    """Write *facts* as Turtle."""
+    return to_rdf(facts).serialize(format="turtle")
+
+
+def to_n_triples(facts: Iterable[Fact]) -> str:
+    """Write *facts* as N-Triples, sorted; empty without facts."""
+    lines = to_rdf(facts).serialize(format="nt").split("\n")
+    return "".join(f"{line}\n" for line in sorted(lines) if line)
+
+
+def to_json_ld(facts: Iterable[Fact]) -> str:
+    """Write *facts* as JSON-LD with the context of the vocabulary inside."""
+    converter = _LosslessConverter(Context(context()), use_native_types=False, use_rdf_type=False)
+    converter.use_native_types = False  # A context alone switches it on.
+    found = converter.convert(to_rdf(facts))
+    document = {"@graph": found} if isinstance(found, list) else found
+    text = _sorted({**document, "@context": context()})
+    return json.dumps(text, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+
+
+def to_rdf(facts: Iterable[Fact]) -> Graph:
+    """Build an RDF graph of *facts*."""
+    graph = Graph()
+    for prefix, namespace in NAMESPACES.items():
+        graph.bind(prefix, namespace, replace=True)
+    for fact in facts:
+        for triple in _triples(fact):
+            graph.add(triple)
+    narrower = {*graph.subjects(SKOS.broader), *graph.objects(None, SKOS.narrower)}
+    for concept in set(graph.subjects(SKOS.inScheme, SCHEME)) - narrower:
+        graph.add((SCHEME, SKOS.hasTopConcept, concept))
+    return graph
+
+
+def from_turtle(text: str, *, path: str = "", declared: bool = True) -> tuple[Fact, ...]:
+    """Read Turtle (or N-Triples) as facts, in the order of the text.
+
+    Args:
+        text: Turtle; blank nodes are numbered in the order of the text.
+        path: Where it was read; it names the text in errors and in the facts.
+        declared: Whether the host stands for the text.
+
+    Raises:
+        DocumentError: The text cannot be read.
+    """
+    _check_size(text, path)
+    return _read_facts(text, "turtle", path=path, declared=declared)
+
+
+def from_json_ld(text: str, *, path: str = "", declared: bool = True) -> tuple[Fact, ...]:
+    """Read JSON-LD as facts; the arguments are those of `from_turtle`.
+
+    Raises:
+        DocumentError: The text cannot be read, or names a context that would have to be fetched.
+    """
+    _check_size(text, path)
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
+        raise DocumentError("no JSON, or nested too deeply", path=path, line=line) from error
+    safe = json.dumps(_with_written_contexts(document, path))
+    return _read_facts(safe, "json-ld", path=path, declared=declared)
+
+
+def _triples(fact: Fact) -> Iterator[Triple]:
+    subject = _iri(fact.subject)
+    triple = subject, URIRef(iri(fact.predicate)), _object(fact)
+    yield triple
+    if not fact.literal and (fact.weight != 1 or fact.origin):
+        yield from _reify(fact, triple)
+    if fact.predicate != "type":
+        return
+    if fact.object == CONCEPT_TYPE:
+        yield SCHEME, RDF.type, SKOS.ConceptScheme
+        yield subject, SKOS.inScheme, SCHEME
+    elif fact.path:
+        yield subject, PROV.wasDerivedFrom, _file(fact)
+
+
+def _reify(fact: Fact, triple: Triple) -> Iterator[Triple]:
+    """Yield the triples about the *triple* that *fact* is."""
+    name = hashlib.sha256(" ".join(part.n3() for part in triple).encode()).hexdigest()[:32]
+    node = URIRef(STATEMENT_BASE + name)
+    yield node, RDF.type, RDF.Statement
+    for predicate, part in zip((RDF.subject, RDF.predicate, RDF.object), triple, strict=True):
+        yield node, predicate, part
+    # A decimal keeps every digit in every form; a double would be rounded in Turtle.
+    digits = format(Decimal(repr(fact.weight)), "f")
+    yield node, _WEIGHT, Literal(digits, datatype=XSD.decimal, normalize=False)
+    if fact.origin:
+        yield node, _ORIGIN, Literal(fact.origin.encode("utf-8", "replace").decode())
+    if fact.path:
+        yield node, PROV.wasDerivedFrom, _file(fact)
+    if fact.line:
+        yield node, _LINE, Literal(str(fact.line), datatype=XSD.integer, normalize=False)
+
+
+def _file(fact: Fact) -> URIRef:
+    return URIRef(FILE_BASE + quote(fact.path, errors="replace"))
+
+
+def _object(fact: Fact) -> URIRef | Literal:
+    if not fact.literal:
+        return _iri(fact.object)
+    text = _LONE.sub("\ufffd", fact.object)
+    if fact.datatype and is_iri(fact.datatype):
+        # As it was written: rdflib would rewrite `01` as `1`.
+        return Literal(text, datatype=URIRef(fact.datatype), normalize=False)
+    return Literal(text, lang=fact.language if is_language(fact.language) else None)
+
+
+def _iri(node: str) -> URIRef:
+    if _NODE.fullmatch(node) or is_iri(node):
+        return URIRef(_LONE.sub("\ufffd", node))
+    return URIRef(DOCUMENT_BASE + quote(node, errors="replace"))
+
+
+class _LosslessConverter(Converter):
+    """The converter that keeps empty texts beside others."""
+
+    def add_to_node(
+        self, graph: Any, s: Any, p: Any, o: Any, s_node: dict[str, Any], nodemap: Any
+    ) -> None:
+        """Add the value *o* of the predicate *p* to what is written of the node *s*."""
+        nothings = [(key, value) for key, value in s_node.items() if not value]
+        super().add_to_node(graph, s, p, o, s_node, nodemap)
+        for key, value in nothings:
+            if s_node[key] is not value:
+                s_node[key] = [value, s_node[key]]
+
+
+def _sorted(value: object) -> object:
+    """Return *value* with every list in it sorted by the text of its items."""
+    if isinstance(value, dict):
+        return {key: _sorted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return sorted(map(_sorted, value), key=json.JSONEncoder(sort_keys=True).encode)
+    return value
+
+
+def _check_size(text: str, path: str) -> None:
+    if len(text) > MAX_RDF_CHARS:
+        raise DocumentError("more than 64 MB: split the graph", path=path)
+
+
+def _with_written_contexts(
+    value: Any, path: str, *, depth: int = 0, is_context: bool = False
+) -> Any:
+    """Return *value* with our own context written out; refuse whatever else has to be fetched.
+
+    Args:
+        value: JSON, or what stands in its place as a context.
+        path: Where it was read.
+        depth: How deep *value* stands.
+        is_context: Whether *value* is a context.
+    """
+    if depth > MAX_RDF_DEPTH:
+        raise DocumentError(f"nested deeper than {MAX_RDF_DEPTH}: flatten it", path=path)
+    if isinstance(value, list):
+        return [
+            _with_written_contexts(item, path, depth=depth + 1, is_context=is_context)
+            for item in value
+        ]
+    if isinstance(value, dict):
+        if "@import" in value:
+            raise DocumentError("'@import' names a context: write it out", path=path)
+        return {
+            key: _with_written_contexts(item, path, depth=depth + 1, is_context=key == "@context")
+            for key, item in value.items()
+        }
+    if not is_context or value is None:
+        return value
+    if value != CONTEXT_IRI:
+        detail = f"the context {value!r} would have to be fetched: write it out, or use"
+        raise DocumentError(f"{detail} {CONTEXT_IRI}", path=path)
+    return context()
+
+
+class _Ordered(Memory):
+    """A store that remembers the order in which its triples came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: dict[Any, None] = {}
+
+    def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
+        """Add a triple."""
+        super().add(triple, context, quoted)
+        self.order[triple] = None
+
+
+def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fact, ...]:
+    """Read *text* in one of rdflib's forms: ``turtle``, or ``json-ld`` without named contexts."""
+    store = _Ordered()
+    graph = Graph(store=store, bind_namespaces="none")
+    try:
+        graph.parse(data=text, format=form, publicID=DOCUMENT_BASE)
+    except BadSyntax as error:
+        raise DocumentError("no Turtle", path=path, line=error.lines + 1) from error
+    except RecursionError as error:
+        raise DocumentError("nested too deeply: flatten it", path=path) from error
+    except _FAULTS as error:
+        raise DocumentError(f"no {form}: {error}", path=path) from error
+    # A node about a statement that is not made says nothing.
+    nodes = {
+        tuple(graph.value(node, part) for part in (RDF.subject, RDF.predicate, RDF.object)): node
+        for node in graph.subjects(RDF.type, RDF.Statement)
+        if _is_statement(node)
+    }
+    names: dict[BNode, str] = {}
+    facts: list[Fact] = []
+    for triple in store.order:
+        if not _is_statement(triple[0]):
+            fact = _fact(triple, names, path, declared)
+            node = None if fact.literal else nodes.get(triple)
+            facts.append(fact if node is None else _with_statement(fact, graph, node))
+    return tuple(facts)
+
+
+def _is_statement(node: Node) -> bool:
+    return str(node).startswith(STATEMENT_BASE)
+
+
+def _fact(triple: Any, names: dict[BNode, str], path: str, declared: bool) -> Fact:
+    subject, predicate, target = triple
+    literal = isinstance(target, Literal)
+    return Fact(
+        subject=_node(subject, names),
+        predicate=resolve(str(predicate)) or str(predicate),
+        object=str(target) if literal else _node(target, names),
+        literal=literal,
+        language=(target.language or "") if literal else "",
+        datatype=str(target.datatype or "") if literal else "",
+        path=path,
+        declared=declared,
+    )
+
+
+def _node(node: Any, names: dict[BNode, str]) -> str:
+    if isinstance(node, BNode):
+        return names.setdefault(node, f"{BLANK_BASE}{len(names)}")
+    return str(node)
+
+
+def _with_statement(fact: Fact, graph: Graph, node: Node) -> Fact:
+    """Return *fact* with what *node* says of it. What a rule derived is never declared."""
+    weight, origin, line, source = (
+        str(graph.value(node, predicate) or "")
+        for predicate in (_WEIGHT, _ORIGIN, _LINE, PROV.wasDerivedFrom)
+    )
+    return replace(
+        fact,
+        weight=_weight(weight),
+        origin=origin,
+        declared=fact.declared and not origin,
+        path=unquote(source.removeprefix(FILE_BASE)) if source else fact.path,
+        line=int(line) if line.isdecimal() and len(line) < 10 else 0,
+    )
+
+
+def _weight(text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        return 1.0
+    return weight if 0 < weight <= 1 else 1.0
