@@ -7,14 +7,14 @@ its tokens. Every build makes the arrays anew from these, so that it gives what 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
 
-from graphs.facts.extraction import read_documents
+from graphs.facts.extraction import DocumentReader
 from graphs.facts.fact import Fact
 from graphs.facts.provenance import Triple, is_banned, stronger
 from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, NO_NAMES
@@ -34,8 +34,8 @@ FIELDS: Mapping[str, str] = {
 }
 """The field of each predicate whose text is searched."""
 _LabelOrder: TypeAlias = tuple[bool, bool, str, int, str, str]
-_Added: TypeAlias = list[tuple[str, Phrase]]
-"""Texts by their field."""
+_Added: TypeAlias = tuple[str, Phrase]
+"""The field of a text, and the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +50,7 @@ class _Source:
     """The numbers of the nodes that are documents or have a name, int32."""
     labels: Mapping[str, _LabelOrder]
     """The best name of each node, as names are ordered; the fifth part is the name."""
-    texts: Mapping[str, tuple[Fact, ...]]
+    texts: Mapping[str, list[_Added]]
     """The texts of each node."""
     members: tuple[tuple[str, str], ...]
     """Each member that the host declares, and its group."""
@@ -67,6 +67,7 @@ class GraphBuilder:
 
     def __init__(self, *, weights: Mapping[str, float] = FIELD_WEIGHTS) -> None:
         self._weights = weights
+        self._reader = DocumentReader()
         self._used = 0
         """How many nodes and terms the last graph has."""
         self._forget()
@@ -79,62 +80,53 @@ class GraphBuilder:
         """Number of each predicate with its data."""
         self._sources: dict[int, _Source] = {}
         """By the id of their facts, which they hold."""
-        self._tokens: dict[str, tuple[Fields, DocumentTokens]] = {}
-        """The texts of each node, and their tokens."""
+        self._tokens: dict[str, tuple[tuple[Fields, Sequence[_Added]], DocumentTokens]] = {}
+        """The texts of each node, those that are added to them, and the tokens of both."""
 
     def build(
         self,
-        documents: Iterable[Document],
+        documents: Iterable[Document] = (),
         *,
         names: Mapping[str, str] = NO_NAMES,
+        others: Iterable[Document] = (),
         derived: Iterable[tuple[Fact, ...]] = (),
-    ) -> GraphIndex:
-        """Compile *documents*.
-
-        Args:
-            documents: All of them.
-            names: The host's names; see `graphs.facts.extraction.extract_facts`.
-            derived: Facts of the host's own rules, in parts.
-        """
-        stated, bans = read_documents(documents, names)
-        return self.compile([*stated, *derived], bans)
-
-    def compile(
-        self,
-        statements: Sequence[tuple[Fact, ...]],
-        bans: frozenset[Triple] = frozenset(),
-        *,
         rows: Mapping[str, Fields] | None = None,
         texts: BM25Index | None = None,
     ) -> GraphIndex:
-        """Compile facts by their sources, without the derived ones that *bans* name.
+        """Compile *documents* and *derived* facts, but those that the host's documents forbid.
 
         Args:
-            statements: Each source's facts. A source that did not change is to be the same object
-                as before.
-            bans: What may not be derived.
+            documents: All that are read. One that did not change is to be the same object as
+                before.
+            names: The host's names; see `graphs.facts.extraction.extract_facts`.
+            others: Further documents that labels may mean.
+            derived: Facts of the host's own rules, in parts. A part that did not change is to be
+                the same object as before.
             rows: The nodes that texts find, in their order, with their texts; what the host
                 declares of them is added. None finds all documents, by all that is stated.
             texts: What `index` just made of *rows*: it serves if nothing is to be added.
         """
         if texts is None:
             self._forget_unused()
+        stated_facts, bans = self._reader.read(documents, names, others)
+        statements = [*stated_facts, *derived]
         self._sources = {
             id(facts): self._sources.get(id(facts)) or self._read(facts) for facts in statements
         }
         sources = list(self._sources.values())
         labels = _labels(sources)
         described = {node for source in sources for node in source.documents}
-        documents = _sorted(described, labels) if rows is None else list(rows)
+        stating = sources if rows is None else [each for each in sources if each.declared]
+        if rows is None:
+            rows = {node: {} for node in _sorted(described, labels)}
+        added = _added(stating, labels, rows)
         stated = np.concatenate([np.zeros((0, 3), np.int32), *(source.edges for source in sources)])
-        order = self._order(documents, sources, stated)
+        order = self._order(rows, sources, stated)
         ids = list(self._nodes)
         nodes = [ids[number] for number in order.tolist()]
         edges = self._edges(stated, order, bans)
-        added = _added(sources, labels, whole=rows is None)
-        if texts is None or not added.keys().isdisjoint(documents):
-            merged = {node: _merged((rows or {}).get(node, {}), added[node]) for node in documents}
-            texts = self._index(merged)
+        if texts is None or added:
+            texts = self._index(rows, added)
         self._used = len(nodes) + len(texts.names)
         return GraphIndex(
             nodes=nodes,
@@ -150,7 +142,7 @@ class GraphBuilder:
     def _read(self, facts: tuple[Fact, ...]) -> _Source:
         edges: list[tuple[int, int, int]] = []
         documents: list[str] = []
-        texts: defaultdict[str, list[Fact]] = defaultdict(list)
+        texts: defaultdict[str, list[_Added]] = defaultdict(list)
         members: list[tuple[str, str]] = []
         labels: dict[str, _LabelOrder] = {}
         for fact in facts:
@@ -158,8 +150,9 @@ class GraphBuilder:
             if fact.predicate == "type" and fact.object == DOCUMENT_TYPE:
                 documents.append(fact.subject)
             elif fact.literal and fact.predicate in FIELDS:
-                texts[fact.subject].append(fact)
-                if FIELDS[fact.predicate] == "name":
+                field = FIELDS[fact.predicate]
+                texts[fact.subject].append((field, (fact.object, fact.language)))
+                if field == "name":
                     order = _label_order(fact)
                     labels[fact.subject] = min(order, labels.get(fact.subject, order))
             elif role and not fact.literal:
@@ -173,7 +166,7 @@ class GraphBuilder:
             documents=tuple(documents),
             nodes=np.array(nodes, dtype=np.int32),
             labels=labels,
-            texts={node: tuple(stated) for node, stated in texts.items()},
+            texts=texts,
             members=tuple(members),
             declared=any(fact.declared for fact in facts),
         )
@@ -187,14 +180,13 @@ class GraphBuilder:
         )
 
     def _order(
-        self, documents: Sequence[str], sources: Iterable[_Source], edges: np.ndarray
+        self, rows: Iterable[str], sources: Iterable[_Source], edges: np.ndarray
     ) -> np.ndarray:
-        """Return the numbers of all nodes: *documents* first, then all others of *sources*."""
-        numbers = [self._nodes.setdefault(node, len(self._nodes)) for node in documents]
+        """Return the numbers of all nodes: *rows* first, then all others of *sources*."""
+        numbers = [self._nodes.setdefault(node, len(self._nodes)) for node in rows]
         first = np.array(numbers, dtype=np.intp)
         used = np.zeros(len(self._nodes), dtype=np.bool_)
-        for source in sources:
-            used[source.nodes] = True
+        used[np.concatenate([first, *(source.nodes for source in sources)])] = True
         used[edges[:, :2]] = True
         used[first] = False
         return np.concatenate([first, np.flatnonzero(used)])
@@ -243,14 +235,17 @@ class GraphBuilder:
     def index(self, rows: Mapping[str, Fields]) -> BM25Index:
         """Index the texts of *rows*; those that are as before are not tokenized again."""
         self._forget_unused()
-        return self._index(rows)
+        return self._index(rows, {})
 
-    def _index(self, rows: Mapping[str, Fields]) -> BM25Index:
+    def _index(
+        self, rows: Mapping[str, Fields], added: Mapping[str, Sequence[_Added]]
+    ) -> BM25Index:
         before, self._tokens = self._tokens, {}
         for node, fields in rows.items():
+            texts = fields, added.get(node, ())
             cached = before.get(node)
-            if cached is None or (cached[0] is not fields and cached[0] != fields):
-                cached = fields, self._vocabulary.tokenize(fields)
+            if cached is None or cached[0] != texts:
+                cached = texts, self._vocabulary.tokenize(_merged(*texts))
             self._tokens[node] = cached
         tokens = [cached[1] for cached in self._tokens.values()]
         return BM25Index.compile(tokens, self._vocabulary, weights=list(self._weights.values()))
@@ -263,23 +258,20 @@ class GraphBuilder:
 
 def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
     """Compile *facts* once; without facts the graph is empty and finds nothing."""
-    return GraphBuilder().compile([tuple(facts)])
+    return GraphBuilder().build(derived=[tuple(facts)])
 
 
 def _added(
-    sources: Iterable[_Source], labels: Mapping[str, _LabelOrder], *, whole: bool
-) -> defaultdict[str, _Added]:
-    """Return the texts of each node: all that is stated, or only what is declared."""
-    added: defaultdict[str, _Added] = defaultdict(list)
+    sources: Iterable[_Source], labels: Mapping[str, _LabelOrder], rows: Container[str]
+) -> dict[str, list[_Added]]:
+    """Return what *sources* add to the texts of *rows*, but for rows without any."""
+    added: defaultdict[str, list[_Added]] = defaultdict(list)
     for source in sources:
-        if not (whole or source.declared):
-            continue
-        for node, facts in source.texts.items():
-            added[node] += (
-                (FIELDS[fact.predicate], (fact.object, fact.language)) for fact in facts
-            )
+        for node, texts in source.texts.items():
+            if node in rows:
+                added[node] += texts
         for node, group in source.members:
-            if group in labels:
+            if group in labels and node in rows:
                 added[node].append(("group", (labels[group][4], "")))
     return added
 
@@ -310,11 +302,11 @@ def _labels(sources: Sequence[_Source]) -> dict[str, _LabelOrder]:
     """Return the best name of each node that the host declares, or else the first."""
     found: dict[str, _LabelOrder] = {}
     for source in reversed(sources):
-        if source.labels:
+        if not source.declared:
             found.update(source.labels)
     for source in sources:
         for node, order in source.labels.items() if source.declared else ():
-            found[node] = min(order, found[node])
+            found[node] = min(order, found.get(node, order))
     return found
 
 
@@ -345,7 +337,7 @@ def _fact(subject: str, target: str, key: tuple[object, ...]) -> Fact:
     return Fact(subject=subject, object=target, literal=False, **stated)  # type: ignore[arg-type]  # (as `_edge` wrote it)
 
 
-def _merged(fields: Fields, added: _Added) -> Fields:
+def _merged(fields: Fields, added: Sequence[_Added]) -> Fields:
     """Return *fields* with the phrases that were *added*, each once."""
     if not added:
         return fields

@@ -13,6 +13,8 @@ MAX_FRONT_MATTER_DEPTH = 16
 KEY_SIMILARITY = 0.7
 """How like a key must be to one of ours to be a slip of it, in [0, 1]."""
 SHOWN_KEY_CHARS = 48
+MAX_REMEMBERED_DOCUMENTS = 1 << 14
+"""Documents of folders and bundles that are not parsed again."""
 
 # RDF
 MAX_RDF_CHARS = 64 * 1024 * 1024

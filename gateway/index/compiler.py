@@ -28,9 +28,9 @@ from gateway.index.vectors import VectorIndex
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import Diagnostic, Entity
-from graphs.facts.extraction import read_documents
+from graphs.facts.extraction import DocumentReader
 from graphs.facts.fact import Fact
-from graphs.facts.provenance import Triple
+from graphs.facts.vocabulary import NO_NAMES
 from graphs.graph_builder import GraphBuilder
 from graphs.lexical.analysis import fold
 from graphs.lexical.bm25_index import BM25Index
@@ -133,7 +133,7 @@ class SnapshotCompiler:
         whole, name = embedding_text(entity), name_text(entity)
         keys = text_key(whole), text_key(name)
         document = document_of(entity, self._options) if row_of(entity.kind).graph else None
-        facts = read_documents([document], {})[0][0] if document else ()
+        facts = DocumentReader().read([document])[0][0] if document else ()
         names = map(fold, (entity.exposed_name, entity.name))
         traits = traits_of(entity)
         return _PreparedEntity(
@@ -246,15 +246,18 @@ class SnapshotCompiler:
         lexical: BM25Index,
     ) -> ToolGraph:
         """Compile the graph, over the lexical index unless the host's documents add texts."""
-        parts = self._blocks()
-        stated: list[tuple[Fact, ...]] = []
-        bans: frozenset[Triple] = frozenset()
-        if documents:
-            names = host_names([item.entity for item in prepared])
-            others = [item.document for item in prepared if item.document]
-            stated, bans = read_documents(documents, names, others)
-        compiled = self._graph.compile([*stated, *parts], bans, rows=rows, texts=lexical)
-        return ToolGraph.of(compiled)
+        names = host_names([item.entity for item in prepared]) if documents else NO_NAMES
+        others = [item.document for item in prepared if item.document and documents]
+        return ToolGraph.of(
+            self._graph.build(
+                documents,
+                names=names,
+                others=others,
+                derived=self._blocks(),
+                rows=rows,
+                texts=lexical,
+            )
+        )
 
     def _blocks(self) -> list[tuple[Fact, ...]]:
         """Return what the entities state, in blocks; what did not change is the same object."""

@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from graphs.facts.fact import Fact
@@ -52,17 +52,30 @@ class LabelResolver:
     """
 
     def __init__(self, documents: Iterable[Document], names: Mapping[str, str]) -> None:
-        self._documents = tuple(documents)
         self._names = names
+        self._folded_names = _unique((fold_label(name), node) for name, node in names.items())
+        self._host_nodes = {node: node for node in names.values()}
+        self._documents = list(documents)
+        self._nodes = [self._described_node(document) for document in self._documents]
+        ids = _unique(
+            (each.id, node) for each, node in zip(self._documents, self._nodes, strict=True)
+        )
+        self._exact = {**_unique(self._titles()), **ids, **self._host_nodes, **names}
 
     @cached_property
-    def host_nodes(self) -> frozenset[str]:
-        """The nodes that the host names."""
-        return frozenset(self._names.values())
+    def _folded(self) -> Mapping[str, str]:
+        titles = _unique((fold_label(title), node) for title, node in self._titles())
+        return titles | self._folded_names
 
-    def described_node(self, document: Document) -> str:
+    def _titles(self) -> Iterator[tuple[str, str]]:
+        for document, node in zip(self._documents, self._nodes, strict=True):
+            for title in (document.title, document.path, document.path.removesuffix(".md")):
+                if title:
+                    yield title, node
+
+    def _described_node(self, document: Document) -> str:
         """Return the node that *document* describes, by the host's names."""
-        if document.id in self.host_nodes:
+        if not self._names or document.id in self._host_nodes:
             return document.id
         stem = document.path.rpartition("/")[2].removesuffix(".md")
         labels = filter(None, (document.id, document.title, stem))
@@ -73,49 +86,13 @@ class LabelResolver:
 
     def subject(self, document: Document) -> str:
         """Return the node that the facts of *document* are about."""
-        if document.id in self.host_nodes:
+        if document.id in self._host_nodes:
             return document.id
-        return self._find_exactly(document.id) or document.id
+        return self._exact.get(document.id) or document.id
 
     def find(self, label: str) -> str:
         """Return the node that *label* means; empty if there is none, or more than one."""
-        found = self._find_exactly(label)
-        if not found:
-            found = self._folded_names.get(fold_label(label))
-        if found is None:
-            found = self._folded_titles.get(fold_label(label))
-        return found or ""
-
-    def _find_exactly(self, label: str) -> str | None:
-        found = self._names.get(label)
-        if found is None and label in self.host_nodes:
-            found = label
-        if found is None:
-            found = self._ids.get(label)
-        return self._titles.get(label) if found is None else found
-
-    @cached_property
-    def _folded_names(self) -> Mapping[str, str]:
-        return _unique((fold_label(name), node) for name, node in self._names.items())
-
-    @cached_property
-    def _ids(self) -> Mapping[str, str]:
-        return _unique((document.id, self.described_node(document)) for document in self._documents)
-
-    @cached_property
-    def _titles(self) -> Mapping[str, str]:
-        return _unique(self._titled())
-
-    @cached_property
-    def _folded_titles(self) -> Mapping[str, str]:
-        return _unique((fold_label(title), node) for title, node in self._titled())
-
-    def _titled(self) -> Iterator[tuple[str, str]]:
-        for document in self._documents:
-            node = self.described_node(document)
-            path = document.path
-            for title in filter(None, (document.title, path, path.removesuffix(".md"))):
-                yield title, node
+        return self._exact.get(label) or self._folded.get(fold_label(label)) or ""
 
 
 def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -133,6 +110,8 @@ class FactExtractor:
 
     document: Document
     labels: LabelResolver
+    meanings: dict[str, str] = field(default_factory=dict)
+    """The node that each label means that was looked up; empty if it means none."""
 
     def facts(self) -> Iterator[Fact]:
         """Yield every fact of the document, as often as it is stated."""
@@ -222,7 +201,7 @@ class FactExtractor:
     def _node(self, target: str, *, concept: bool) -> tuple[str, str]:
         """Return a node's id, and its label if it is a concept."""
         if not concept:
-            found = self.labels.find(target)
+            found = self.meanings[target] = self.labels.find(target)
             if found:
                 return found, ""
         node = self._absolute(target)
@@ -287,26 +266,73 @@ def _datatype(date: str) -> str:
     return NAMESPACES["xsd"] + ("dateTime" if "T" in date else "date")
 
 
-def read_documents(
-    documents: Iterable[Document], names: Mapping[str, str], others: Iterable[Document] = ()
-) -> tuple[list[tuple[Fact, ...]], frozenset[Triple]]:
-    """Return what each of *documents* states, each fact once, and what may not be derived.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """What a document states while its labels mean what they do."""
 
-    Args:
-        documents: In any order.
-        names: As in `extract_facts`.
-        others: Further documents that labels may mean; they are not read.
-    """
-    listed = list(documents)
-    labels = LabelResolver([*listed, *others], names)
-    stated: list[tuple[Fact, ...]] = []
-    bans: set[Triple] = set()
-    for document in listed:
+    document: Document
+    subject: str
+    meanings: Mapping[str, str]
+    facts: tuple[Fact, ...]
+    """Each once."""
+    bans: frozenset[Triple]
+
+    @classmethod
+    def of(cls, document: Document, labels: LabelResolver) -> _Reading:
         extractor = FactExtractor(document=document, labels=labels)
-        stated.append(merge_facts([extractor.facts()]))
-        if document.declared:
-            bans.update(map(extractor.ban, document.forbidden))
-    return stated, frozenset(bans)
+        return cls(
+            document=document,
+            subject=labels.subject(document),
+            facts=merge_facts([extractor.facts()]),
+            bans=frozenset(map(extractor.ban, document.forbidden if document.declared else ())),
+            meanings=extractor.meanings,
+        )
+
+    def is_valid(self, labels: LabelResolver) -> bool:
+        return self.subject == labels.subject(self.document) and all(
+            labels.find(label) == node for label, node in self.meanings.items()
+        )
+
+
+class DocumentReader:
+    """Reads documents again and again. Not for two threads at once.
+
+    What a document states is read anew only if it is another object, or if one of its labels
+    means another node.
+    """
+
+    def __init__(self) -> None:
+        self._readings: dict[int, _Reading] = {}
+        """By the id of the document, which they hold."""
+        self._named: tuple[Sequence[tuple[str, str, str]], Mapping[str, str]] = (), NO_NAMES
+        self._labels = LabelResolver((), NO_NAMES)
+
+    def read(
+        self,
+        documents: Iterable[Document],
+        names: Mapping[str, str] = NO_NAMES,
+        others: Iterable[Document] = (),
+    ) -> tuple[list[tuple[Fact, ...]], frozenset[Triple]]:
+        """Return what each of *documents* states, each fact once, and what may not be derived.
+
+        Args:
+            documents: In any order.
+            names: As in `extract_facts`.
+            others: Further documents that labels may mean; they are not read.
+        """
+        listed = list(documents)
+        titles = [(each.id, each.title, each.path) for each in (*listed, *others)]
+        if self._named != (titles, names):
+            self._named = titles, names
+            self._labels = labels = LabelResolver([*listed, *others], names)
+            self._readings = {
+                key: reading for key, reading in self._readings.items() if reading.is_valid(labels)
+            }
+        before, labels = self._readings, self._labels
+        readings = [before.get(id(each)) or _Reading.of(each, labels) for each in listed]
+        self._readings = {id(reading.document): reading for reading in readings}
+        bans = frozenset[Triple]().union(*(reading.bans for reading in readings))
+        return [reading.facts for reading in readings], bans
 
 
 def extract_facts(
@@ -329,5 +355,5 @@ def extract_facts(
         Each fact once, in the order of the documents, then the derived ones; without those
         that a declared document forbids. Empty without documents.
     """
-    stated, bans = read_documents(documents, names)
+    stated, bans = DocumentReader().read(documents, names)
     return merge_facts([*stated, derived], bans)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
 from graphs.errors import DocumentError, GraphError, Notice
@@ -12,8 +12,10 @@ from graphs.lexical.analysis import slug
 from graphs.markdown.document import Document
 from graphs.markdown.parser import parse
 from graphs.markdown.writer import render
+from graphs.parameters import MAX_REMEMBERED_DOCUMENTS
 
 _BUNDLE_VERSION = 1
+_parse = lru_cache(maxsize=MAX_REMEMBERED_DOCUMENTS)(parse)
 
 
 def read(path: str | Path) -> tuple[Document, ...]:
@@ -36,6 +38,8 @@ def read(path: str | Path) -> tuple[Document, ...]:
 def collect(path: str | Path) -> tuple[tuple[Document, ...], tuple[Notice, ...]]:
     """Read as `read` does, but let one broken document not stop the others.
 
+    A text that was read before is the same document, and is not parsed again.
+
     Returns:
         The documents that can be read, and the notices of all: the rules that were passed over,
         and the documents that could not be read.
@@ -47,7 +51,7 @@ def collect(path: str | Path) -> tuple[tuple[Document, ...], tuple[Notice, ...]]
     notices: list[Notice] = []
     for name, text in _texts(Path(path)):
         try:
-            document = parse(text(), path=name)
+            document = _parse(text(), path=name)
         except DocumentError as error:
             notices.append(
                 Notice(path=name, line=error.line, code="document_invalid", detail=error.detail)

@@ -52,6 +52,27 @@ def test_a_changed_document_answers_like_a_new_build() -> None:
     assert edges == before.network.number_of_edges() > after.network.number_of_edges()
 
 
+def test_only_what_a_change_concerns_is_read_again() -> None:
+    """The document itself, and those that have a label which means another node now."""
+    builder = GraphBuilder()
+    documents = [
+        Document(id=f"urn:t:{n}", title=f"tool {n}", requires=(Link(target=f"Tool {n + 1}"),))
+        for n in range(50)
+    ]
+
+    def reread(number: int, **changes: str) -> list[int]:
+        before = list(builder.build(documents).statements())
+        documents[number] = replace(documents[number], **changes)  # type: ignore[arg-type]
+        after = builder.build(documents).statements()
+        pairs = enumerate(zip(before, after, strict=True))
+        return [at for at, (old, new) in pairs if new is not old]
+
+    assert [7] == reread(7, summary="Sends an invoice")
+    assert [6, 7] == reread(7, title="another")
+    assert [6, 7] == reread(7, title="tool 7")
+    assert [7, 8] == reread(8, id="urn:t:new")
+
+
 def random_document(draw: random.Random, number: int) -> Document:
     def links(labels: str) -> tuple[Link, ...]:
         chosen = draw.sample(labels.split(), k=draw.randrange(3))

@@ -120,3 +120,16 @@ def test_one_broken_document_does_not_hide_the_others(tmp_path: Path) -> None:
     assert ["language_invalid", "document_invalid", "document_invalid"] == [n.code for n in notices]
     with pytest.raises(GraphError, match="there is no file or folder"):
         collect(tmp_path / "no")
+
+
+def test_a_text_that_did_not_change_is_not_parsed_again(tmp_path: Path) -> None:
+    """One of many documents is edited: the others are the same objects as before."""
+    for number in range(9):
+        (tmp_path / f"{number}.md").write_text(f"# tool {number}\n")
+    before, _ = collect(tmp_path)
+    (tmp_path / "4.md").write_text("# another\n")
+
+    after, _ = collect(tmp_path)
+
+    changed = [new.title for old, new in zip(before, after, strict=True) if new is not old]
+    assert ["another"] == changed
