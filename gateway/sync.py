@@ -4,85 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from gateway.catalog.catalog import Catalog
 from gateway.gateway import Gateway
+from gateway.runtime.background_loop import Bridge
 from gateway.search.resources import ResourceLibrary
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
+Core_co = TypeVar("Core_co", covariant=True)
 
 
-class _Blocking(Protocol):
-    gateway: Gateway
+class _Twin(Generic[Core_co]):
+    """The blocking twin of *core*, whose methods are awaited on the loop behind *bridge*."""
+
+    def __init__(self, core: Core_co, bridge: Bridge) -> None:
+        self._core = core
+        self._bridge = bridge
 
 
 def _blocking(
-    owner: Callable[[Gateway], T], method: Callable[Concatenate[T, P], Coroutine[Any, Any, R]]
-) -> Callable[Concatenate[_Blocking, P], R]:
-    """Return the blocking twin of *method*, with its signature and its docstring.
-
-    Args:
-        owner: Returns the part of a gateway whose method it is.
-        method: Awaited on the gateway's background loop.
-    """
+    method: Callable[Concatenate[Core_co, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[_Twin[Core_co], P], R]:
+    """Return the blocking twin of *method*, with its signature and its docstring."""
 
     @wraps(method)
-    def call(self: _Blocking, /, *args: P.args, **named: P.kwargs) -> R:
-        return self.gateway.bridge.call(lambda: method(owner(self.gateway), *args, **named))
+    def call(self: _Twin[Core_co], /, *args: P.args, **named: P.kwargs) -> R:
+        return self._bridge.call(lambda: method(self._core, *args, **named))
 
     return call
 
 
-def _itself(gateway: Gateway) -> Gateway:
-    return gateway
+class SyncCatalog(_Twin[Catalog]):
+    """A `Catalog` for code without an event loop."""
+
+    put = _blocking(Catalog.put)
+    remove = _blocking(Catalog.remove)
+    entries = _blocking(Catalog.entries)
+    get = _blocking(Catalog.get)
+    list = _blocking(Catalog.list)
+    tags = _blocking(Catalog.tags)
 
 
-def _catalog(gateway: Gateway) -> Catalog:
-    return gateway.catalog
+class SyncLibrary(_Twin[ResourceLibrary]):
+    """A `ResourceLibrary` for code without an event loop."""
+
+    entities = _blocking(ResourceLibrary.entities)
+    read = _blocking(ResourceLibrary.read)
+    prompt = _blocking(ResourceLibrary.prompt)
+    complete = _blocking(ResourceLibrary.complete)
 
 
-def _library(gateway: Gateway) -> ResourceLibrary:
-    return gateway.library
-
-
-class SyncCatalog:
-    """A `Catalog` for code without an event loop.
-
-    Args:
-        gateway: The gateway of the catalog.
-    """
-
-    def __init__(self, gateway: Gateway) -> None:
-        self.gateway = gateway
-
-    put = _blocking(_catalog, Catalog.put)
-    remove = _blocking(_catalog, Catalog.remove)
-    entries = _blocking(_catalog, Catalog.entries)
-    get = _blocking(_catalog, Catalog.get)
-    list = _blocking(_catalog, Catalog.list)
-    tags = _blocking(_catalog, Catalog.tags)
-
-
-class SyncLibrary:
-    """A `ResourceLibrary` for code without an event loop.
-
-    Args:
-        gateway: The gateway of the resources and prompts.
-    """
-
-    def __init__(self, gateway: Gateway) -> None:
-        self.gateway = gateway
-
-    entities = _blocking(_library, ResourceLibrary.entities)
-    read = _blocking(_library, ResourceLibrary.read)
-    prompt = _blocking(_library, ResourceLibrary.prompt)
-    complete = _blocking(_library, ResourceLibrary.complete)
-
-
-class SyncGateway:
+class SyncGateway(_Twin[Gateway]):
     """A `Gateway` for code without an event loop, on any thread.
 
     Args:
@@ -92,6 +66,7 @@ class SyncGateway:
     """
 
     def __init__(self, gateway: Gateway) -> None:
+        super().__init__(gateway, gateway.bridge)
         self.gateway = gateway
 
     def __repr__(self) -> str:
@@ -101,26 +76,26 @@ class SyncGateway:
     @property
     def catalog(self) -> SyncCatalog:
         """The blocking twin of `Gateway.catalog`."""
-        return SyncCatalog(self.gateway)
+        return SyncCatalog(self.gateway.catalog, self.gateway.bridge)
 
     @property
     def library(self) -> SyncLibrary:
         """The blocking twin of `Gateway.library`."""
-        return SyncLibrary(self.gateway)
+        return SyncLibrary(self.gateway.library, self.gateway.bridge)
 
-    search = _blocking(_itself, Gateway.search)
-    next_steps = _blocking(_itself, Gateway.next_steps)
-    list_tools = _blocking(_itself, Gateway.list_tools)
-    invoke = _blocking(_itself, Gateway.invoke)
-    read = _blocking(_itself, Gateway.read)
-    prompt = _blocking(_itself, Gateway.prompt)
-    remove_server = _blocking(_itself, Gateway.remove_server)
-    reload = _blocking(_itself, Gateway.reload)
-    refresh = _blocking(_itself, Gateway.refresh)
-    report = _blocking(_itself, Gateway.report)
-    export_graph = _blocking(_itself, Gateway.export_graph)
-    graph = _blocking(_itself, Gateway.graph)
-    propose_edges = _blocking(_itself, Gateway.propose_edges)
+    search = _blocking(Gateway.search)
+    next_steps = _blocking(Gateway.next_steps)
+    list_tools = _blocking(Gateway.list_tools)
+    invoke = _blocking(Gateway.invoke)
+    read = _blocking(Gateway.read)
+    prompt = _blocking(Gateway.prompt)
+    remove_server = _blocking(Gateway.remove_server)
+    reload = _blocking(Gateway.reload)
+    refresh = _blocking(Gateway.refresh)
+    report = _blocking(Gateway.report)
+    export_graph = _blocking(Gateway.export_graph)
+    graph = _blocking(Gateway.graph)
+    propose_edges = _blocking(Gateway.propose_edges)
 
     def close(self) -> None:
         """See `Gateway.close`."""

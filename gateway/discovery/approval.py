@@ -11,7 +11,7 @@ from gateway.catalog.arguments import check_arguments
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.gateway import Gateway
 from gateway.index.snapshot import resolve
-from gateway.options.chat import Confirm
+from gateway.options import Confirm
 from gateway.runtime.background_loop import in_thread
 from gateway.types import Entity, Filters, JsonObject
 

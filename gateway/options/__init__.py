@@ -8,21 +8,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Literal
 
-from gateway.options.chat import ChatOptions
-from gateway.options.discovery import DiscoveryOptions
-from gateway.options.index import (
-    CacheOptions,
-    CatalogOptions,
-    CustomKind,
-    GraphOptions,
-    IndexOptions,
-)
 from gateway.options.search import SearchOptions, UsageOptions
-from gateway.options.upstream import UpstreamOptions
-from gateway.options.validation import OptionObject
+from gateway.options.validation import (
+    Count,
+    OptionObject,
+    PositiveCount,
+    Range,
+    Seconds,
+    Share,
+    Timeout,
+)
 
 __all__ = [
     "CacheOptions",
@@ -37,6 +37,235 @@ __all__ = [
     "UpstreamOptions",
     "UsageOptions",
 ]
+
+Mode = Literal["proxy", "stable", "native", "auto"]
+MODEL_TOOL_LIMIT = 128
+"""How many tools a Chat Completions request may carry."""
+Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
+Policy = Literal["warn", "block"]
+
+_MIB = 1024 * 1024
+Confirm = Literal["destructive", "not_read_only", "all"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryOptions(OptionObject):
+    """What the model sees of the catalog."""
+
+    mode: Mode = "proxy"
+    """How found tools reach the model: as tools of their own (``proxy``); in the result alone, so
+    that the list of tools never changes (``stable``); loaded by the Responses API's own tool
+    search (``native``); or native where the service takes it, else proxy (``auto``)."""
+    search_name: str = "search_tools"
+    call_name: str = "call_tool"
+    """The names of the two meta-tools. If the host has a tool of such a name, ours gets another."""
+    route_name: str = ""
+    """The name of a third meta-tool that gives servers before tools; empty leaves it out."""
+    next_name: str = ""
+    """The name of a meta-tool that asks the graph what comes after tools; empty leaves it out."""
+    min_tools: Count = 0
+    """A catalog with fewer tools than this goes to the model whole, without meta-tools."""
+    context_share: Share = 0.0
+    """So does a catalog whose definitions take at most this share of ``context_tokens``."""
+    context_tokens: PositiveCount = 128_000
+    preselect: Count = 0
+    """How many tools are found for each user message before the model is asked; 0 leaves finding to
+    the model."""
+    strict: bool = False
+    """Mark a proxy's schema as strict where it keeps the rules of strict schemas."""
+    proxies_per_search: PositiveCount = 8
+    proxies_per_conversation: PositiveCount = 24
+    max_tools: Annotated[int, Range(minimum=3)] = MODEL_TOOL_LIMIT
+    """No request carries more tools than this, the host's own included."""
+    prerequisite_proxies: bool = False
+    """Make proxies of declared prerequisites outside the semantic window too."""
+    result_token_budget: Annotated[int, Range(minimum=100)] = 1200
+    """The most tokens (estimated) that one search result takes of the conversation."""
+    schema_token_budget: Annotated[int, Range(minimum=100)] = 2500
+    """The same for a search result that carries schemas: in mode ``stable``."""
+    digest_token_budget: Count = 300
+    """The most tokens (estimated) that the search tool's digest of the catalog takes."""
+    description_chars: Annotated[int, Range(minimum=32)] = 1024
+    """How much is kept of a proxy's description."""
+    next_steps: Count = 0
+    """How many likely next tools the answer to a tool call names; 0 names none."""
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """The names that no tool may have."""
+        return frozenset({self.search_name, self.call_name})
+
+    def _fault(self) -> str:
+        names = (self.search_name, self.call_name, self.route_name, self.next_name)
+        own_names = [name for name in names if name]
+        return "two names of the meta-tools are equal" if len({*own_names}) < len(own_names) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions(OptionObject):
+    """How far the loop around the model goes on its own."""
+
+    max_turns: PositiveCount = 40
+    """Requests to the model within one call of the wrapper."""
+    max_seconds: Timeout | None = None
+    """No request goes out this long after the call began; None sets no limit."""
+    max_tokens: PositiveCount | None = None
+    """No request goes out once the turns used so many tokens, as the service reports them;
+    estimated where it does not, as in most streams."""
+    max_consecutive_errors: Count = 3
+    """Turns in a row in which every call failed; 0 sets no limit."""
+    max_parallel_calls: PositiveCount = 8
+    """Tool calls of one turn that run at the same time."""
+    max_result_chars: Annotated[int, Range(minimum=1000)] = 60_000
+    """A longer tool result is cut in the conversation, and says so."""
+    confirm: Confirm = "destructive"
+    """Which calls the host's ``approve`` is asked about: tools that may destroy (of a server that
+    is not trusted, also those that say nothing about it), all that may write, or all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamOptions(OptionObject):
+    """How much time and memory a server may take, and how its session is kept."""
+
+    connect_timeout_s: Timeout = 30.0
+    list_timeout_s: Timeout = 20.0
+    call_timeout_s: Timeout = 60.0
+    ask_timeout_s: Timeout = 300.0
+    """How long a client may take to answer what a tool asks for; `call_timeout_s` rests then."""
+    retry_after_s: Seconds = 30.0
+    """A source that could not be listed is tried again after this long, at the next search."""
+    listing_ttl_s: Seconds = 3600.0
+    """A tool list older than this is listed again in the background, by the next search."""
+    cleanup_s: Seconds = 300.0
+    """How often a search deletes, in the background, lists that were not used for a month."""
+    max_stale_s: Seconds = 7 * 24 * 3600.0
+    """A stored list that is older than `listing_ttl_s` by more than this is read anew before it
+    serves."""
+    first_listing_s: Timeout = 10.0
+    """How long the first search waits for a server that was never listed; it comes in later."""
+    connect_attempts: PositiveCount = 3
+    """How many times a server is tried before connecting has failed."""
+    backoff_s: Seconds = 0.2
+    backoff_max_s: Seconds = 5.0
+    """The pause between attempts: from the first of these, doubling, to the second, with jitter."""
+    breaker_failures: PositiveCount = 5
+    """After so many failures in a row a server is left alone …"""
+    breaker_s: Seconds = 2.0
+    breaker_max_s: Seconds = 60.0
+    """… for the first of these, doubling, up to the second, with jitter; then one use probes it."""
+    lifecycle: Lifecycle = "keep_alive"
+    """When a session ends by itself: never (``keep_alive``), when it was not used for a while
+    (``idle``), or after each use (``ephemeral``)."""
+    idle_timeout_s: Seconds = 300.0
+    """How long that while is."""
+    max_in_flight: PositiveCount = 64
+    """Requests to one server at the same time; more wait for their turn."""
+    max_pages: PositiveCount = 100
+    max_tools: PositiveCount = 5000
+    max_resources: Count = 1000
+    """Resources and prompts of one server, together."""
+    max_description_chars: Annotated[int, Range(minimum=64)] = 8000
+    """What is kept of a tool's description; the rest is never read."""
+    max_schema_bytes: Annotated[int, Range(minimum=1024)] = 256 * 1024
+    """A tool whose schemas are larger is left out."""
+    max_listing_bytes: PositiveCount = 32 * _MIB
+    """If the tools of one server are larger together, the rest is left out."""
+    max_message_bytes: Annotated[int, Range(minimum=1024)] = 8 * _MIB
+    """A longer message of a server is never held in memory."""
+    max_result_bytes: Annotated[int, Range(minimum=1024)] = 4 * _MIB
+    """A larger answer of a tool is an error that says so."""
+    on_change: Policy = "warn"
+    """What happens to a tool, or a configured command line, that is not as it was approved: the
+    result says so (``warn``), or it is left out until it is approved (``block``)."""
+    on_suspicion: Policy = "warn"
+    """The same for a tool whose definition looks like an attack on a model."""
+    private_hosts: tuple[str, ...] = ()
+    """Host names, or addresses, of servers in the host's own network: they may be private and
+    speak plain HTTP. Loopback needs no entry; metadata services never get one."""
+
+    def _fault(self) -> str:
+        floors = {
+            "backoff_max_s": "backoff_s",
+            "breaker_max_s": "breaker_s",
+            "max_listing_bytes": "max_schema_bytes",
+        }
+        for name, floor in floors.items():
+            if getattr(self, name) < getattr(self, floor):
+                return f"{name} must be at least {floor}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphOptions(OptionObject):
+    """The rules that derive edges. The host's own documents override them."""
+
+    groups: bool = True
+    """Tools of one server that share a word of their names, or a category."""
+    phases: bool = True
+    """What finds a thing comes before what inspects it, and that before what acts on it."""
+    data_flow: bool = True
+    """A field of one tool's output is a required argument of another."""
+    suppliers: bool = True
+    """A tool that needs nothing and gets X feeds a required argument called X."""
+    calendar: bool = True
+    """What tells the current date or time feeds required arguments written as one."""
+    checks: bool = True
+    """What validates X comes before what needs an X."""
+    sign_in: bool = True
+    """What signs in to something comes before what uses it."""
+    connection: bool = True
+    """What tells whether the machine is online comes before signing in."""
+    mentions: bool = True
+    """A description that names another tool of its server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions(OptionObject):
+    """Indexes that outlive the process, so that the next start reads what this one made."""
+
+    saved: bool = True
+    """Whether they are saved and read. If the host gives a vector store of its own, they are only
+    if ``Options.index_path`` says where."""
+    min_tools: PositiveCount = 200
+    """An index of fewer tools is not saved: it is made fast enough."""
+    kept: PositiveCount = 4
+    """How many are kept; those that were not used for longest are deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheOptions(OptionObject):
+    """Process-local caches: how many values, for how long. A size of 0 turns a cache off."""
+
+    normalized_items: Count = 2048
+    normalized_ttl_s: Seconds = 1800.0
+    embedding_items: Count = 2048
+    embedding_ttl_s: Seconds = 900.0
+    result_items: Count = 1024
+    result_ttl_s: Seconds = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomKind(OptionObject):
+    """A kind of entries that the host declares."""
+
+    searchable: tuple[str, ...] = ()
+    """The parts of the metadata that entries are found by, as dot paths; the others are kept and
+    shown alone."""
+    max_entries: PositiveCount = 10_000
+    """The most entries of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogOptions(OptionObject):
+    """What the catalog holds besides what servers list."""
+
+    kinds: Mapping[str, CustomKind] = field(default_factory=dict)
+    """Kinds of your own, by name. An entry of an undeclared kind is found by its name and
+    its texts, not by its metadata."""
+    max_entries: PositiveCount = 100_000
+    """The most entries of all kinds."""
+    servers: bool = True
+    """Whether every MCP server is an entity beside its tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,23 +41,21 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         variables: The variables to read; None is the process's own.
     """
     values = os.environ if variables is None else variables
-    folder = Path(values.get("GATEWAY_CACHE_DIR", "").strip() or _cache_folder())
-    encoders = values.get("GATEWAY_ENCODER_DIR", "").strip() or folder / "encoders"
+    folder = values.get("GATEWAY_CACHE_DIR", "").strip()
+    if not folder:
+        import platformdirs  # noqa: PLC0415  (only where nobody names a folder)
+
+        folder = platformdirs.user_cache_dir("tool-gateway")
+    encoders = values.get("GATEWAY_ENCODER_DIR", "").strip()
     capture = values.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().upper()
     return Environment(
-        cache_dir=folder,
-        encoder_dir=Path(encoders),
+        cache_dir=Path(folder),
+        encoder_dir=Path(encoders or f"{folder}/encoders"),
         capture_content=capture in {"TRUE", "SPAN_ONLY", "SPAN_AND_EVENT"},
         openai_configured=bool(values.get("OPENAI_API_KEY") or values.get("OPENAI_BASE_URL")),
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
         fusion=values.get("SEARCH_FUSION_METHOD", "").strip().casefold() or "rrf",
     )
-
-
-def _cache_folder() -> str:
-    import platformdirs  # noqa: PLC0415  (only where nobody names a folder)
-
-    return platformdirs.user_cache_dir("tool-gateway")
 
 
 def resolved(options: Options) -> Options:

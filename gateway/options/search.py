@@ -14,7 +14,6 @@ from gateway.options.validation import (
     Seconds,
     Share,
     Timeout,
-    check_options,
 )
 from gateway.types import Strategy
 
@@ -69,11 +68,9 @@ class SearchOptions(OptionObject):
     """What one standard deviation in words counts beside one in vectors, in `auto`, at most; 0 to
     100."""
 
-    def __post_init__(self) -> None:
-        """Validate the fields."""
-        check_options(self)
-        if self.max_limit < self.limit:
-            raise ConfigError(f"SearchOptions: max_limit must be at least limit ({self.limit})")
+    def _fault(self) -> str:
+        is_valid = self.max_limit >= self.limit
+        return "" if is_valid else f"max_limit must be at least limit ({self.limit})"
 
     def pool(self, limit: int) -> int:
         """How many candidates may be re-scored for *limit* matches."""

@@ -6,7 +6,7 @@ library would take longer to load than all else that a start of the gateway need
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from math import inf
@@ -23,6 +23,10 @@ class Range:
 
     minimum: float
     maximum: float = inf
+
+    def __contains__(self, number: float) -> bool:
+        """Return whether it holds *number*."""
+        return self.minimum <= number <= self.maximum
 
     def __str__(self) -> str:
         """Write it for a message."""
@@ -47,17 +51,13 @@ class OptionObject:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Validate the fields."""
-        check_options(self)
+        """Validate the fields, then how they go together."""
+        if faults := "; ".join(field_faults(self)) or self._fault():
+            raise ConfigError(f"{type(self).__name__}: {faults}")
 
-
-def check_options(options: Any) -> None:
-    """Raise a `ConfigError` if a field of *options* is invalid.
-
-    Values of fields that the repr leaves out are left out of the message too.
-    """
-    if faults := field_faults(options):
-        raise ConfigError(f"{type(options).__name__}: {'; '.join(faults)}")
+    def _fault(self) -> str:
+        """Return why fields that are valid each do not go together; empty if they do."""
+        return ""
 
 
 def hints_fault(name: str, hints: object) -> str:
@@ -87,7 +87,10 @@ def _types(kind: Any) -> Mapping[str, Any]:
 
 
 def field_faults(value: Any) -> list[str]:
-    """Return which fields of a dataclass are of another type, and what each must be."""
+    """Return which fields of a dataclass are of another type, and what each must be.
+
+    Values of fields that the repr leaves out are left out.
+    """
     types = _types(type(value))  # type: ignore[arg-type]  # (a class has a hash)
     faults: list[str] = []
     for field in fields(value):
@@ -105,31 +108,24 @@ def _fits(value: Any, expected: Any) -> bool:
     return check(value, parts) if check else isinstance(value, expected)
 
 
-def _is_in_range(value: Any, parts: tuple[Any, ...]) -> bool:
-    number, bounds = parts
-    return _fits(value, number) and bounds.minimum <= value <= bounds.maximum
-
-
-def _is_mapping(value: Any, parts: tuple[Any, ...]) -> bool:
-    return isinstance(value, Mapping) and all(
-        _fits(key, parts[0]) and _fits(item, parts[1]) for key, item in value.items()
-    )
+def _all_fit(values: Iterable[Any], expected: Any) -> bool:
+    return all(_fits(value, expected) for value in values)
 
 
 _CHECKS: Mapping[Any, Any] = {
-    Annotated: _is_in_range,
+    Annotated: lambda value, parts: _fits(value, parts[0]) and value in parts[1],
     Literal: lambda value, parts: isinstance(value, str) and value in parts,
-    Mapping: _is_mapping,
+    Mapping: lambda value, parts: (
+        isinstance(value, Mapping)
+        and _all_fit(value, parts[0])
+        and _all_fit(value.values(), parts[1])
+    ),
     Union: lambda value, parts: any(_fits(value, part) for part in parts),
     UnionType: lambda value, parts: any(_fits(value, part) for part in parts),
     float: lambda value, _: isinstance(value, int | float) and not isinstance(value, bool),
     int: lambda value, _: isinstance(value, int) and not isinstance(value, bool),
-    frozenset: lambda value, parts: (
-        isinstance(value, frozenset) and all(_fits(item, parts[0]) for item in value)
-    ),
-    tuple: lambda value, parts: (
-        isinstance(value, tuple) and all(_fits(item, parts[0]) for item in value)
-    ),
+    frozenset: lambda value, parts: isinstance(value, frozenset) and _all_fit(value, parts[0]),
+    tuple: lambda value, parts: isinstance(value, tuple) and _all_fit(value, parts[0]),
 }
 """Whether a value is of an annotated type with these parts; other types are classes."""
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from gateway.errors import ConfigError
-from gateway.options.validation import PositiveCount, Range, Seconds, Share, Timeout, check_options
+from gateway.options.validation import OptionObject, PositiveCount, Range, Seconds, Share, Timeout
 
 _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionOptions:
+class ProvisionOptions(OptionObject):
     """Where servers outside the catalog are searched, and the policy that lets them in."""
 
     registry: str = ""
@@ -44,13 +43,10 @@ class ProvisionOptions:
     folder: Path | None = None
     """The folder of packages and the audit; None is ``servers`` in the user's data folder."""
 
-    def __post_init__(self) -> None:
-        """Validate the fields."""
-        check_options(self)
+    def _fault(self) -> str:
         for pattern in self.namespaces:
             namespace, slash, name = pattern.partition("/")
             is_whole = bool(namespace and slash and name) and "*" not in namespace
             if not is_whole or (name != "*" and "*" in name):
-                raise ConfigError(
-                    f"ProvisionOptions: {pattern!r} is no namespace/* and no namespace/name"
-                )
+                return f"{pattern!r} is no namespace/* and no namespace/name"
+        return ""

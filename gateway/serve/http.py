@@ -24,7 +24,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import ConfigError
-from gateway.options.validation import Range, check_options
+from gateway.options.validation import OptionObject, Range
 
 PATH = "/mcp"
 REALM = 'Bearer realm="gateway"'
@@ -38,7 +38,7 @@ GRACE_S = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HttpOptions:
+class HttpOptions(OptionObject):
     """The address of a server, and the callers that may use it."""
 
     host: str = "127.0.0.1"
@@ -51,14 +51,13 @@ class HttpOptions:
     origins: tuple[str, ...] = ()
     """Web origins whose pages may speak to it, as ``https://host[:port]``."""
 
-    def __post_init__(self) -> None:
-        """Validate the fields, and refuse to be open to a network without a token."""
-        check_options(self)
-        if not self.token and not is_loopback(self.host):
-            raise ConfigError(
-                f"HttpOptions: {self.host} can be reached by others: give a token "
-                "(--token-env NAME), or listen on 127.0.0.1"
-            )
+    def _fault(self) -> str:
+        if self.token or is_loopback(self.host):
+            return ""
+        return (
+            f"{self.host} can be reached by others: give a token (--token-env NAME), or listen "
+            "on 127.0.0.1"
+        )
 
 
 def is_loopback(host: str) -> bool:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.catalog.approvals import apply_policies
-from gateway.options import UpstreamOptions
-from gateway.options.upstream import Policy
+from gateway.options import Policy, UpstreamOptions
 from gateway.types import ToolDefinition
 from gateway.types.listing import Listing
 from tests.fakes import tool

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
-from gateway.options.upstream import Policy
+from gateway.options import Policy
 from gateway.runtime.background_loop import Bridge
 from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import ManualClock

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ClosedError, ConfigError, UpstreamError
-from gateway.options import Options, UpstreamOptions
-from gateway.options.upstream import Policy
+from gateway.options import Options, Policy, UpstreamOptions
 from gateway.sources.listing_store import ListingStore
 from gateway.sources.protocol import Source
 from gateway.sources.transforms import Filter
