@@ -371,12 +371,8 @@ class Gateway(GatewaySources):
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
-        self._bridge.finish(lambda: self._index.finish(self._end))
+        self._bridge.finish(lambda: self._index.finish(self._close_sources))
         self._store.close()
-
-    async def _end(self) -> None:
-        await self.usage.finish()
-        await self._close_sources()
 
     async def aclose(self) -> None:
         """Do what `close` does without blocking the caller's loop."""

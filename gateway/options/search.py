@@ -19,7 +19,7 @@ from gateway.types import Strategy
 
 Prerequisites = Literal["derived", "declared", "window", "off"]
 First = Literal["wait", "words"]
-Rerank = Literal["off", "bounded", "compat", "auto"]
+Rerank = Literal["off", "bounded", "auto"]
 Learn = Literal["off", "on", "auto"]
 
 
@@ -88,9 +88,8 @@ class UsageOptions(OptionObject):
     record: bool = False
     """Note how each call ended, in a ledger on this machine; never a value of an argument."""
     rerank: Rerank = "off"
-    """What calls do to rankings: swap what is about equally good without them (``bounded``), that
-    where its gain is measured (``auto``), or all that a memory of associations does (``compat``:
-    what searches return is noted too, and is shown again)."""
+    """What calls do to rankings: swap what is about equally good without them (``bounded``), or
+    that where its gain is measured (``auto``)."""
     learn: Learn = "off"
     """Suggest what was called after a tool in the same task: if the history foretells itself
     (``on``), or where besides the gain is measured (``auto``)."""

@@ -116,7 +116,6 @@ class CachedSearch:
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():
                 self._describe(span, request.queries, result)
-        self.usage.note_result(result)
         if not result.cached:
             self._measure(result)
         return result

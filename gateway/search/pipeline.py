@@ -26,7 +26,13 @@ from gateway.search import results
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
 from gateway.search.rank import display, policies
-from gateway.search.rank.fusion import RankedList, fuse, interleave, pin_exact_names
+from gateway.search.rank.fusion import (
+    RankedList,
+    fuse,
+    interleave,
+    pin_exact_names,
+    rerank_by_usage,
+)
 from gateway.search.rank.policies import RankingInputs
 from gateway.search.ranking import Ranking
 from gateway.search.request import extract_tags
@@ -265,9 +271,18 @@ class Search:
     ) -> SearchResult:
         """Choose the matches, add the graph's supplements, and write the result."""
         request, kinds = state.request, state.snapshot.eligibility.kinds
-        if state.usage.multipliers or state.usage.associations:
-            rankings = [_rerank_by_usage(state, ranking) for ranking in rankings]
         lists = [ranking.ranked for ranking in rankings]
+        if multipliers := state.usage.multipliers:
+            lists = [
+                rerank_by_usage(
+                    ranking.ranked,
+                    multipliers,
+                    named=ranking.named,
+                    entities=state.snapshot.entities,
+                    limit=request.limit,
+                )
+                for ranking in rankings
+            ]
         if request.diversify:
             lists = [
                 ranked.at(
@@ -321,10 +336,3 @@ class Search:
         )
         state.record_time("graph")
         return added
-
-
-def _rerank_by_usage(state: SearchState, ranking: Ranking) -> Ranking:
-    from gateway.search.rank.usage_rerank import rerank_by_usage  # noqa: PLC0415  (off by default)
-
-    limit = state.request.limit
-    return replace(ranking, ranked=rerank_by_usage(state.snapshot, ranking, state.usage, limit))

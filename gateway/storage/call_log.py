@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gateway.runtime.cache import Clock
 from gateway.storage.sqlite import Database, Schema
 from gateway.types import JsonObject
-from gateway.usage.call_log import DAY_S, MOST_CALLS, Call, Exposure, Tally, Task, label
+from gateway.usage.call_log import DAY_S, MOST_CALLS, Call, Tally, Task, label
 
 _SPARE = 1_000
 _MOST_TASKS = 50_000
-_MOST_PAIRS = 100_000
 _COLUMNS = "at", "tenant", "task", "tool", "shape", "seconds", "outcome"
 USAGE = Schema(
     what="usage ledger",
@@ -26,11 +24,9 @@ USAGE = Schema(
             tenant TEXT NOT NULL, task TEXT NOT NULL, tool TEXT NOT NULL, shape TEXT NOT NULL,
             seconds REAL NOT NULL, outcome TEXT NOT NULL)""",
             "CREATE INDEX IF NOT EXISTS calls_of_tools ON calls (tool, tenant)",
-            """CREATE TABLE IF NOT EXISTS accesses (tool TEXT NOT NULL, day INTEGER NOT NULL,
-            count INTEGER NOT NULL, last REAL NOT NULL, PRIMARY KEY (tool, day)) WITHOUT ROWID""",
-            """CREATE TABLE IF NOT EXISTS pairs (one TEXT NOT NULL, other TEXT NOT NULL,
-            count INTEGER NOT NULL, last REAL NOT NULL, PRIMARY KEY (one, other)) WITHOUT ROWID""",
         ),
+        # What searches returned was counted there once.
+        ("DROP TABLE IF EXISTS accesses", "DROP TABLE IF EXISTS pairs"),
     ),
 )
 
@@ -95,45 +91,6 @@ class SqliteCallLog:
             for key, tools in tools_by_task.items()
         ]
 
-    def show(self, *lists: Sequence[str]) -> None:
-        """See `CallLog.show`; one transaction for all of them."""
-        now = self._wall()
-        day = int(now // DAY_S)
-        counts = Counter(tool for ids in lists for tool in set(ids))
-        together = Counter(pair for ids in lists for pair in combinations(sorted(set(ids)), 2))
-        add = "SET count = count + excluded.count, last = max(last, excluded.last)"
-        with self._database.transaction() as connection:
-            connection.executemany(
-                f"INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT (tool, day) DO UPDATE {add}",  # noqa: S608
-                [(tool, day, count, now) for tool, count in counts.items()],
-            )
-            connection.executemany(
-                f"INSERT INTO pairs VALUES (?, ?, ?, ?) ON CONFLICT (one, other) DO UPDATE {add}",  # noqa: S608
-                [(*pair, count, now) for pair, count in together.items()],
-            )
-
-    def shown(self) -> Mapping[str, Exposure]:
-        """See `CallLog.shown`."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT tool, sum(count), count(*), max(last) FROM accesses GROUP BY tool"
-            ).fetchall()
-        return {
-            tool: Exposure(count=count, days=days, last_s=last) for tool, count, days, last in rows
-        }
-
-    def pairs(self) -> Mapping[frozenset[str], Exposure]:
-        """See `CallLog.pairs`."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT one, other, count, last FROM pairs ORDER BY last DESC LIMIT ?",
-                (_MOST_PAIRS,),
-            ).fetchall()
-        return {
-            frozenset({one, other}): Exposure(count=count, days=1, last_s=last)
-            for one, other, count, last in rows
-        }
-
     def lines(self) -> Iterator[JsonObject]:
         """See `CallLog.lines`."""
         query = f"SELECT {', '.join(_COLUMNS)} FROM calls ORDER BY id"  # noqa: S608  (fixed texts)
@@ -143,15 +100,12 @@ class SqliteCallLog:
                 yield line | {"shape": json.loads(line["shape"])}
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
-        """See `CallLog.forget`; without a tenant also what searches returned."""
+        """See `CallLog.forget`."""
         bound = {"tool": tool, "tenant": label(tenant)}
         with self._database.transaction() as connection:
             gone = connection.execute(
                 "DELETE FROM calls WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)", bound
             ).rowcount
-            if not tenant:
-                connection.execute("DELETE FROM accesses WHERE :tool IN ('', tool)", bound)
-                connection.execute("DELETE FROM pairs WHERE :tool IN ('', one, other)", bound)
         return int(gone)
 
     def close(self) -> None:

@@ -1,7 +1,6 @@
 """The ledger of calls: which tool, how it ended, in which task. Never the value of an argument.
 
-* There is one line for each call. Searches, results and listings leave nothing here, but for what
-  `compat` notes while it is on.
+* There is one line for each call. Searches, results and listings leave nothing here.
 * Tasks and tenants are opaque labels of the host's, kept as digests.
 """
 
@@ -59,16 +58,6 @@ class Tally:
     failed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exposure:
-    """How often searches returned something; counted only while `compat` is on."""
-
-    count: int
-    days: int
-    last_s: float
-    """Seconds since the epoch."""
-
-
 class CallLog(Protocol):
     """Where calls are noted. Every method may raise `StoreError`."""
 
@@ -80,15 +69,6 @@ class CallLog(Protocol):
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
         """Return the tasks of one tenant or of all; calls without a task are none."""
-
-    def show(self, *lists: Sequence[str]) -> None:
-        """Record what searches returned, one list of ids for each search."""
-
-    def shown(self) -> Mapping[str, Exposure]:
-        """Return how often each entity was returned; those that never were are absent."""
-
-    def pairs(self) -> Mapping[frozenset[str], Exposure]:
-        """Return how often two entities were returned together; of very many pairs, the newest."""
 
     def lines(self) -> Iterator[JsonObject]:
         """Return all that is kept of calls, oldest first."""
@@ -130,6 +110,6 @@ def _type(value: object) -> str:
     return next((name for kind, name in kinds if isinstance(value, kind)), "null")
 
 
-def label(said: str) -> str:
+def label(text: str) -> str:
     """Return the digest of a host's label, since labels may be people's names; "" for ""."""
-    return hashlib.sha256(said.encode()).hexdigest()[:32] if said else ""
+    return hashlib.sha256(text.encode()).hexdigest()[:32] if text else ""

@@ -3,15 +3,12 @@
 * A call is noted when it has ended, while its caller gets the answer: a call log that fails costs
   no call, and a metric counts it.
 * What was noted is read again after a while, all at once; until then no search reads it.
-* What searches returned is noted in the background, and only for an associative memory.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
@@ -22,18 +19,15 @@ from gateway.options import UsageOptions
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
 from gateway.runtime.telemetry import Telemetry
-from gateway.types import SearchResult
 from gateway.usage.call_log import Call, CallLog, Tally, Task
 from gateway.usage.evaluation import UsageEvaluation
-from gateway.usage.rerank import Associations, Outcomes, decay, multiplier
+from gateway.usage.rerank import Outcomes, decay, multiplier
 from gateway.usage.transitions import LearnedSteps, TransitionCounts, is_predictive
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Evaluate = Callable[[Snapshot, Sequence[Task], Mapping[str, Outcomes]], UsageEvaluation]
 """Measures on a catalog what each signal would have gained."""
-MAX_PENDING = 1_000
-"""Searches that may wait to be noted; of more, the oldest are lost."""
 _MAX_TENANTS = 64
 _GROWTH = 1.1
 """A history is evaluated again when its tasks have grown by this factor."""
@@ -47,8 +41,6 @@ class UsageSignals:
     """Of tools by canonical id, 0.85 to 1.15; see `gateway.usage.rerank`."""
     learned: LearnedSteps = field(default_factory=LearnedSteps)
     """Next steps that calls have shown."""
-    associations: Associations | None = None
-    """Where rankings are those of an associative memory."""
     fingerprint: int = 0
     """Equal for equal signals, in this process."""
     read_at: float = -math.inf
@@ -128,7 +120,6 @@ class UsageTracker:
         self._signals = Cache[UsageSignals](
             "usage", max_items=_MAX_TENANTS, ttl_s=math.inf, clock=clock
         )
-        self._exposures = deque[Sequence[str]](maxlen=MAX_PENDING)
         self._flights = SingleFlight[object](submit)
         self._lock = threading.Lock()
         self._history: CallHistory | None = None
@@ -138,12 +129,6 @@ class UsageTracker:
         """Note a call that has ended, if calls are noted."""
         if self.options.record:
             await self._attempt(self.call_log.note, call)
-
-    def note_result(self, result: SearchResult) -> None:
-        """Note later what a search returned, if rankings are those of an associative memory."""
-        if self.options.rerank == "compat" and result.matches:
-            self._exposures.append([match.id for match in result.matches])
-            self._flights.start("note", self._note_exposures)
 
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
         """Return what the call log says, as it was read within the last minute.
@@ -166,21 +151,10 @@ class UsageTracker:
             self._flights.start("measure", lambda: self._measure(snapshot, history))
         return signals
 
-    async def finish(self) -> None:
-        """Wait until what searches returned is noted."""
-        await self._flights.run("note", self._note_exposures)
-        while self._exposures:
-            await self._flights.run("note", self._note_exposures)
-
     async def measured_gains(self) -> MeasuredGains:
         """Wait until nothing is measured any more, and return what was."""
         await self._flights.run("measure", _nothing)
         return self._gains
-
-    async def _note_exposures(self) -> None:
-        while self._exposures:
-            batch = [self._exposures.popleft() for _ in range(len(self._exposures))]
-            await self._attempt(self.call_log.show, *batch)
 
     async def _attempt(
         self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
@@ -193,11 +167,7 @@ class UsageTracker:
         return result
 
     def _read(self, tenant: str, now: float) -> UsageSignals:
-        associations, multipliers, learned = None, dict[str, float](), LearnedSteps()
-        if self.options.rerank == "compat":
-            associations = Associations(
-                exposures=self.call_log.shown(), pairs=self.call_log.pairs(), now_s=time.time()
-            )
+        multipliers, learned = dict[str, float](), LearnedSteps()
         history = self._read_history(now)
         if _is_on(self.options.rerank, has_gain=self._gains.rerank):
             own = sum_outcomes(self.call_log.tallies(tenant)) if tenant else {}
@@ -209,10 +179,7 @@ class UsageTracker:
             own_transitions = _count_transitions(self.call_log.tasks(tenant))
             learned = history.transitions.learned_steps(own_transitions)
         return UsageSignals(
-            multipliers=multipliers,
-            learned=learned,
-            associations=associations,
-            fingerprint=_fingerprint(multipliers, learned, associations),
+            multipliers=multipliers, learned=learned, fingerprint=_fingerprint(multipliers, learned)
         )
 
     def _read_history(self, now: float) -> CallHistory:
@@ -255,16 +222,11 @@ def _is_on(chosen: str, *, has_gain: bool) -> bool:
     return chosen in {"on", "bounded"} or (chosen == "auto" and has_gain)
 
 
-def _fingerprint(
-    multipliers: Mapping[str, float], learned: LearnedSteps, associations: Associations | None
-) -> int:
-    parts = (
-        frozenset(multipliers.items()),
-        frozenset(edge for edges in learned.edges.values() for edge in edges),
-        frozenset(learned.often.items()),
-        None if associations is None else frozenset(associations.exposures.items()),
+def _fingerprint(multipliers: Mapping[str, float], learned: LearnedSteps) -> int:
+    edges = (edge for following in learned.edges.values() for edge in following)
+    return hash(
+        (frozenset(multipliers.items()), frozenset(edges), frozenset(learned.often.items()))
     )
-    return hash(parts)
 
 
 async def _nothing() -> None:

@@ -14,7 +14,7 @@ from gateway.catalog.entries import Entry, entry_from_json
 from gateway.storage.call_log import USAGE, SqliteCallLog
 from gateway.storage.catalog import CATALOG, SqliteCatalog
 from gateway.storage.sqlite import VECTORS, Schema, SqliteVectorStore
-from gateway.usage.call_log import Call, Exposure
+from gateway.usage.call_log import Call
 
 FILES = Path(__file__).parent / "files"
 
@@ -109,11 +109,10 @@ def test_entries_are_kept_in_a_file_of_any_version(
 
 
 def test_calls_of_an_older_file_are_still_there(tmp_path: Path) -> None:
-    """And what searches returned."""
+    """What searches returned is not."""
     ledger = SqliteCallLog(made("usage-1", tmp_path), wall=lambda: 100.0)
     ledger.note(Call(tool="new", outcome="ok"))
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in ledger.lines()]
     assert [("srv/pay",)] == [each.tools for each in ledger.tasks("acme")]
-    assert Exposure(count=1, days=1, last_s=100.0) == ledger.shown()["a"]
     ledger.close()

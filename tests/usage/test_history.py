@@ -18,6 +18,8 @@ from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.metrics import counted
 
+CONTENT = "Zwetschgenknödel"
+
 
 class Dead(ListSource):
     """Lists its tools, and answers no call."""
@@ -160,6 +162,28 @@ async def test_a_tenants_own_calls_weigh_more_for_it(
 
     assert ["letter_y", "letter_x"] == names(everybody)[:2]
     assert ["letter_x", "letter_y"] == names(acme)[:2]
+
+
+def content_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.glob("usage.sqlite3*"))
+
+
+async def test_no_value_and_no_query_reaches_the_file(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Neither arguments, answers, queries, tasks nor tenants, in any file of the ledger."""
+    chosen = options(tmp_path, record=True, rerank="bounded", learn="on", refresh_s=0.0)
+    gateway = gateway_with(open_gateway, chosen)
+
+    await gateway.invoke("letter_x", {"to": CONTENT}, task=f"task {CONTENT}", tenant=CONTENT)
+    await gateway.search(f"a letter to {CONTENT}", tenant=CONTENT)
+    await gateway.next_steps(["letter_x"], query=f"then {CONTENT}", tenant=CONTENT)
+    gateway.usage.call_log.close()
+
+    written = content_of(tmp_path)
+    assert b"local/letter_x" in written
+    assert CONTENT.encode() not in written
+    assert b"a letter to" not in written
 
 
 async def test_what_cannot_be_asked_is_a_failure(open_gateway: OpenGateway, tmp_path: Path) -> None:

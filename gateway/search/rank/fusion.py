@@ -14,8 +14,9 @@ entities, and the clause terms are those of a long request:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Vector, moments
 from gateway.search.rank.parameters import SERVER_GROUP_CLAUSES, SERVER_GROUP_WEIGHT
 from gateway.search.retrieve import Candidates, LexicalScores
+from gateway.types import Entity
+from gateway.usage.rerank import POOL_FACTOR, rerank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,6 +139,33 @@ def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
         positions=np.concatenate([np.asarray(named, np.intp), ranked.positions[rest]]),
         scores=np.concatenate([np.asarray(head, np.float32), ranked.scores[rest]]),
     )
+
+
+def rerank_by_usage(
+    ranked: RankedList,
+    multipliers: Mapping[str, float],
+    *,
+    named: Container[int],
+    entities: Sequence[Entity],
+    limit: int,
+) -> RankedList:
+    """Swap near ties by how past calls ended.
+
+    Only entities that may be listed and a few behind them move; exact names stay in front.
+
+    Args:
+        ranked: One query, ranked.
+        multipliers: By entity id; see `gateway.usage.rerank`.
+        named: The positions that the query calls by their exact names.
+        entities: By position.
+        limit: How many matches are wanted.
+    """
+    head = ranked.positions[: POOL_FACTOR * limit].tolist()
+    first = sum(1 for _ in takewhile(named.__contains__, head))
+    ids = [entities[position].id for position in head[first:]]
+    order = rerank(ids, ranked.scores[first : len(head)].tolist(), multipliers)
+    moved = [*range(first), *(first + index for index in order)]
+    return ranked.at([*moved, *range(len(head), len(ranked.positions))])
 
 
 def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, int, float]]:

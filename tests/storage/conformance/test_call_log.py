@@ -1,4 +1,4 @@
-"""What every `CallLog` promises: calls, and what searches returned."""
+"""What every `CallLog` promises."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
-from gateway.usage.call_log import DAY_S, Call, CallLog, Exposure, Tally, Task
+from gateway.usage.call_log import DAY_S, Call, CallLog, Tally, Task
 from tests.storage.conformance.stores import Opener
 
 NOW = 20_000 * DAY_S + 100
@@ -62,40 +62,17 @@ def test_a_task_is_its_calls_that_succeeded_in_order(ledger: CallLog, wall: Manu
     assert [Task(tools=("d",), age_s=age)] == ledger.tasks("acme")
 
 
-def test_what_searches_returned_is_noted_with_its_pairs(ledger: CallLog, wall: ManualClock) -> None:
-    """Days are counted apart; a pair has no order."""
-    ledger.show(["b", "a"])
-    wall.tick(DAY_S)
-    ledger.show(["a", "b", "c"], ["a"])
-
-    last = NOW + DAY_S
-    assert {
-        "a": Exposure(count=3, days=2, last_s=last),
-        "b": Exposure(count=2, days=2, last_s=last),
-        "c": Exposure(count=1, days=1, last_s=last),
-    } == ledger.shown()
-    pairs = ledger.pairs()
-    assert {frozenset("ab"): 2, frozenset("ac"): 1, frozenset("bc"): 1} == {
-        pair: seen.count for pair, seen in pairs.items()
-    }
-    assert last == pairs[frozenset("ab")].last_s
-
-
 def test_it_forgets_what_it_is_told_to(ledger: CallLog) -> None:
-    """A tool, a tenant, both, everything; what searches returned belongs to no tenant."""
+    """A tool, a tenant, both, everything."""
     for tool in "ab":
         for tenant in ("", "acme"):
             ledger.note(call(tool, tenant=tenant))
-    ledger.show(["a", "b"])
 
     assert 1 == ledger.forget(tool="a", tenant="acme")
-    assert {"a", "b"} == set(ledger.shown())
     assert 1 == ledger.forget(tool="a")
-    assert {"b"} == set(ledger.shown())
-    assert {} == ledger.pairs()
     assert 1 == ledger.forget(tenant="acme")
     assert 1 == ledger.forget()
-    assert ([], {}) == ([*ledger.lines()], ledger.shown())
+    assert [] == [*ledger.lines()]
 
 
 def test_calls_come_out_whole_oldest_first_and_without_labels(
