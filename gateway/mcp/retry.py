@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from typing import Literal, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 from gateway.errors import UpstreamError
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 
 T = TypeVar("T")
-Sleep = Callable[[float], Awaitable[None]]
-BreakerState = Literal["closed", "open", "half_open"]
 
 _JITTER = 0.2
 """By which share the waits of a breaker vary either way, so that many gateways do not come back
@@ -23,9 +21,7 @@ _PROBE_S = 1.0
 _MAX_DOUBLINGS = 32
 
 
-async def retry_connect(
-    connect: Callable[[], Awaitable[T]], options: UpstreamOptions, *, sleep: Sleep = asyncio.sleep
-) -> T:
+async def retry_connect(connect: Callable[[], Awaitable[T]], options: UpstreamOptions) -> T:
     """Await *connect*, again and again while trying again may help.
 
     Exponential back-off with full jitter between the attempts. A missing program, a refused key
@@ -39,7 +35,6 @@ async def retry_connect(
         options,
         lambda error: isinstance(error, UpstreamError) and error.kind == "connect",
         max_attempts=options.connect_attempts,
-        sleep=sleep,
     )
 
 
@@ -116,7 +111,6 @@ async def _back_off(
     should_retry: Callable[[BaseException | None], bool],
     *,
     max_attempts: int | None = None,
-    sleep: Sleep = asyncio.sleep,
 ) -> T:
     import tenacity  # noqa: PLC0415  (only a session needs it)
 
@@ -125,7 +119,6 @@ async def _back_off(
         return await work()
 
     return await tenacity.AsyncRetrying(
-        sleep=sleep,
         stop=tenacity.stop_after_attempt(max_attempts) if max_attempts else tenacity.stop_never,
         wait=tenacity.wait_random_exponential(
             multiplier=options.backoff_s, max=options.backoff_max_s
@@ -138,8 +131,8 @@ async def _back_off(
 class Breaker:
     """A circuit breaker: a server that keeps failing is left alone, then probed once.
 
-    States: *closed* lets everything through; *open* refuses; *half_open* lets one use through,
-    whose outcome decides. Not for several threads.
+    When its time is over an open breaker lets one use through, whose outcome decides. Not for
+    several threads.
 
     Args:
         options: How many failures in a row open it, how long it is open the first time, and at
@@ -153,45 +146,43 @@ class Breaker:
         self._failures = 0
         self._openings = 0
         self._open_until: float | None = None
-        self._is_probing = False
+        self._probe: object = None
 
     @property
-    def state(self) -> BreakerState:
-        """Its state now."""
-        if self._open_until is None:
-            return "closed"
-        return "half_open" if self._is_probing or self._clock() >= self._open_until else "open"
+    def is_open(self) -> bool:
+        """Whether the server is left alone now."""
+        return self._open_until is not None and self._clock() < self._open_until
 
-    def admit(self) -> float:
-        """Return how many seconds to stay away; 0 lets a use through, whose end must be noted."""
-        if self._open_until is None:
-            return 0.0
-        wait_s = self._open_until - self._clock()
-        if wait_s > 0:
-            return wait_s
-        if self._is_probing:
-            return _PROBE_S
-        self._is_probing = True
-        return 0.0
+    @contextmanager
+    def admit(self) -> Iterator[float]:
+        """Yield how many seconds to stay away; 0 lets a use through, which lasts for the block."""
+        use, wait_s = object(), 0.0
+        if self._open_until is not None:
+            wait_s = max(self._open_until - self._clock(), 0.0)
+            if not wait_s and self._probe is not None:
+                wait_s = _PROBE_S
+            elif not wait_s:
+                self._probe = use
+        try:
+            yield wait_s
+        finally:
+            # If nothing was recorded, it said nothing of the server: the next use is the probe.
+            if self._probe is use:
+                self._probe = None
 
     def record_success(self) -> None:
         """Take note that the server answered."""
         self._failures = self._openings = 0
-        self._open_until = None
-        self._is_probing = False
+        self._open_until = self._probe = None
 
     def record_failure(self) -> None:
         """Take note that the server could not be reached, died or stayed silent."""
         options = self._options
         self._failures += 1
         is_tripped = self._open_until is None and self._failures >= options.breaker_failures
-        if self._is_probing or is_tripped:
+        if self._probe is not None or is_tripped:
             wait_s = min(options.breaker_s * 2**self._openings, options.breaker_max_s)
             self._openings = min(self._openings + 1, _MAX_DOUBLINGS)
             jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  (no secret)
             self._open_until = self._clock() + wait_s * jitter
-            self._is_probing = False
-
-    def end_use(self) -> None:
-        """Take note that a use ended. If nothing was recorded, it said nothing of the server."""
-        self._is_probing = False
+            self._probe = None

@@ -13,15 +13,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, nullcontext
-from typing import Literal, Protocol, TypeVar
+from contextlib import asynccontextmanager
+from typing import Generic, Literal, Protocol, TypeVar
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamUnavailableError
-from gateway.mcp.retry import Breaker, BreakerState, retry_connect
+from gateway.mcp.retry import Breaker, retry_connect
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
-from gateway.types import InvokeResult, JsonObject
-from gateway.types.listing import Listing, WatchCallbacks
 
 T = TypeVar("T")
 ConnectionState = Literal["idle", "connecting", "active", "failed", "closed"]
@@ -41,26 +39,14 @@ class Connection(Protocol):
     async def ready(self) -> object:
         """Wait until it is open, or raise why it cannot be."""
 
-    async def list_tools(self) -> Listing:
-        """Read the tools."""
-
-    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call a tool, once."""
-
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing."""
-
-    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        """Report changes of a resource until the connection or the watching ends."""
-
     async def close(self) -> None:
         """End it."""
 
 
-Connect = Callable[[], Awaitable[Connection]]
+C = TypeVar("C", bound=Connection)
 
 
-class Supervisor:
+class Supervisor(Generic[C]):
     """Keeps the one connection of a server.
 
     Args:
@@ -73,7 +59,7 @@ class Supervisor:
     def __init__(
         self,
         server: str,
-        connect: Connect,
+        connect: Callable[[], Awaitable[C]],
         options: UpstreamOptions,
         *,
         clock: Clock = time.monotonic,
@@ -81,15 +67,16 @@ class Supervisor:
         self._server = server
         self._connect = connect
         self._options = options
-        self._breaker = Breaker(options, clock=clock)
+        self.breaker = Breaker(options, clock=clock)
+        """Says when the server is left alone."""
         self._slots = asyncio.Semaphore(options.max_in_flight)
-        self._connection: Connection | None = None
-        self._opening: asyncio.Task[Connection] | None = None
+        self._connection: C | None = None
+        self._opening: asyncio.Task[C] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._fault = ""
         self._last_failure_cause: object = None
-        self._stale_connection: Connection | None = None
+        self._stale_connection: C | None = None
         self._closed = False
         self.in_flight = 0
         """Uses that are under way."""
@@ -109,16 +96,9 @@ class Supervisor:
     def healthy(self) -> bool:
         """Whether the next use may work, as far as is known; true before the first one."""
         alive = self._connection is not None and self._opening is None and self._connection.alive
-        return self._breaker.state != "open" and (alive or not self._fault)
+        return not self.breaker.is_open and (alive or not self._fault)
 
-    @property
-    def breaker(self) -> BreakerState:
-        """The state of the circuit breaker."""
-        return self._breaker.state
-
-    async def use(
-        self, work: Callable[[Connection], Awaitable[T]], *, unlimited: bool = False
-    ) -> T:
+    async def use(self, work: Callable[[C], Awaitable[T]], *, unlimited: bool = False) -> T:
         """Do *work* with an open connection.
 
         Args:
@@ -131,29 +111,25 @@ class Supervisor:
             ClosedError: After `close`.
         """
         self._check_open()
-        wait_s = self._breaker.admit()
-        if wait_s:
-            raise UpstreamUnavailableError(
-                self._server,
-                f"failed too often and is left alone for {wait_s:.1f} s; the last time it said: "
-                f"{self._fault}",
-                retry_after_s=wait_s,
-            )
-        connection: Connection | None = None
-        try:
-            async with nullcontext() if unlimited else self._slot():
-                connection = await self._usable_connection()
-                async with self._counted():
+        connection: C | None = None
+        with self.breaker.admit() as wait_s:
+            if wait_s:
+                raise UpstreamUnavailableError(
+                    self._server,
+                    f"failed too often and is left alone for {wait_s:.1f} s; the last time it "
+                    f"said: {self._fault}",
+                    retry_after_s=wait_s,
+                )
+            try:
+                async with self._turn(unlimited=unlimited):
+                    connection = await self._usable_connection()
                     result = await work(connection)
-        except UpstreamError as error:
-            self._record_error(error, connection)
-            raise
-        else:
+            except UpstreamError as error:
+                self._record_error(error, connection)
+                raise
             self._fault = ""
-            self._breaker.record_success()
+            self.breaker.record_success()
             return result
-        finally:
-            self._breaker.end_use()
 
     def refuse(self) -> bool:
         """Refuse every further use; return whether there is something that `close` must end."""
@@ -175,7 +151,21 @@ class Supervisor:
             await asyncio.wait({self._closing})
 
     @asynccontextmanager
-    async def _slot(self) -> AsyncIterator[None]:
+    async def _turn(self, *, unlimited: bool) -> AsyncIterator[None]:
+        """Wait for the turn of a use, and count it; after the last one the idle timer starts."""
+        if not unlimited:
+            await self._acquire_slot()
+        self.in_flight += 1
+        self._stop_idle_timer()
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            self._start_idle_timer()
+            if not unlimited:
+                self._slots.release()
+
+    async def _acquire_slot(self) -> None:
         limit_s = self._options.call_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -187,32 +177,28 @@ class Supervisor:
                 f"{limit_s} s; ask later, or raise UpstreamOptions.max_in_flight",
                 retry_after_s=self._options.breaker_s,
             ) from error
-        try:
-            yield
-        finally:
-            self._slots.release()
 
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"source {self._server!r} is closed; make a new one")
 
-    def _record_error(self, error: UpstreamError, connection: Connection | None) -> None:
+    def _record_error(self, error: UpstreamError, connection: C | None) -> None:
         if error.kind == "unavailable":
             return  # It was not asked.
         self._fault = error.detail
         if error.kind in _ANSWERED:
-            self._breaker.record_success()
+            self.breaker.record_success()
             return
         # One death is one failure, however many waited for an answer.
         cause = error if connection is None or error.kind != "lost" else connection
         if cause is not self._last_failure_cause:
             self._last_failure_cause = cause
-            self._breaker.record_failure()
-            if self._breaker.state == "open":
+            self.breaker.record_failure()
+            if self.breaker.is_open:
                 # It may be stuck for good: the probe gets a new session.
                 self._stale_connection = connection
 
-    async def _usable_connection(self) -> Connection:
+    async def _usable_connection(self) -> C:
         connection = self._connection
         if self._opening is None:
             if (
@@ -230,7 +216,7 @@ class Supervisor:
                 self._check_open()
             raise
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> C:
         try:
             if self._closing is not None:
                 await asyncio.wait({self._closing})
@@ -238,7 +224,7 @@ class Supervisor:
         finally:
             self._opening = None
 
-    async def _try_open(self) -> Connection:
+    async def _try_open(self) -> C:
         previous, self._connection = self._connection, None
         if previous is not None:
             await previous.close()
@@ -247,17 +233,6 @@ class Supervisor:
         await connection.ready()
         self._check_open()
         return connection
-
-    @asynccontextmanager
-    async def _counted(self) -> AsyncIterator[None]:
-        """Count a use; after the last one the idle timer starts."""
-        self.in_flight += 1
-        self._stop_idle_timer()
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
-            self._start_idle_timer()
 
     def _start_idle_timer(self) -> None:
         if self.in_flight or self._closed or self._options.lifecycle == "keep_alive":
@@ -282,11 +257,6 @@ class Supervisor:
 
 def _start_task(work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
     task = asyncio.create_task(work, name=name)
-    task.add_done_callback(_read_outcome)
-    return task
-
-
-def _read_outcome(task: asyncio.Task[T]) -> None:
     # The caller may have gone: asyncio would complain that the outcome was never read.
-    if not task.cancelled():
-        task.exception()
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task

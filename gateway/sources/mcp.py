@@ -12,17 +12,20 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gateway.errors import ClosedError
 from gateway.mcp.naming import check_server_name
 from gateway.mcp.retry import retry_forever, retry_if_safe
-from gateway.mcp.supervisor import Connection, ConnectionState, Supervisor
+from gateway.mcp.supervisor import ConnectionState, Supervisor
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
 from gateway.types import InvokeResult, JsonObject
 from gateway.types.listing import Listing, WatchCallbacks
+
+if TYPE_CHECKING:
+    from gateway.mcp.session import Session  # mcp is heavy: a warm start must not pay for it
 
 T = TypeVar("T")
 
@@ -118,7 +121,7 @@ class McpSource:
             with suppress(ClosedError):
                 await self._bridge.run(self.supervisor.close)
 
-    async def _use(self, work: Callable[[Connection], Awaitable[T]], *, repeatable: bool) -> T:
+    async def _use(self, work: Callable[[Session], Awaitable[T]], *, repeatable: bool) -> T:
         return await self._bridge.run(
             lambda: retry_if_safe(lambda: self.supervisor.use(work), repeatable=repeatable)
         )
@@ -143,9 +146,9 @@ class McpSource:
             can_retry=lambda: has_started,
         )
 
-    async def _connect(self) -> Connection:
-        open_session = await asyncio.to_thread(_import_session)
-        return open_session(
+    async def _connect(self) -> Session:
+        session_type = await asyncio.to_thread(_import_session)
+        return session_type(
             self.server,
             self._target,
             self._options,
@@ -154,7 +157,7 @@ class McpSource:
         )
 
 
-def _import_session() -> Callable[..., Connection]:
+def _import_session() -> type[Session]:
     from gateway.mcp.session import Session  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
 
     return Session

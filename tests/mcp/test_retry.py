@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
@@ -9,19 +11,18 @@ from gateway.mcp.retry import Breaker, retry_connect, retry_if_safe, retry_while
 from gateway.options import UpstreamOptions
 from gateway.testing import ManualClock
 
-OPTIONS = UpstreamOptions(connect_attempts=4, backoff_s=1.0, backoff_max_s=3.0)
+OPTIONS = UpstreamOptions(connect_attempts=4, backoff_s=0.0, backoff_max_s=0.0)
 UNREACHED = UpstreamError("s", "nothing answers", kind="connect", sent=False)
 LOST = UpstreamError("s", "ended under way", kind="lost")
 UNSENT = UpstreamError("s", "ended before", kind="lost", sent=False)
 
 
 class Attempts:
-    """Raises each of *faults* in turn, then returns ``done``; counts, and notes the pauses."""
+    """Raises each of *faults* in turn, then returns ``done``; counts."""
 
     def __init__(self, *faults: Exception) -> None:
         self.faults = list(faults)
         self.count = 0
-        self.pauses: list[float] = []
 
     async def __call__(self) -> str:
         self.count += 1
@@ -29,27 +30,15 @@ class Attempts:
             raise self.faults.pop(0)
         return "done"
 
-    async def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
 
-
-async def test_a_server_that_cannot_be_reached_is_tried_again_within_growing_limits() -> None:
-    """Full jitter: each pause lies between nothing and a bound that doubles to its maximum."""
-    attempts = Attempts(UNREACHED, UNREACHED, UNREACHED)
-
-    assert "done" == await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
-    assert [True, True, True] == [
-        0 <= pause <= bound for pause, bound in zip(attempts.pauses, (1.0, 2.0, 3.0), strict=True)
-    ]
-
-
-async def test_attempts_have_an_end() -> None:
+async def test_a_server_that_cannot_be_reached_is_tried_again_until_attempts_end() -> None:
     """The last failure is the one that is raised."""
-    attempts = Attempts(*[UNREACHED] * 5)
+    attempts, endless = Attempts(UNREACHED, UNREACHED, UNREACHED), Attempts(*[UNREACHED] * 5)
 
+    assert "done" == await retry_connect(attempts, OPTIONS)
     with pytest.raises(UpstreamError, match="nothing answers"):
-        await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
-    assert 4 == attempts.count
+        await retry_connect(endless, OPTIONS)
+    assert (4, 4) == (attempts.count, endless.count)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +55,7 @@ async def test_what_will_not_mend_itself_is_not_tried_again(fault: Exception) ->
     attempts = Attempts(fault)
 
     with pytest.raises(type(fault)):
-        await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
+        await retry_connect(attempts, OPTIONS)
     assert 1 == attempts.count
 
 
@@ -119,54 +108,67 @@ def test_what_others_lock_is_tried_until_it_is_free_and_nothing_else_is() -> Non
         attempt(0)
 
 
-def breaker(clock: ManualClock) -> Breaker:
-    """One that opens after two failures, for 4 s, then 8 s, then 10 s."""
-    return Breaker(UpstreamOptions(breaker_failures=2, breaker_s=4, breaker_max_s=10), clock=clock)
+def tripped(clock: ManualClock) -> Breaker:
+    """One that opens after two failures, for 4 s, then 8 s, then 10 s; it is open."""
+    options = UpstreamOptions(breaker_failures=2, breaker_s=4, breaker_max_s=10)
+    circuit = Breaker(options, clock=clock)
+    circuit.record_failure()
+    circuit.record_success()
+    circuit.record_failure()
+    assert not circuit.is_open
+    circuit.record_failure()
+    return circuit
 
 
 def test_failures_in_a_row_open_the_breaker_and_an_answer_between_does_not() -> None:
     """A server that works now and then works; waits vary by a fifth."""
-    circuit = breaker(ManualClock())
-    circuit.record_failure()
-    circuit.record_success()
-    circuit.record_failure()
-    before = circuit.state
-    circuit.record_failure()
+    circuit = tripped(ManualClock())
 
-    assert ("closed", "open") == (before, circuit.state)
-    assert pytest.approx(4, rel=0.2) == circuit.admit()
+    assert circuit.is_open
+    with circuit.admit() as wait_s:
+        assert pytest.approx(4, rel=0.2) == wait_s
 
 
 @pytest.mark.parametrize("has_answered", [False, True])
 def test_one_probe_decides_and_the_others_wait(*, has_answered: bool) -> None:
     """A server that just came back must not be stormed; a caller that left says nothing of it."""
     clock = ManualClock()
-    circuit = breaker(clock)
-    circuit.record_failure()
-    circuit.record_failure()
+    circuit = tripped(clock)
     clock.tick(5)
-    state = circuit.state
-    waits = [circuit.admit() for _ in range(3)]
-    if has_answered:
-        circuit.record_success()
-    circuit.end_use()
+    with circuit.admit() as probe_s:
+        for _ in range(2):
+            with circuit.admit() as wait_s:
+                assert 1.0 == wait_s
+        if has_answered:
+            circuit.record_success()
 
-    assert ("half_open", [0.0, 1.0, 1.0]) == (state, waits)
-    assert ("closed" if has_answered else "half_open") == circuit.state
-    assert 0.0 == circuit.admit()
+    with circuit.admit() as next_s, circuit.admit() as other_s:
+        assert (0.0, 0.0, 0.0 if has_answered else 1.0) == (probe_s, next_s, other_s)
+
+
+def test_a_use_from_before_does_not_end_the_probe() -> None:
+    """Whoever called while all was well, and goes away now, has nothing to do with it."""
+    clock = ManualClock()
+    circuit = Breaker(UpstreamOptions(breaker_failures=1, breaker_s=4), clock=clock)
+    with ExitStack() as probing:
+        with circuit.admit():
+            circuit.record_failure()
+            clock.tick(5)
+            assert 0.0 == probing.enter_context(circuit.admit())
+        with circuit.admit() as wait_s:
+            assert 1.0 == wait_s
 
 
 def test_each_failed_probe_doubles_the_wait_up_to_its_limit() -> None:
     """A server that is gone for good costs less and less."""
     clock = ManualClock()
-    circuit = breaker(clock)
-    circuit.record_failure()
-    circuit.record_failure()
+    circuit = tripped(clock)
     waits = []
-    for _ in range(3):
-        clock.tick(circuit.admit())
-        circuit.admit()
-        circuit.record_failure()
-        waits.append(circuit.admit())
+    for _ in range(4):
+        with circuit.admit() as wait_s:
+            waits.append(wait_s)
+        clock.tick(wait_s)
+        with circuit.admit():
+            circuit.record_failure()
 
-    assert pytest.approx([8.0, 10.0, 10.0], rel=0.2) == waits
+    assert pytest.approx([4.0, 8.0, 10.0, 10.0], rel=0.2) == waits

@@ -14,11 +14,9 @@ from gateway.errors import (
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
-from gateway.mcp.supervisor import Connection, Supervisor
+from gateway.mcp.supervisor import Supervisor
 from gateway.options import UpstreamOptions
 from gateway.testing import ManualClock
-from gateway.types import InvokeResult, JsonObject
-from gateway.types.listing import Listing, WatchCallbacks
 from tests.mcp.conftest import until
 
 QUICK = {"backoff_s": 0.0, "backoff_max_s": 0.0}
@@ -40,19 +38,6 @@ class Line:
             self.alive = False
             raise self.fault
 
-    async def list_tools(self) -> Listing:
-        return Listing()
-
-    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        return InvokeResult(tool_id=tool_id)
-
-    async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        return {"asked": method, **params}
-
-    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
-        del uri
-        callbacks.on_start()
-
     async def close(self) -> None:
         self.closed += 1
         self.alive = False
@@ -60,35 +45,47 @@ class Line:
         self.door.set()
 
 
-class Plug:
-    """Gives lines in turn, the last one again and again by its recipe."""
+class Connector:
+    """Opens *lines* in turn, then new ones."""
 
     def __init__(self, *lines: Line) -> None:
         self.lines = list(lines)
-        self.given: list[Line] = []
+        self.opened: list[Line] = []
 
-    async def __call__(self) -> Connection:
-        self.given.append(self.lines.pop(0) if self.lines else Line())
-        return self.given[-1]
+    async def __call__(self) -> Line:
+        self.opened.append(self.lines.pop(0) if self.lines else Line())
+        return self.opened[-1]
 
 
 def supervised(
     *lines: Line, clock: ManualClock | None = None, **options: object
-) -> tuple[Supervisor, Plug]:
-    plug = Plug(*lines)
+) -> tuple[Supervisor[Line], Connector]:
+    connector = Connector(*lines)
     chosen = UpstreamOptions(**{**QUICK, **options})  # type: ignore[arg-type]  # as they came
-    return Supervisor("s", plug, chosen, clock=clock or ManualClock()), plug
+    return Supervisor("s", connector, chosen, clock=clock or ManualClock()), connector
 
 
-async def listing(connection: Connection) -> Listing:
-    return await connection.list_tools()
+async def work(_connection: Line) -> str:
+    return "done"
 
 
-def raising(fault: Exception) -> Callable[[Connection], Awaitable[Listing]]:
-    async def work(_connection: Connection) -> Listing:
+def raising(fault: Exception) -> Callable[[Line], Awaitable[None]]:
+    async def fail(_connection: Line) -> None:
         raise fault
 
-    return work
+    return fail
+
+
+class Gate:
+    """Work that waits until it may end."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.opened = asyncio.Event()
+
+    async def __call__(self, _connection: Line) -> None:
+        self.entered.set()
+        await self.opened.wait()
 
 
 def lost() -> UpstreamError:
@@ -101,76 +98,76 @@ def unreached() -> UpstreamError:
 
 async def test_nothing_is_opened_before_somebody_needs_it_and_then_once() -> None:
     """Twenty calls of one turn share one child."""
-    supervisor, plug = supervised()
+    supervisor, connector = supervised()
     before = supervisor.state
 
-    await asyncio.gather(*(supervisor.use(listing) for _ in range(20)))
+    await asyncio.gather(*(supervisor.use(work) for _ in range(20)))
 
-    assert ("idle", "active", 1, 0) == (
-        before,
-        supervisor.state,
-        len(plug.given),
-        supervisor.in_flight,
-    )
+    assert ("idle", "active") == (before, supervisor.state)
+    assert (1, 0) == (len(connector.opened), supervisor.in_flight)
 
 
 async def test_the_caller_who_opens_may_go_away() -> None:
     """The others still get their connection, and it is opened once."""
     line = Line()
     line.door.clear()
-    supervisor, plug = supervised(line)
-    first = asyncio.create_task(supervisor.use(listing))
-    second = asyncio.create_task(supervisor.use(listing))
-    await until(lambda: bool(plug.given))
+    supervisor, connector = supervised(line)
+    first = asyncio.create_task(supervisor.use(work))
+    second = asyncio.create_task(supervisor.use(work))
+    await until(lambda: bool(connector.opened))
     state = supervisor.state
 
     first.cancel()
     await asyncio.wait({first})
     line.door.set()
 
-    assert Listing() == await second
-    assert ("connecting", 1) == (state, len(plug.given))
+    assert "done" == await second
+    assert ("connecting", 1) == (state, len(connector.opened))
 
 
 async def test_a_connection_that_died_is_closed_before_the_next_is_opened() -> None:
     """Two children of one server may hold the same files."""
     dead = Line()
-    supervisor, plug = supervised(dead)
-    await supervisor.use(listing)
+    supervisor, connector = supervised(dead)
+    await supervisor.use(work)
     dead.alive = False
 
-    await supervisor.use(listing)
+    await supervisor.use(work)
 
-    assert (1, 2) == (dead.closed, len(plug.given))
+    assert (1, 2) == (dead.closed, len(connector.opened))
 
 
 async def test_an_opening_is_tried_again_and_then_reported() -> None:
     """Three attempts are one failure."""
-    supervisor, plug = supervised(*(Line(unreached()) for _ in range(3)))
+    supervisor, connector = supervised(*(Line(unreached()) for _ in range(3)))
 
     with pytest.raises(UpstreamError, match="nothing answers"):
-        await supervisor.use(listing)
+        await supervisor.use(work)
 
-    assert ("failed", "closed", 3) == (supervisor.state, supervisor.breaker, len(plug.given))
+    assert ("failed", False, 3) == (
+        supervisor.state,
+        supervisor.breaker.is_open,
+        len(connector.opened),
+    )
 
 
 async def test_failures_in_a_row_open_the_breaker_and_one_probe_closes_it() -> None:
     """A dead server costs nothing while it is left alone, and nobody has to reset anything."""
     clock = ManualClock()
-    supervisor, plug = supervised(
+    supervisor, connector = supervised(
         Line(unreached()), Line(unreached()), clock=clock, connect_attempts=1, breaker_failures=2
     )
     for _ in range(2):
         with pytest.raises(UpstreamError, match="nothing answers"):
-            await supervisor.use(listing)
+            await supervisor.use(work)
     with pytest.raises(UpstreamUnavailableError, match="nothing answers") as refused:
-        await supervisor.use(listing)
-    tried = len(plug.given)
+        await supervisor.use(work)
+    tried = len(connector.opened)
     clock.tick(refused.value.retry_after_s)
 
-    await supervisor.use(listing)
+    await supervisor.use(work)
 
-    assert (2, 3, "closed") == (tried, len(plug.given), supervisor.breaker)
+    assert (2, 3, False) == (tried, len(connector.opened), supervisor.breaker.is_open)
     assert not refused.value.sent
 
 
@@ -190,7 +187,7 @@ async def test_what_a_server_answers_never_opens_the_breaker(fault: Exception) -
         with pytest.raises(type(fault)):
             await supervisor.use(raising(fault))
 
-    assert "closed" == supervisor.breaker
+    assert not supervisor.breaker.is_open
 
 
 @pytest.mark.parametrize("fault", [lost(), UpstreamTimeoutError("s", "silent")])
@@ -201,7 +198,7 @@ async def test_death_and_silence_open_it(fault: UpstreamError) -> None:
     with pytest.raises(UpstreamError):
         await supervisor.use(raising(fault))
 
-    assert "open" == supervisor.breaker
+    assert supervisor.breaker.is_open
 
 
 async def test_one_death_under_many_calls_is_one_failure() -> None:
@@ -212,7 +209,7 @@ async def test_one_death_under_many_calls_is_one_failure() -> None:
         *(supervisor.use(raising(lost())) for _ in range(20)), return_exceptions=True
     )
 
-    assert {"closed"} == {supervisor.breaker}
+    assert not supervisor.breaker.is_open
     assert 20 == sum(isinstance(answer, UpstreamError) for answer in answers)
 
 
@@ -223,67 +220,58 @@ async def test_a_probe_whose_caller_left_does_not_hold_the_breaker() -> None:
     with pytest.raises(UpstreamError):
         await supervisor.use(raising(lost()))
     clock.tick(60)
-    waiting = asyncio.Event()
-
-    async def hang(_connection: Connection) -> None:
-        waiting.set()
-        await asyncio.Event().wait()
-
-    probe = asyncio.create_task(supervisor.use(hang))
-    await waiting.wait()
+    gate = Gate()
+    probe = asyncio.create_task(supervisor.use(gate))
+    await gate.entered.wait()
     probe.cancel()
     await asyncio.wait({probe})
 
-    assert Listing() == await supervisor.use(listing)
+    assert "done" == await supervisor.use(work)
 
 
 async def test_waiting_for_a_turn_has_an_end_and_says_nothing_of_the_server() -> None:
     """Whoever waits behind calls that hang must not hang too."""
     supervisor, _ = supervised(max_in_flight=1, call_timeout_s=0.05, breaker_failures=1)
-    gate = asyncio.Event()
-
-    async def work(_connection: Connection) -> None:
-        await gate.wait()
-
-    working = asyncio.create_task(supervisor.use(work))
-    await until(lambda: supervisor.in_flight == 1)
+    gate = Gate()
+    working = asyncio.create_task(supervisor.use(gate))
+    await gate.entered.wait()
     with pytest.raises(UpstreamUnavailableError, match="is busy: 1 requests") as raised:
-        await supervisor.use(listing)
-    gate.set()
+        await supervisor.use(work)
+    gate.opened.set()
     await working
 
-    assert Listing() == await supervisor.use(listing)
-    assert ("closed", False) == (supervisor.breaker, raised.value.sent)
+    assert "done" == await supervisor.use(work)
+    assert (False, False) == (supervisor.breaker.is_open, raised.value.sent)
 
 
 async def test_a_session_that_only_stays_silent_is_replaced_by_the_probe() -> None:
     """A child that hangs never dies: without this its server would be lost for good."""
     clock = ManualClock()
     stuck = Line()
-    supervisor, plug = supervised(stuck, clock=clock, breaker_failures=2)
+    supervisor, connector = supervised(stuck, clock=clock, breaker_failures=2)
     for _ in range(2):
         with pytest.raises(UpstreamError):
             await supervisor.use(raising(UpstreamTimeoutError("s", "silent")))
     left = stuck.closed
     clock.tick(60)
 
-    await supervisor.use(listing)
-    await supervisor.use(listing)
+    await supervisor.use(work)
+    await supervisor.use(work)
 
-    assert (0, 1, 2) == (left, stuck.closed, len(plug.given))
+    assert (0, 1, 2) == (left, stuck.closed, len(connector.opened))
 
 
 async def test_an_ephemeral_session_ends_after_its_last_use() -> None:
     """And the next use waits until it is gone."""
     line = Line()
-    supervisor, plug = supervised(line, lifecycle="ephemeral")
+    supervisor, connector = supervised(line, lifecycle="ephemeral")
 
-    await asyncio.gather(supervisor.use(listing), supervisor.use(listing))
+    await asyncio.gather(supervisor.use(work), supervisor.use(work))
     await until(lambda: line.closed == 1)
     idle = supervisor.state
-    await supervisor.use(listing)
+    await supervisor.use(work)
 
-    assert ("idle", 2) == (idle, len(plug.given))
+    assert ("idle", 2) == (idle, len(connector.opened))
     await supervisor.close()
 
 
@@ -291,16 +279,12 @@ async def test_an_idle_session_sleeps_after_a_while_unless_it_is_used() -> None:
     """A use puts the alarm off; the catalog stays searchable meanwhile."""
     line = Line()
     supervisor, _ = supervised(line, lifecycle="idle", idle_timeout_s=0.02)
-    gate = asyncio.Event()
-
-    async def work(_connection: Connection) -> None:
-        await gate.wait()
-
-    await supervisor.use(listing)
-    working = asyncio.create_task(supervisor.use(work))
-    await until(lambda: supervisor.in_flight == 1)
+    gate = Gate()
+    await supervisor.use(work)
+    working = asyncio.create_task(supervisor.use(gate))
+    await gate.entered.wait()
     awake = line.closed
-    gate.set()
+    gate.opened.set()
     await working
     await until(lambda: line.closed == 1)
 
@@ -308,28 +292,30 @@ async def test_an_idle_session_sleeps_after_a_while_unless_it_is_used() -> None:
 
 
 async def test_an_alarm_leaves_a_session_that_is_opening_alone() -> None:
-    """It belongs to whoever needs it now."""
-    first, second = Line(), Line()
-    second.door.clear()
-    supervisor, plug = supervised(first, second, lifecycle="idle", idle_timeout_s=0.0)
-    await supervisor.use(listing)
-    first.alive = False
-    using = asyncio.create_task(supervisor.use(listing))
-    await until(lambda: len(plug.given) == 2)
-    second.door.set()
+    """Whoever began it may be gone: it belongs to whoever needs it next."""
+    line = Line()
+    line.door.clear()
+    supervisor, connector = supervised(line, lifecycle="idle", idle_timeout_s=0.0)
+    first = asyncio.create_task(supervisor.use(work))
+    await until(lambda: bool(connector.opened))
+    first.cancel()
+    await asyncio.wait({first})
+    await asyncio.sleep(0)
+    assert 0 == line.closed
+    line.door.set()
 
-    assert Listing() == await using
+    assert "done" == await supervisor.use(work)
     await supervisor.close()
-    assert 1 == second.closed
+    assert 1 == len(connector.opened)
 
 
 async def test_closing_ends_an_opening_and_refuses_what_comes() -> None:
     """Whoever waited learns why."""
     line = Line()
     line.door.clear()
-    supervisor, plug = supervised(line)
-    using = asyncio.create_task(supervisor.use(listing))
-    await until(lambda: bool(plug.given))
+    supervisor, connector = supervised(line)
+    using = asyncio.create_task(supervisor.use(work))
+    await until(lambda: bool(connector.opened))
 
     assert supervisor.refuse()
     await asyncio.gather(supervisor.close(), supervisor.close())
@@ -337,5 +323,5 @@ async def test_closing_ends_an_opening_and_refuses_what_comes() -> None:
     with pytest.raises(ClosedError):
         await using
     with pytest.raises(ClosedError):
-        await supervisor.use(listing)
+        await supervisor.use(work)
     assert "closed" == supervisor.state
