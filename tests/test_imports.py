@@ -15,8 +15,7 @@ HEAVY = (
     "gateway.sources.entity_registry", "gateway.manifests.mcp_json", "gateway.manifests.secrets",
     "gateway.embed.local.embedder",
     "gateway.index.builder",
-    "gateway.mcp.listing_validation", "gateway.mcp.injection_scanner",
-    "gateway.mcp.resource_listing",
+    "gateway.mcp.validation", "gateway.mcp.injection_scanner",
     "graphs.lexical.inverting",
 )  # fmt: skip
 MODULES = 190

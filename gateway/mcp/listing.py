@@ -1,7 +1,7 @@
 """The lists of an open connection, read page by page within the limits, and changes of them.
 
 * A definition with a fault is left out alone, with a diagnostic.
-* Resources and prompts are read beside the tools, and no failure of theirs costs the tools.
+* Resources and prompts are read after the tools, and no failure of theirs costs the tools.
 * Since 2026-07-28 a client opens a stream for changes; before, it hears them in its session, those
   of a resource after it subscribed.
 * A server may report a change of a part of what is watched: then the whole has changed too.
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 
 from mcp import ClientSession, MCPError, types
 from mcp.client.subscriptions import SubscriptionLost, listen
@@ -20,8 +20,10 @@ from mcp.client.subscriptions import SubscriptionLost, listen
 from gateway.errors import InvalidRequestError
 from gateway.mcp.error_mapping import SDK_ERRORS, request_error, timeout_error
 from gateway.mcp.injection_scanner import scan_definition
-from gateway.mcp.listing_validation import (
+from gateway.mcp.naming import MAX_NAME_CHARS
+from gateway.mcp.validation import (
     PROMPTS,
+    RAW,
     RESOURCES,
     TEMPLATES,
     TOOLS,
@@ -31,9 +33,8 @@ from gateway.mcp.listing_validation import (
     item_name,
     measure_size,
     parse_definition,
+    send_request,
 )
-from gateway.mcp.naming import MAX_NAME_CHARS
-from gateway.mcp.raw_results import RAW, send_request
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
@@ -42,6 +43,8 @@ from gateway.types.listing import Listing, WatchCallbacks, pin_key
 _STREAMED_SINCE = "2026-07-28"
 _UNSUBSCRIBE_TIMEOUT_S = 2.0
 """How long to try to tell a server that a resource is no longer watched."""
+Watchers = list[tuple[str, WatchCallbacks]]
+"""The watched resources of a connection where the server reports changes unasked."""
 
 
 class DefinitionCollector:
@@ -50,30 +53,43 @@ class DefinitionCollector:
     Args:
         server: Stands in each diagnostic.
         options: The limits of size.
-        max_items: How many definitions are taken, and how many faults are noted.
-        nouns: What they are called in messages.
+        instructions: What the server says of itself. They are pinned, silence too.
     """
 
-    def __init__(
-        self, server: str, options: UpstreamOptions, *, max_items: int, nouns: str
-    ) -> None:
+    def __init__(self, server: str, options: UpstreamOptions, instructions: str) -> None:
         self._server = server
         self._options = options
-        self._max_items = max_items
+        self._instructions = clean(instructions, limit=options.max_description_chars)
+        self._definitions: list[ToolDefinition] = []
+        self._diagnostics: list[Diagnostic] = []
+        self._digests: dict[str, str] = {}
+        self._suspicions: dict[str, tuple[str, ...]] = {}
+        digest = hashlib.sha256(instructions.encode("utf-8", "surrogatepass")).hexdigest()
+        self._pin(pin_key("server", server), digest, {"description": instructions})
+        self.begin("tools", options.max_tools)
+
+    def begin(self, nouns: str, max_items: int) -> None:
+        """Begin another group of definitions, with limits of its own.
+
+        Args:
+            nouns: What they are called in messages.
+            max_items: How many are taken, and how many faults are noted.
+        """
         self._nouns = nouns
-        self._items: dict[str, ToolDefinition] = {}
-        self._faults = 0
-        self._bytes = 0
-        self.diagnostics: list[Diagnostic] = []
-        self.digests: dict[str, str] = {}
-        self.suspicions: dict[str, tuple[str, ...]] = {}
+        self._max_items = max_items
+        self._taken = self._faults = self._bytes = 0
         self.is_full = False
         """Whether the server offers more than is taken: no more pages are needed."""
 
-    @property
-    def definitions(self) -> tuple[ToolDefinition, ...]:
-        """All that was taken, in the server's order."""
-        return tuple(self._items.values())
+    def listing(self) -> Listing:
+        """Return all that was taken, in the server's order."""
+        return Listing(
+            definitions=tuple(self._definitions),
+            instructions=self._instructions,
+            diagnostics=tuple(self._diagnostics),
+            digests=self._digests,
+            suspicions=self._suspicions,
+        )
 
     def add_page(
         self, method: ListMethod, page: object, accepted: frozenset[str] | None = None
@@ -86,24 +102,15 @@ class DefinitionCollector:
             accepted: The names that the SDK's own rules let through; None if it judged none.
         """
         for item in page if isinstance(page, list) else ():
-            fields: JsonObject = item if isinstance(item, dict) else {}
-            reason = find_fault(item, method) or self._find_conflict(fields, method, accepted)
-            if not reason:
-                self._add(fields, method)
-            elif self._faults == self._max_items:
+            reason = find_fault(item, method) or self._add(item, method, accepted)
+            if reason and self._faults == self._max_items:
                 self._fill(f"more than {self._max_items} {self._nouns} that cannot be used")
-            else:
+            elif reason:
                 self._faults += 1
                 name = clean(item_name(item, method), limit=MAX_NAME_CHARS)
                 self.add_note("tool_quarantined", f"{method.kind} {name!r}: {reason}")
             if self.is_full:
                 return
-
-    def add_instructions(self, instructions: str) -> str:
-        """Pin what the server says of itself, silence too, and return it cleaned."""
-        key = pin_key("server", self._server)
-        self._pin(key, _digest(instructions), {"description": instructions})
-        return clean(instructions, limit=self._options.max_description_chars)
 
     def truncate(self, why: str) -> None:
         """Note that the server offers more than what is taken."""
@@ -112,90 +119,65 @@ class DefinitionCollector:
     def add_note(self, code: Code, detail: str) -> None:
         """Leave a diagnostic that names the server."""
         note = Diagnostic(stage="catalog", code=code, detail=f"{self._server!r}: {detail}")
-        self.diagnostics.append(note)
+        self._diagnostics.append(note)
 
-    def _find_conflict(
-        self, item: JsonObject, method: ListMethod, accepted: frozenset[str] | None
-    ) -> str:
-        name = item_name(item, method)
+    def _add(self, item: JsonObject, method: ListMethod, accepted: frozenset[str] | None) -> str:
+        """Take the definition *item* if there is room; return why it cannot be used, or nothing."""
+        options, name, size = self._options, item_name(item, method), measure_size(item, method)
+        key = pin_key(method.kind, name)
         if accepted is not None and name not in accepted:
             return "its x-mcp-header marks are invalid"
-        if pin_key(method.kind, name) in self._items:
+        # A tool may be called as the pin of a prompt: neither may hide a change of the other.
+        if key in self._digests:
             return "the server offers it twice"
-        if measure_size(item, method) > self._options.max_schema_bytes:
+        if size > options.max_schema_bytes:
             part = "its schemas are" if method is TOOLS else "it is"
-            return f"{part} larger than {self._options.max_schema_bytes} bytes"
-        return ""
-
-    def _add(self, item: JsonObject, method: ListMethod) -> None:
-        definition = parse_definition(item, method, max_chars=self._options.max_description_chars)
-        self._bytes += measure_size(item, method)
-        if method is TOOLS:
-            self._bytes += len(definition.description)
-        if len(self._items) == self._max_items:
+            return f"{part} larger than {options.max_schema_bytes} bytes"
+        definition = parse_definition(item, method, max_chars=options.max_description_chars)
+        self._bytes += size + (len(definition.description) if method is TOOLS else 0)
+        if self._taken == self._max_items:
             self._fill(f"more than {self._max_items} {self._nouns}")
-        elif self._bytes > self._options.max_listing_bytes:
-            self._fill(f"{self._nouns} of more than {self._options.max_listing_bytes} bytes")
+        elif self._bytes > options.max_listing_bytes:
+            self._fill(f"{self._nouns} of more than {options.max_listing_bytes} bytes")
         else:
-            key = pin_key(method.kind, definition.name)
-            self._items[key] = definition
+            self._taken += 1
+            self._definitions.append(definition)
             self._pin(key, digest_definition(item, method), item)
+        return ""
 
     def _fill(self, why: str) -> None:
         self.is_full = True
         self.truncate(why)
 
     def _pin(self, key: str, digest: str, item: JsonObject) -> None:
-        self.digests[key] = digest
+        self._digests[key] = digest
         reasons = scan_definition(item)
         if reasons:
-            self.suspicions[key] = reasons
+            self._suspicions[key] = reasons
 
 
 async def read_listing(session: ClientSession, server: str, options: UpstreamOptions) -> Listing:
     """Read all that *server* offers, within the limits. Raises what the SDK raises."""
-    tools = DefinitionCollector(server, options, max_items=options.max_tools, nouns="tools")
-    others = DefinitionCollector(
-        server, options, max_items=options.max_resources, nouns="resources and prompts"
-    )
-    await asyncio.gather(
-        _read_pages(session, TOOLS, tools, options), _read_others(session, others, server, options)
-    )
-    instructions = others.add_instructions(session.instructions or "")
-    return Listing(
-        definitions=(*tools.definitions, *others.definitions),
-        instructions=instructions,
-        diagnostics=(*tools.diagnostics, *others.diagnostics),
-        digests=merge_pins(tools.digests, others.digests),
-        suspicions={**tools.suspicions, **others.suspicions},
-    )
-
-
-def merge_pins(tools: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Return the pins of both. A key that both have is pinned to both."""
-    shared = {key: _digest(tools[key], others[key]) for key in tools.keys() & others.keys()}
-    return {**tools, **others, **shared}
-
-
-async def _read_others(
-    session: ClientSession, collector: DefinitionCollector, server: str, options: UpstreamOptions
-) -> None:
+    collector = DefinitionCollector(server, options, session.instructions or "")
+    await _read_pages(session, TOOLS, collector, options)
+    collector.begin("resources and prompts", options.max_resources)
     capabilities = session.server_capabilities or types.ServerCapabilities()
     methods = (RESOURCES, TEMPLATES) if capabilities.resources is not None else ()
     for method in (*methods, *((PROMPTS,) if capabilities.prompts is not None else ())):
         if collector.is_full:
-            return
+            break
         try:
             await _read_pages(session, method, collector, options)
         except TimeoutError:
             limit_s = options.list_timeout_s
             error = timeout_error(server, f"answer {method.method}", limit_s, "list_timeout_s")
             collector.add_note("listing_incomplete", error.detail)
-            return
+            break
         except SDK_ERRORS as error:
             if not (isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND):
                 failure = request_error(server, method.method, error)
                 collector.add_note("listing_incomplete", failure.detail)
+    return collector.listing()
 
 
 async def _read_pages(
@@ -235,35 +217,11 @@ async def _fetch_page(
     return raw[TOOLS.key], tools.next_cursor, frozenset(tool.name for tool in tools.tools)
 
 
-def _digest(*texts: str) -> str:
-    return hashlib.sha256("".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class Subscriptions:
-    """The watched resources of a connection where the server reports changes unasked."""
-
-    def __init__(self) -> None:
-        self._watchers: list[tuple[str, WatchCallbacks]] = []
-
-    def notify(self, uri: str) -> None:
-        """Report a change to all that watch *uri*, or a whole that it is part of."""
-        for watched, callbacks in tuple(self._watchers):
-            if uri == watched or uri.startswith(f"{watched.rstrip('/')}/"):
-                callbacks.on_change()
-
-    def is_watched(self, uri: str) -> bool:
-        """Whether *uri* is watched."""
-        return any(watched == uri for watched, _ in self._watchers)
-
-    @contextmanager
-    def add(self, uri: str, callbacks: WatchCallbacks) -> Iterator[None]:
-        """Report changes of *uri* for as long as the block runs."""
-        watcher = (uri, callbacks)
-        self._watchers.append(watcher)
-        try:
-            yield
-        finally:
-            self._watchers.remove(watcher)
+def notify(watchers: Watchers, uri: str) -> None:
+    """Report a change to all that watch *uri*, or a whole that it is part of."""
+    for watched, callbacks in tuple(watchers):
+        if uri == watched or uri.startswith(f"{watched.rstrip('/')}/"):
+            callbacks.on_change()
 
 
 async def subscribe(
@@ -271,7 +229,7 @@ async def subscribe(
     uri: str,
     callbacks: WatchCallbacks,
     *,
-    subscriptions: Subscriptions,
+    watchers: Watchers,
     wait_ended: Callable[[], Awaitable[object]],
     limit_s: float,
 ) -> None:
@@ -281,7 +239,7 @@ async def subscribe(
         session: The connection.
         uri: As its server calls the resource.
         callbacks: Called when the watching begins, and at each change.
-        subscriptions: Hears what the server reports unasked.
+        watchers: For what the server reports unasked.
         wait_ended: Waits until the connection is over.
         limit_s: How many seconds it may take to begin.
 
@@ -295,18 +253,21 @@ async def subscribe(
     capabilities = session.server_capabilities
     if not (capabilities and capabilities.resources and capabilities.resources.subscribe):
         raise _not_reported(uri)
+    watcher = uri, callbacks
+    watchers.append(watcher)
     try:
-        with subscriptions.add(uri, callbacks):
-            async with asyncio.timeout(limit_s):
-                await send_request(session, "resources/subscribe", {"uri": uri})
-            callbacks.on_start()
-            await wait_ended()
+        async with asyncio.timeout(limit_s):
+            await send_request(session, "resources/subscribe", {"uri": uri})
+        callbacks.on_start()
+        await wait_ended()
     except asyncio.CancelledError:
-        if not subscriptions.is_watched(uri):
+        if [watched for watched, _ in watchers].count(uri) == 1:
             with suppress(*SDK_ERRORS):
                 async with asyncio.timeout(_UNSUBSCRIBE_TIMEOUT_S):
                     await send_request(session, "resources/unsubscribe", {"uri": uri})
         raise
+    finally:
+        watchers.remove(watcher)
 
 
 async def _stream_changes(

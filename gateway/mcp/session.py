@@ -24,13 +24,13 @@ from gateway.mcp.error_mapping import (
     request_error,
     timeout_error,
 )
-from gateway.mcp.listing import Subscriptions, read_listing, subscribe, watch_lists
+from gateway.mcp.listing import Watchers, notify, read_listing, subscribe, watch_lists
 from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
-from gateway.mcp.raw_results import send_request
 from gateway.mcp.server_requests import ActiveCalls, capability_error
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url, is_local
 from gateway.mcp.transports import ConnectionCallbacks, open_session, redirect_sdk_logs
+from gateway.mcp.validation import send_request
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
 from gateway.types import Content, InvokeResult, JsonObject
@@ -81,7 +81,7 @@ class Session:
         self._options = options
         self._on_change = on_change
         self._calls = ActiveCalls(server, options)
-        self._subscriptions = Subscriptions()
+        self._watchers: Watchers = []
         self._can_be_asked = can_be_asked
         self._sign_in = sign_in
         self._opened = asyncio.Event()
@@ -154,7 +154,7 @@ class Session:
                 session,
                 uri,
                 callbacks,
-                subscriptions=self._subscriptions,
+                watchers=self._watchers,
                 wait_ended=self._ending.wait,
                 limit_s=self._options.call_timeout_s,
             )
@@ -220,7 +220,7 @@ class Session:
         if isinstance(message, _LIST_CHANGED):
             self._on_change()
         elif isinstance(message, types.ResourceUpdatedNotification):
-            self._subscriptions.notify(message.params.uri)
+            notify(self._watchers, message.params.uri)
 
     @contextmanager
     def _map_errors(

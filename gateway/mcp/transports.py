@@ -29,11 +29,11 @@ from pydantic import ValidationError
 
 from gateway.errors import ConfigError
 from gateway.mcp.oauth import BearerAuth, LoopbackSignIn, oauth_client
-from gateway.mcp.raw_results import hide_raw
 from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.mcp.ssrf_guard import check_url, guarded_transport, is_local
 from gateway.mcp.stdio import log, open_stdio
+from gateway.mcp.validation import hide_raw
 from gateway.options import UpstreamOptions
 
 _SERVER: ContextVar[str] = ContextVar("gateway_upstream_server", default="")

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from gateway.catalog.identity import from_gateway_uri, to_gateway_uri
 from gateway.mcp.error_mapping import request_error
 from gateway.mcp.naming import rewrite_block_uri, rewrite_uri
-from gateway.mcp.raw_results import is_malformed, is_well_formed
+from gateway.mcp.validation import is_malformed, is_well_formed
 from gateway.search.resources import ResourceLibrary
 from gateway.serve.client import Context, Params, PendingCalls, raise_as_mcp_error
 from gateway.serve.subscriptions import ListChanges, listable

@@ -11,7 +11,7 @@ from mcp import MCPError, types
 from mcp.server import Server
 
 from gateway.errors import InvalidRequestError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.raw_results import RAW, hide_raw
+from gateway.mcp.validation import RAW, hide_raw
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from tests.mcp.conftest import opened
