@@ -158,6 +158,15 @@ def is_date(text: str) -> bool:
     return _DATE.fullmatch(text) is not None
 
 
+def read_weight(text: str) -> float | None:
+    """Return the weight that *text* is; None if it is no number in (0, 1]."""
+    try:
+        weight = float(text)
+    except ValueError:
+        return None
+    return weight if 0 < weight <= 1 else None
+
+
 def resolve(word: str, prefixes: Mapping[str, str] = NO_PREFIXES) -> str | None:
     """Find the predicate that *word* means.
 

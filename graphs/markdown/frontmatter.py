@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 import yaml
@@ -35,18 +36,11 @@ class Key(str):
     line: int
     """The line of the document, counted from 1."""
 
-    @classmethod
-    def of(cls, scalar: Scalar) -> Key:
-        """Make a key of a scalar."""
-        key = cls(scalar.text)
-        key.line = scalar.line
-        return key
+
+Value: TypeAlias = "Scalar | list[Value] | dict[Key, Value]"
 
 
-Value: TypeAlias = "Scalar | list[Value] | dict[str, Value]"
-
-
-def read(block: str, *, path: str = "", line: int = 2) -> dict[str, Value]:
+def read(block: str, *, path: str = "", line: int = 2) -> dict[Key, Value]:
     """Read a front matter block.
 
     Args:
@@ -60,75 +54,65 @@ def read(block: str, *, path: str = "", line: int = 2) -> dict[str, Value]:
     Raises:
         DocumentError: The block is not a mapping, or uses what is refused here.
     """
-    location = _Location(path=path, line=line)
+    reader = _Reader(path=path, line=line)
     if len(block.encode("utf-8", "replace")) > MAX_FRONT_MATTER_BYTES:
-        raise location.error("the front matter is longer than 64 kB: move text into the body")
+        raise reader.fault("the front matter is longer than 64 kB: move text into the body")
     try:
         events = yaml.parse(block.encode("utf-8"), Loader=_LOADER)
-        found = _document(events, location)
+        # The stream begins, then the document; an empty one has no more.
+        found = next(reader.values(islice(events, 2, None)), {})
     except UnicodeEncodeError as error:
-        raise location.error("the front matter holds half a character: save it as UTF-8") from error
+        raise reader.fault("the front matter holds half a character: save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:
         offset = error.problem_mark.line if error.problem_mark else 0
-        raise location.error(f"{error.problem}: mend or quote the value", offset) from error
+        raise reader.fault(f"{error.problem}: mend or quote the value", offset) from error
     except yaml.YAMLError as error:
-        raise location.error("the front matter holds a character that YAML forbids") from error
+        raise reader.fault("the front matter holds a character that YAML forbids") from error
     if not isinstance(found, dict):
-        raise location.error("the front matter is not a mapping: write `key: value` lines")
+        raise reader.fault("the front matter is not a mapping: write `key: value` lines")
     return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Location:
+class _Reader:
     path: str
     line: int
 
-    def error(self, detail: str, offset: int = 0) -> DocumentError:
+    def fault(self, detail: str, offset: int = 0) -> DocumentError:
         return DocumentError(detail, path=self.path, line=self.line + offset)
 
+    def values(self, events: Iterator[yaml.Event], depth: int = 0) -> Iterator[Value]:
+        """Yield the values up to the end of the list or mapping that they are in."""
+        for event in events:
+            if not isinstance(event, yaml.NodeEvent):
+                return
+            yield self._value(event, events, depth)
 
-def _document(events: Iterator[yaml.Event], location: _Location) -> Value:
-    for event in events:
-        if isinstance(event, yaml.NodeEvent):
-            return _value(event, events, location, depth=0)
-    return {}
+    def _value(self, event: yaml.NodeEvent, events: Iterator[yaml.Event], depth: int) -> Value:
+        offset = event.start_mark.line if event.start_mark else 0
+        if event.anchor is not None:
+            raise self.fault("anchors and aliases are not read: write the value out", offset)
+        if getattr(event, "tag", None) is not None:
+            raise self.fault("tags are not read: remove the `!…`, or quote the value", offset)
+        if depth > MAX_FRONT_MATTER_DEPTH:
+            detail = f"the front matter is nested deeper than {MAX_FRONT_MATTER_DEPTH}: flatten it"
+            raise self.fault(detail, offset)
+        if isinstance(event, yaml.ScalarEvent):
+            return Scalar(text=event.value, line=self.line + offset)
+        children = self.values(events, depth + 1)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return list(children)
+        return self._mapping(children, offset)
 
-
-def _value(
-    event: yaml.NodeEvent, events: Iterator[yaml.Event], location: _Location, *, depth: int
-) -> Value:
-    offset = event.start_mark.line if event.start_mark else 0
-    _refuse(event, location, depth)
-    if isinstance(event, yaml.ScalarEvent):
-        return Scalar(text=event.value, line=location.line + offset)
-    children = _children(events, location, depth)
-    if isinstance(event, yaml.SequenceStartEvent):
-        return list(children)
-    found: dict[str, Value] = {}
-    for key in children:
-        if not isinstance(key, Scalar):
-            raise location.error("a key is a list or a mapping: write it as one word", offset)
-        if key.text in found:
-            detail = f"the key {key.text!r} stands twice: keep one of them"
-            raise DocumentError(detail, path=location.path, line=key.line)
-        found[Key.of(key)] = next(children)
-    return found
-
-
-def _children(events: Iterator[yaml.Event], location: _Location, depth: int) -> Iterator[Value]:
-    for event in events:
-        if not isinstance(event, yaml.NodeEvent):
-            return
-        yield _value(event, events, location, depth=depth + 1)
-
-
-def _refuse(event: yaml.NodeEvent, location: _Location, depth: int) -> None:
-    offset = event.start_mark.line if event.start_mark else 0
-    if event.anchor is not None:
-        raise location.error("anchors and aliases are not read: write the value out", offset)
-    if getattr(event, "tag", None) is not None:
-        raise location.error("tags are not read: remove the `!…`, or quote the value", offset)
-    if depth > MAX_FRONT_MATTER_DEPTH:
-        raise location.error(
-            f"the front matter is nested deeper than {MAX_FRONT_MATTER_DEPTH}: flatten it", offset
-        )
+    def _mapping(self, children: Iterator[Value], offset: int) -> dict[Key, Value]:
+        found: dict[Key, Value] = {}
+        for scalar in children:
+            if not isinstance(scalar, Scalar):
+                raise self.fault("a key is a list or a mapping: write it as one word", offset)
+            key = Key(scalar.text)
+            key.line = scalar.line
+            if key in found:
+                detail = f"the key {key!r} stands twice: keep one of them"
+                raise DocumentError(detail, path=self.path, line=key.line)
+            found[key] = next(children)
+        return found

@@ -45,6 +45,7 @@ from graphs.facts.vocabulary import (
     iri,
     is_iri,
     is_language,
+    read_weight,
     resolve,
 )
 from graphs.parameters import MAX_RDF_CHARS, MAX_RDF_DEPTH
@@ -313,17 +314,9 @@ def _with_statement(fact: Fact, graph: Graph, node: Node) -> Fact:
     )
     return replace(
         fact,
-        weight=_weight(weight),
+        weight=read_weight(weight) or 1.0,
         origin=origin,
         declared=fact.declared and not origin,
         path=unquote(source.removeprefix(FILE_BASE)) if source else fact.path,
         line=int(line) if line.isdecimal() and len(line) < 10 else 0,
     )
-
-
-def _weight(text: str) -> float:
-    try:
-        weight = float(text)
-    except ValueError:
-        return 1.0
-    return weight if 0 < weight <= 1 else 1.0

@@ -6,8 +6,7 @@ import pytest
 
 from graphs.errors import DocumentError
 from graphs.facts.extraction import extract_facts
-from graphs.markdown.parser import parse
-from graphs.markdown.writer import render
+from graphs.markdown.dialect import parse, render
 from tests.graphs.cases import Case, cases
 
 GOOD = [*cases("statements.md"), *cases("labels.md"), *cases("properties.md")]

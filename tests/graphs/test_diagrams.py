@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphs.diagrams import to_dot, to_mermaid
 from graphs.facts.extraction import extract_facts
 from graphs.graph_builder import compile_facts
-from graphs.markdown.parser import parse
+from graphs.markdown.dialect import parse
 
 TEXT = """---
 id: urn:t:a

@@ -8,9 +8,8 @@ from pathlib import Path
 from graphs.errors import NOTICES
 from graphs.facts.extraction import extract_facts
 from graphs.facts.vocabulary import NAMESPACES, PREDICATES
-from graphs.markdown.keys import KEYS
-from graphs.markdown.parser import parse
-from graphs.markdown.writer import render
+from graphs.markdown.dialect import parse, render
+from graphs.markdown.fields import KEYS
 
 PAGE = Path(__file__).parents[2] / "docs" / "markdown-ld.md"
 TEXT = PAGE.read_text(encoding="utf-8")

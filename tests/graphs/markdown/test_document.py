@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from graphs.errors import DocumentError
 from graphs.facts.vocabulary import PREDICATES
+from graphs.markdown.dialect import parse, render
 from graphs.markdown.document import Document, Edge, Link, Section, Text
-from graphs.markdown.parser import parse
-from graphs.markdown.writer import render
 from graphs.parameters import MAX_DOCUMENT_LINES
 
 THIS = {"article", "document", "this article", "this document"}

@@ -12,7 +12,7 @@ from rdflib import Graph, Literal, URIRef
 from graphs.facts.extraction import extract_facts
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import context
-from graphs.markdown.parser import parse
+from graphs.markdown.dialect import parse
 from graphs.rdf.serialization import to_json_ld, to_n_triples, to_rdf, to_turtle
 
 TEXT = """---

@@ -15,7 +15,7 @@ from graphs.errors import DocumentError
 from graphs.facts.extraction import extract_facts
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import CONTEXT_IRI, PREDICATES, context
-from graphs.markdown.parser import parse
+from graphs.markdown.dialect import parse
 from graphs.parameters import MAX_RDF_CHARS
 from graphs.rdf.serialization import from_json_ld, from_turtle, to_json_ld, to_n_triples, to_turtle
 

@@ -12,7 +12,7 @@ from rdflib import RDF, SKOS
 from graphs.facts.extraction import extract_facts
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import FILE_BASE, PREDICATES
-from graphs.markdown.parser import parse
+from graphs.markdown.dialect import parse
 from graphs.rdf.serialization import (
     SCHEME,
     from_json_ld,

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from graphs.facts.extraction import extract_facts
-from graphs.markdown.parser import parse
+from graphs.markdown.dialect import parse
 from graphs.rdf.shapes import validate
 
 GOOD = extract_facts(

@@ -10,7 +10,7 @@ import pytest
 
 from graphs.errors import QueryError, QueryTimeoutError
 from graphs.facts.extraction import extract_facts
-from graphs.markdown.parser import parse
+from graphs.markdown.dialect import parse
 from graphs.rdf.serialization import to_rdf
 from graphs.rdf.sparql import Term, answer, query_sparql, serve
 
