@@ -18,8 +18,7 @@ from mcp.server import Server
 
 from gateway import Gateway, Options
 from gateway.serve.http import HttpOptions, serve_http
-from gateway.serve.mcp_server import mcp_server
-from gateway.serve.stdio import serve_stdio
+from gateway.serve.mcp_server import mcp_server, serve_stdio
 
 
 def idle_server() -> Server[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,17 +119,8 @@ def _entries(
     hidden: Collection[str],
     shown: Collection[str] = (),
 ) -> list[_Entry]:
-    matched = {match.id for match in result.matches}
-    lists = {
-        "match": result.matches,
-        "prerequisite": [match for match in result.prerequisites if match.id not in matched],
-        "related": result.related,
-        "next_step": result.next_steps,
-    }
     entries = [
-        _Entry(kind, match, _may_be_direct(kind, match, options))
-        for kind, matches in lists.items()
-        for match in matches
+        _Entry(kind, match, _may_be_direct(kind, match, options)) for kind, match in by_kind(result)
     ]
     # A tool beyond the cap of proxies is still named and can be called by its name.
     room = options.proxies_per_search
@@ -140,6 +131,18 @@ def _entries(
             entries[index] = replace(entry, is_shown=True)
         room -= entries[index].is_direct
     return entries
+
+
+def by_kind(result: SearchResult) -> Iterator[tuple[str, Match]]:
+    """Yield what *result* holds, with its kind, in the order in which it is shown."""
+    matched = {match.id for match in result.matches}
+    lists = {
+        "match": result.matches,
+        "prerequisite": [match for match in result.prerequisites if match.id not in matched],
+        "related": result.related,
+        "next_step": result.next_steps,
+    }
+    yield from ((kind, match) for kind, matches in lists.items() for match in matches)
 
 
 def _may_be_direct(kind: str, match: Match, options: DiscoveryOptions) -> bool:

@@ -9,19 +9,26 @@ something during a call asks the client of that call. No list holds an entity wh
 looks like an attack on a model.
 
 The SDK speaks every version of the protocol, with sessions for clients that begin with a handshake
-and without for those of 2026-07-28 and later. It also continues the trace of a client.
+and without for those of 2026-07-28 and later. It also continues the trace of a client. Half of a
+character (a lone surrogate), which models and the host's own sources may write, costs no answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import (
@@ -32,6 +39,7 @@ from gateway.discovery.meta_tools import (
     meta_tools,
 )
 from gateway.discovery.proxies import description_of
+from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import ToolList
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
@@ -40,6 +48,8 @@ from gateway.serve.resources import ResourceHandlers, page, readable_block
 from gateway.serve.subscriptions import ListChanges, listable
 from gateway.types import Entity, JsonObject, SearchResult
 
+Item = SessionMessage | Exception
+"""What comes in over standard input: a message, or why it is none."""
 CallResult = dict[str, Any]
 """A result of ``tools/call`` as JSON: the SDK checks it by the version that the client speaks."""
 Expose = Literal["meta", "all"]
@@ -68,11 +78,7 @@ class ExtraTool:
 
 
 def mcp_server(
-    gateway: Gateway,
-    *,
-    expose: Expose = "meta",
-    name: str = "gateway",
-    extras: Sequence[ExtraTool] = (),
+    gateway: Gateway, *, expose: Expose = "meta", extras: Sequence[ExtraTool] = ()
 ) -> Server:
     """Make the server. A transport serves it; the caller closes the gateway.
 
@@ -80,21 +86,25 @@ def mcp_server(
         gateway: The searched gateway. From now on its servers are told that callers can be asked,
             so make the server before the gateway is used.
         expose: ``meta`` or ``all``.
-        name: The name by which it introduces itself.
         extras: More tools, for ``meta``. None may have the name of a meta-tool.
     """
-    library = gateway.library
+    library, options = gateway.library, gateway.options.discovery
     library.capabilities.can_be_asked = True
     changes = ListChanges(library, tools=expose == "all")
     calls = PendingCalls()
     tools = _ToolHandlers(gateway, expose, calls, changes, extras)
     resources = ResourceHandlers(library, calls, changes)
-    hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
+    instructions = (
+        "The tools of many servers, under one roof."
+        if expose == "all"
+        else f"Many tools stand behind two: {options.search_name} finds them and tells their "
+        f"parameters, {options.call_name} calls them."
+    )
     server = _Server(
-        name,
+        "gateway",
         version=VERSION,
-        instructions=_instructions(gateway, expose),
-        cache_hints=dict.fromkeys(_LISTS, hint),
+        instructions=instructions,
+        cache_hints=dict.fromkeys(_LISTS, CacheHint(ttl_ms=LIST_TTL_MS, scope="private")),
         lifespan=changes.watch_catalog,
         get_tool_input_schema=tools.listed_schemas.get,
         on_list_tools=tools.list_tools,
@@ -111,8 +121,43 @@ def mcp_server(
     # The argument of the constructor takes only models.
     server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call_tool)
     # Before the SDK's own middleware, whose span would last as long as the session.
-    server.middleware.insert(0, changes.notify_session)
+    server.middleware[:0] = [changes.notify_session, _encodable]
     return server
+
+
+async def serve_stdio(server: Server) -> None:
+    """Serve one client until it hangs up. Nothing else may write to standard output meanwhile."""
+    async with stdio_server() as (read, write), read:
+        # The SDK iterates over what it reads and closes it, no more.
+        repaired: Any = repair(read)
+        await server.run(repaired, write, server.create_initialization_options())
+
+
+async def repair(items: AsyncIterator[Item]) -> AsyncIterator[Item]:
+    """Yield *items*; a message that is refused for lone surrogates comes in without them.
+
+    JSON can write half a character (one escape of a pair); the SDK drops such a request without an
+    answer.
+    """
+    async for item in items:
+        yield _without_surrogates(item) if isinstance(item, ValidationError) else item
+
+
+def _without_surrogates(refused: ValidationError) -> Item:
+    try:
+        value = json.loads(refused.errors()[0]["input"])
+        whole = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        return SessionMessage(jsonrpc_message_adapter.validate_json(whole, by_name=False))
+    except (TypeError, ValueError, RecursionError):
+        return refused
+
+
+async def _encodable(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Answer without lone surrogates: a middleware."""
+    result = await call_next(ctx)
+    text = json.dumps(result, ensure_ascii=False)
+    whole = text.encode("utf-8", "replace").decode()
+    return result if whole == text else json.loads(whole)
 
 
 class _Server(Server[object]):
@@ -120,16 +165,6 @@ class _Server(Server[object]):
 
     def create_initialization_options(self, *_args: Any, **_options: Any) -> InitializationOptions:
         return super().create_initialization_options(_CHANGES)
-
-
-def _instructions(gateway: Gateway, expose: Expose) -> str:
-    options = gateway.options.discovery
-    if expose == "all":
-        return "The tools of many servers, under one roof."
-    return (
-        f"Many tools stand behind two: {options.search_name} finds them and tells their "
-        f"parameters, {options.call_name} calls them."
-    )
 
 
 class _ToolHandlers:
@@ -263,12 +298,6 @@ def _call_result(answer: ToolAnswer, server: str) -> CallResult:
 
 def _search_object(result: SearchResult) -> dict[str, object]:
     """Return a search result for programs: names, ids and confidences, in the order shown."""
-    lists = {
-        "match": result.matches,
-        "prerequisite": result.prerequisites,
-        "related": result.related,
-        "next_step": result.next_steps,
-    }
     tools = [
         {
             "kind": kind,
@@ -277,8 +306,7 @@ def _search_object(result: SearchResult) -> dict[str, object]:
             "server": match.server,
             "confidence": round(match.confidence, 4),
         }
-        for kind, matches in lists.items()
-        for match in matches
+        for kind, match in by_kind(result)
     ]
     diagnostics = [note.code for note in result.diagnostics]
     return {"mode": result.mode, "tools": tools, "diagnostics": diagnostics}

@@ -154,6 +154,18 @@ async def test_a_bad_call_says_how_to_mend_it(
     assert message in text_of(result)
 
 
+@pytest.mark.parametrize("expose", ["meta", "all"])
+async def test_half_a_character_costs_no_answer(open_gateway: OpenGateway, expose: Expose) -> None:
+    """No message can carry a lone surrogate; a source of the host's own may write one."""
+    gateway = open_gateway([tool("fold_letter", "Fold a letter \ud800.")])
+    async with Client(mcp_server(gateway, expose=expose)) as client:
+        listed = (await client.list_tools()).tools
+        found = await client.call_tool("search_tools", {"query": "fold a letter"})
+
+    assert (expose == "all") == ("Fold a letter ?." in [each.description for each in listed])
+    assert (expose == "all") == found.is_error
+
+
 class Pictures:
     """A source whose tool answers with more than text."""
 

@@ -24,8 +24,7 @@ from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http import HttpOptions, Transport, serve_http
-from gateway.serve.mcp_server import Expose, ExtraTool, mcp_server
-from gateway.serve.stdio import serve_stdio
+from gateway.serve.mcp_server import Expose, ExtraTool, mcp_server, serve_stdio
 
 Extra = Literal[ExtraName, "route", "next"]
 """Tools on demand; *route* shows servers before tools, *next* the graph's next steps."""
