@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
@@ -17,7 +18,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -26,10 +26,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options.environment import environment
-from gateway.serve.api.auth import ANONYMOUS, OPERATOR, ApiCaller, Authenticator
-from gateway.serve.api.catalog_view import CatalogViews
-from gateway.serve.api.entity_routes import EntityRoutes
-from gateway.serve.api.index_routes import IndexRoutes
+from gateway.serve.api.auth import ANONYMOUS, OPERATOR, ApiCaller, authenticate
+from gateway.serve.api.catalog_routes import CatalogRoutes
 from gateway.serve.api.operations import (
     DOCUMENT_PATH,
     HEADERS,
@@ -80,15 +78,13 @@ def api_app(
         ConfigError: There is no such fusion.
     """
     operator = [ApiCaller.from_secret("operator", http.token, OPERATOR)] if http.token else []
-    authenticator = Authenticator([*operator, *tokens])
+    callers = [*operator, *tokens]
     ranking = default_ranking(fusion or environment().fusion, gateway)
-    views = CatalogViews(gateway)
     operations = [
-        *operations_of(SearchRoutes(gateway, views, ranking=ranking)),
-        *operations_of(EntityRoutes(gateway, views)),
-        *operations_of(IndexRoutes(gateway, views)),
+        *operations_of(SearchRoutes(gateway, ranking)),
+        *operations_of(CatalogRoutes(gateway)),
     ]
-    text = json.dumps(document(operations, is_open=authenticator.is_open))
+    text = json.dumps(document(operations, is_open=not callers))
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         by_path.setdefault(operation.path, {})[operation.method] = operation
@@ -98,50 +94,47 @@ def api_app(
 
     routes = [Route(DOCUMENT_PATH, describe, methods=["GET"])]
     for path, by_method in by_path.items():
-        endpoint = _Endpoint(by_method, authenticator, time_limit_s)
-        routes.append(
-            Route(path.replace("{id}", "{id:path}"), endpoint.answer, methods=[*by_method])
-        )
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+        endpoint = partial(_answer, by_method, callers, time_limit_s)
+        routes.append(Route(path.replace("{id}", "{id:path}"), endpoint, methods=[*by_method]))
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(_HTTP_ERRORS, _http_error))
     app.router.redirect_slashes = False
     return _checking_host(app, transport_security(http))
 
 
-class _Endpoint:
-    """The operations of one path, by method, ready to answer requests."""
+async def _answer(
+    operations: Mapping[str, Operation],
+    callers: Sequence[ApiCaller],
+    time_limit_s: float,
+    request: Request,
+) -> Response:
+    """Answer a request of one path; *operations* are its own, by method. An error is a problem."""
+    operation = operations["GET" if request.method == "HEAD" else request.method]
 
-    def __init__(
-        self, operations: Mapping[str, Operation], authenticator: Authenticator, time_limit_s: float
-    ) -> None:
-        self._operations = operations
-        self._authenticator = authenticator
-        self._time_limit_s = time_limit_s
-
-    async def answer(self, request: Request) -> Response:
-        """Answer a request; an error becomes a problem."""
-        operation = self._operations["GET" if request.method == "HEAD" else request.method]
-        response = await attempt(self._answer_in_time(operation, request))
-        return problem(refusal(response)) if isinstance(response, Failed) else response
-
-    async def _answer_in_time(self, operation: Operation, request: Request) -> Response:
-        async with asyncio.timeout(self._time_limit_s):
-            answer = await operation.handler(await self._read_call(operation, request))
+    async def work() -> Response:
+        async with asyncio.timeout(time_limit_s):
+            answer = await operation.handler(await _read_call(operation, callers, request))
         return answer if isinstance(answer, Response) else respond(answer, operation.statuses[0])
 
-    async def _read_call(self, operation: Operation, request: Request) -> ApiCall:
-        caller = ANONYMOUS
-        if not operation.is_public:
-            caller = self._authenticator.authenticate(request.headers.get("authorization", ""))
-        caller.check_right(operation.right)
-        model: object = None
-        if operation.body is not None:
-            model = await read_body(request, operation.body)
-        elif operation.parameters is not None:
-            model = read_parameters(request.query_params, operation.parameters)
-        return ApiCall(caller=caller, key=request.path_params.get("id", ""), request=model)
+    response = await attempt(work())
+    return problem(refusal(response)) if isinstance(response, Failed) else response
 
 
-async def read_body(request: Request, model: type[M]) -> M:
+async def _read_call(
+    operation: Operation, callers: Sequence[ApiCaller], request: Request
+) -> ApiCall:
+    caller = ANONYMOUS
+    if not operation.is_public:
+        caller = authenticate(callers, request.headers.get("authorization", ""))
+    caller.check_right(operation.right)
+    model: object = None
+    if operation.body is not None:
+        model = await _read_body(request, operation.body)
+    elif operation.parameters is not None:
+        model = _read_parameters(request.query_params, operation.parameters)
+    return ApiCall(caller=caller, key=request.path_params.get("id", ""), request=model)
+
+
+async def _read_body(request: Request, model: type[M]) -> M:
     """Read the JSON body of *request*.
 
     Raises:
@@ -172,7 +165,7 @@ def _depth(value: object) -> int:
     return 1 + max(map(_depth, children), default=0)
 
 
-def read_parameters(query: QueryParams, model: type[M]) -> M:
+def _read_parameters(query: QueryParams, model: type[M]) -> M:
     """Read the query string; a parameter whose field is a list may be repeated.
 
     Raises:
@@ -183,10 +176,7 @@ def read_parameters(query: QueryParams, model: type[M]) -> M:
         texts = query.getlist(name)
         field = model.model_fields.get(name)
         is_list = field is not None and isinstance(field.default, list)
-        if len(texts) > 1 and not is_list:
-            fault = RequestFault(where=f"?{name}", detail="it is given twice")
-            raise RefusedError(422, "invalid_request", "the parameters do not fit", errors=[fault])
-        values[name] = texts if is_list else texts[0]
+        values[name] = texts if is_list or len(texts) > 1 else texts[0]
     return _validate(model, values, "the parameters do not fit: see errors", "?")
 
 
@@ -215,10 +205,11 @@ def problem(error: RefusedError) -> Response:
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    headers = error.headers if isinstance(error, HTTPException) else None
-    code, detail = _HTTP_ERRORS.get(status, _HTTP_ERRORS[404])
-    return problem(RefusedError(status, code, detail, headers=headers))
+    # Starlette raises these two.
+    status = getattr(error, "status_code", 404)
+    return problem(
+        RefusedError(status, *_HTTP_ERRORS[status], headers=getattr(error, "headers", None))
+    )
 
 
 def _checking_host(app: ASGIApp, settings: TransportSecuritySettings) -> ASGIApp:

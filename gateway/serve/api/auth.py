@@ -75,35 +75,25 @@ class ApiCaller:
 ANONYMOUS = ApiCaller()
 
 
-class Authenticator:
-    """Finds the caller of a request by its bearer token.
+def authenticate(callers: Sequence[ApiCaller], authorization: str) -> ApiCaller:
+    """Return the one of *callers* that the header *authorization* names by its token.
 
-    Args:
-        callers: The callers whose tokens are accepted. Without any, every caller is the operator,
-            which only a server on loopback may allow.
+    Without any of them every caller is the operator, which only a server on loopback may allow.
+
+    Raises:
+        RefusedError: 401, if the token is missing or unknown.
     """
-
-    def __init__(self, callers: Sequence[ApiCaller] = ()) -> None:
-        self.is_open = not callers
-        self._callers = callers
-
-    def authenticate(self, authorization: str) -> ApiCaller:
-        """Return the caller that the header *authorization* names.
-
-        Raises:
-            RefusedError: 401, if the token is missing or unknown.
-        """
-        if self.is_open:
-            return ApiCaller(scopes=OPERATOR)
-        secret = bearer_secret(authorization)
-        if not secret:
-            raise _challenge(401, "token_missing", "send a bearer token: Authorization: Bearer …")
-        digest = _digest(secret)
-        known = [each for each in self._callers if secrets.compare_digest(each.digest, digest)]
-        if not known:
-            detail, error = "this bearer token is not known here", ', error="invalid_token"'
-            raise _challenge(401, "token_unknown", detail, error)
-        return known[-1]
+    if not callers:
+        return ApiCaller(scopes=OPERATOR)
+    secret = bearer_secret(authorization)
+    if not secret:
+        raise _challenge(401, "token_missing", "send a bearer token: Authorization: Bearer …")
+    digest = _digest(secret)
+    known = [each for each in callers if secrets.compare_digest(each.digest, digest)]
+    if not known:
+        detail, error = "this bearer token is not known here", ', error="invalid_token"'
+        raise _challenge(401, "token_unknown", detail, error)
+    return known[-1]
 
 
 def _challenge(status: int, code: str, detail: str, error: str = "") -> RefusedError:

@@ -39,7 +39,7 @@ _NAME = r"\w[\w .,:;@+/()&'#!?*=~%-]{0,255}"
 _SPACE = r"[A-Za-z0-9_.-]{1,64}"
 _KIND = r"(?!(?:tool|prompt|resource)(?![a-z0-9_-]))[a-z][a-z0-9_-]{0,63}"
 """Every kind but the three that servers list."""
-ENTRY_ID = re.compile(f"({_KIND}):({_SPACE})/({_NAME})")
+ENTRY_ID = re.compile(f"(?P<kind>{_KIND}):(?P<namespace>{_SPACE})/(?P<name>{_NAME})")
 """The id of a writable entity: kind, namespace, name."""
 _STEP = rf"[\w-]{{1,{MAX_SEGMENT}}}"
 

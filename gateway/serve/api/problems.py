@@ -10,16 +10,7 @@ from http import HTTPStatus
 
 from pydantic import BaseModel, ConfigDict
 
-from gateway.errors import (
-    ClosedError,
-    ConfigError,
-    EmbeddingError,
-    Failed,
-    GatewayError,
-    InvalidRequestError,
-    StoreError,
-    UpstreamError,
-)
+from gateway import errors
 
 MEDIA_TYPE = "application/problem+json"
 _MODEL = ConfigDict(frozen=True, use_attribute_docstrings=True)
@@ -52,7 +43,7 @@ class ProblemDetails(BaseModel):
     """The single faults, where there are several."""
 
 
-class RefusedError(GatewayError):
+class RefusedError(errors.GatewayError):
     """A request that is answered with a problem.
 
     Args:
@@ -84,18 +75,18 @@ class RefusedError(GatewayError):
         super().__init__(detail)
 
 
-_STATUSES: tuple[tuple[type[GatewayError], int, str], ...] = (
-    (InvalidRequestError, 422, "invalid_request"),
-    (ConfigError, 422, "invalid_entity"),
-    (StoreError, 503, "store_unavailable"),
-    (EmbeddingError, 503, "embedding_failed"),
-    (UpstreamError, 502, "upstream_failed"),
-    (ClosedError, 503, "closed"),
+_STATUSES: tuple[tuple[type[errors.GatewayError], int, str], ...] = (
+    (errors.InvalidRequestError, 422, "invalid_request"),
+    (errors.ConfigError, 422, "invalid_entity"),
+    (errors.StoreError, 503, "store_unavailable"),
+    (errors.EmbeddingError, 503, "embedding_failed"),
+    (errors.UpstreamError, 502, "upstream_failed"),
+    (errors.ClosedError, 503, "closed"),
 )
 """The status and the code of our errors, whose messages hold no secret and no query."""
 
 
-def refusal(failed: Failed) -> RefusedError:
+def refusal(failed: errors.Failed) -> RefusedError:
     """Return the refusal for *failed*; the message of a foreign error is left out."""
     error = failed.error
     if isinstance(error, RefusedError):

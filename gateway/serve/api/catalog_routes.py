@@ -1,0 +1,293 @@
+"""The catalog over HTTP: entities, listed, read and, by callers with the scope, written; and the
+state of its index.
+
+* A caller that may not find an entity learns nothing of it but that its id is taken.
+* A caller cannot write what it could not read afterwards.
+* What a server lists is changed at the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, fields, replace
+from typing import Literal
+from urllib.parse import quote
+
+from starlette.responses import Response as HttpResponse
+
+from gateway.catalog.entries import Entry, clean_entry, to_entity
+from gateway.errors import Failed, attempt
+from gateway.gateway import Gateway
+from gateway.runtime import VERSION
+from gateway.serve.api import models
+from gateway.serve.api.auth import ADMIN, ALL_SCOPES, WRITE, ApiCaller
+from gateway.serve.api.operations import ApiCall, operation, respond
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.api.visibility import (
+    EVERYTHING,
+    REGISTRY_KINDS,
+    SEARCH_MODES,
+    count_kinds,
+    filters_of,
+    visible,
+)
+from gateway.types import Entity, Hints
+
+_view = models.EntityView.model_validate
+ROOT = "/api/entities"
+ONE = f"{ROOT}/{{id}}"
+BUILD_WAIT_S = 1.0
+"""How long a question waits for a build that is under way."""
+
+
+class IndexStatus(models.Response):
+    """The size and state of the index."""
+
+    generation: int
+    """Counts changes of the catalog."""
+    entities: int
+    by_kind: Mapping[str, int]
+    vectors: int
+    graph_nodes: int
+    graph_edges: int
+    strategy: str
+    model: str
+    """Of the vectors; empty without any."""
+    duration_s: float
+    """How long the last build took."""
+    rebuilding: bool
+    """Whether a part of it is being built, such as vectors."""
+    diagnostics: Sequence[models.DiagnosticNote]
+    details: Sequence[str] = ()
+    """The details of the diagnostics, for callers with the scope `catalog:admin`."""
+
+
+class RebuildStarted(models.Response):
+    """A rebuild is under way; `/api/index` says when it is done."""
+
+    rebuilding: bool = True
+
+
+class HealthStatus(models.Response):
+    """Whether the server answers."""
+
+    status: Literal["ok", "starting"]
+    """`starting` until the first index is there: the first search waits for it."""
+    version: str
+
+
+class CatalogRoutes:
+    """The operations on entities, servers, agents and skills, on the index, and ``/api/health``."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._write_lock = asyncio.Lock()
+        self._counts: Mapping[str, int] = {}
+        self._rebuild_task: asyncio.Task[None] | None = None
+        self._rebuild_failure = ""
+
+    @operation("GET", "/api/servers", parameters=models.EntityQuery, response=models.EntityList)
+    async def servers(self, call: ApiCall) -> models.EntityList:
+        """List servers, by words."""
+        return await self._find(call, {"server", "virtual_server"})
+
+    @operation("GET", "/api/agents", parameters=models.EntityQuery, response=models.EntityList)
+    async def agents(self, call: ApiCall) -> models.EntityList:
+        """List agents, by words."""
+        return await self._find(call, {"agent"})
+
+    @operation(
+        "GET", "/api/skills/search", parameters=models.SkillQuery, response=models.EntityList
+    )
+    async def skills(self, call: ApiCall) -> models.EntityList:
+        """List skills, by words."""
+        return await self._find(call, {"skill"})
+
+    async def _find(self, call: ApiCall, kinds: set[str]) -> models.EntityList:
+        request: models.EntityQuery = call.request
+        snapshot = await self._gateway.snapshot()
+        filters = filters_of(call.caller, snapshot, frozenset(kinds), request.tags)
+        mode = SEARCH_MODES["browse"]
+        if request.query.strip():
+            result = await self._gateway.search(
+                request.query, limit=request.limit, filters=filters, ranking="lexical"
+            )
+            mode = SEARCH_MODES[result.mode]
+            ids = [match.id for match in result.matches]
+            found = visible(await self._gateway.snapshot(), ids, filters)
+            entities: Collection[Entity] = found.values()
+        else:
+            page = await self._gateway.catalog.list(filters, limit=request.limit)
+            entities = page.entities
+        rows = list(map(_view, entities))
+        return models.EntityList(entities=rows, total=len(rows), search_mode=mode)
+
+    @operation("GET", ROOT, parameters=models.EntityPageQuery, response=models.EntityPage)
+    async def list_entities(self, call: ApiCall) -> models.EntityPage:
+        """List entities, in pages."""
+        request: models.EntityPageQuery = call.request
+        kinds = request.kind and frozenset({REGISTRY_KINDS.get(request.kind, request.kind)})
+        snapshot = await self._gateway.snapshot()
+        filters = filters_of(call.caller, snapshot, kinds or None, request.tags, request)
+        page = await self._gateway.catalog.list(filters, after=request.after, limit=request.limit)
+        return models.EntityPage(entities=list(map(_view, page.entities)), next=page.next)
+
+    @operation(
+        "POST",
+        ROOT,
+        right=WRITE,
+        body=models.NewEntity,
+        response=models.EntityView,
+        statuses=(201,),
+    )
+    async def create_entity(self, call: ApiCall) -> HttpResponse:
+        """Add an entity.
+
+        Raises:
+            RefusedError: 409, if there is one of this id; 403, if the caller could not see it.
+            ConfigError: The catalog refuses it.
+        """
+        body: models.NewEntity = call.request
+        entry = _to_entry(body, _hints(body))
+        async with self._write_lock:
+            if await self._gateway.catalog.get(entry.id) is not None:
+                raise RefusedError(409, "taken", f"there is {entry.id!r} already: PUT replaces it")
+            view = await self._put(call.caller, entry)
+        return respond(view, 201, {"Location": f"{ROOT}/{quote(view.id, safe='')}"})
+
+    @operation("GET", ONE, response=models.EntityView)
+    async def read_entity(self, call: ApiCall) -> models.EntityView:
+        """Read an entity."""
+        return _view(await self._visible(call))
+
+    @operation(
+        "PUT",
+        ONE,
+        right=WRITE,
+        body=models.EntityBody,
+        response=models.EntityView,
+        statuses=(200, 201),
+    )
+    async def put_entity(self, call: ApiCall) -> HttpResponse:
+        """Add or replace an entity.
+
+        Raises:
+            RefusedError: 404, if the id is none of an entry; 409, if a server lists it, or the
+                caller may not see it; 403, if the caller could not see it afterwards.
+            ConfigError: The catalog refuses it.
+        """
+        async with self._write_lock:
+            current = await self._gateway.catalog.get(call.key)
+            if current is not None:
+                if not _may_see(call.caller, current.scopes):
+                    raise RefusedError(409, "taken", f"{call.key!r} is taken by another owner")
+                _check_writable(current)
+            parts = models.ENTRY_ID.fullmatch(call.key)
+            if parts is None:
+                raise RefusedError(
+                    404, "unknown_entity", "nothing is called so: ids are kind:namespace/name"
+                )
+            entry = _to_entry(call.request, _hints(call.request), **parts.groupdict())
+            view = await self._put(call.caller, entry)
+        return respond(view, 201 if current is None else 200)
+
+    @operation("PATCH", ONE, right=WRITE, body=models.EntityChange, response=models.EntityView)
+    async def change_entity(self, call: ApiCall) -> models.EntityView:
+        """Change an entity's status, or enable or disable it."""
+        change: models.EntityChange = call.request
+        async with self._write_lock:
+            entity = await self._visible(call)
+            _check_writable(entity)
+            enabled = entity.hints.enabled if change.enabled is None else change.enabled
+            hints = replace(entity.hints, enabled=enabled)
+            entry = _to_entry(_view(entity), hints, status=change.status or entity.status)
+            return await self._put(call.caller, entry)
+
+    @operation("DELETE", ONE, right=WRITE, response=None, statuses=(204,))
+    async def remove_entity(self, call: ApiCall) -> HttpResponse:
+        """Remove an entity."""
+        async with self._write_lock:
+            _check_writable(await self._visible(call))
+            await self._gateway.catalog.remove(call.key)
+        return respond(None, 204)
+
+    async def _visible(self, call: ApiCall) -> Entity:
+        filters = filters_of(call.caller, await self._gateway.snapshot(), shown=EVERYTHING)
+        entity = await self._gateway.catalog.get(call.key, filters)
+        if entity is None:
+            raise RefusedError(404, "unknown_entity", "there is no such entity: list them")
+        return entity
+
+    async def _put(self, caller: ApiCaller, entry: Entry) -> models.EntityView:
+        if not _may_see(caller, entry.scopes):
+            missing = ", ".join(sorted(entry.scopes - caller.scopes))
+            raise RefusedError(
+                403, "scope_missing", f"you could not see it: your token lacks the scopes {missing}"
+            )
+        clean = clean_entry(entry)
+        await self._gateway.catalog.put(clean)
+        return _view(to_entity(clean))
+
+    @operation("GET", "/api/index", response=IndexStatus)
+    async def index(self, call: ApiCall) -> IndexStatus:
+        """Read the size and state of the index."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BUILD_WAIT_S):
+                self._counts = count_kinds(await self._gateway.snapshot())
+        report, embedder = await self._gateway.report(wait=False), self._gateway.embedder
+        is_building = any(note.code == "index_building" for note in report.diagnostics)
+        details = [f"{note.code}: {note.detail}" for note in report.diagnostics]
+        if self._rebuild_failure:
+            details.append(f"the last rebuild failed: {self._rebuild_failure}")
+        return IndexStatus(
+            **asdict(report),
+            by_kind=self._counts,
+            strategy=self._gateway.strategy,
+            model=embedder.info.model_id if embedder is not None and report.vectors else "",
+            rebuilding=self._rebuild_task is not None or is_building,
+            details=details if call.caller.has_scope(ADMIN) else (),
+        )
+
+    @operation("POST", "/api/index/rebuild", right=ADMIN, response=RebuildStarted, statuses=(202,))
+    async def rebuild_index(self, _call: ApiCall) -> HttpResponse:
+        """List every server again and build the index anew, in the background."""
+        if self._rebuild_task is None:
+            self._rebuild_task = asyncio.create_task(self._rebuild(), name="rebuild")
+        return respond(RebuildStarted(), 202, {"Location": "/api/index"})
+
+    async def _rebuild(self) -> None:
+        done = await attempt(self._gateway.refresh())
+        self._rebuild_failure = done.reason if isinstance(done, Failed) else ""
+        self._rebuild_task = None
+
+    @operation("GET", "/api/health", is_public=True, response=HealthStatus)
+    async def health(self, _call: ApiCall) -> HealthStatus:
+        """Read whether the server answers.
+
+        It is ``ok`` after the first build, which this starts.
+        """
+        # It starts the first build, in the background.
+        await self._gateway.report(wait=False)
+        status: Literal["ok", "starting"] = "ok" if self._gateway.index_builds else "starting"
+        return HealthStatus(status=status, version=VERSION)
+
+
+def _may_see(caller: ApiCaller, scopes: frozenset[str]) -> bool:
+    return ALL_SCOPES in caller.scopes or scopes <= caller.scopes
+
+
+def _check_writable(entity: Entity) -> None:
+    if _view(entity).listed:
+        raise RefusedError(409, "listed", f"{entity.id!r} is listed by a server: change it there")
+
+
+def _hints(body: models.EntityBody) -> Hints:
+    return Hints(enabled=body.enabled, **body.hints.model_dump())
+
+
+def _to_entry(body: models.EntityBody | models.EntityView, hints: Hints, **more: str) -> Entry:
+    """Return the entry that *body* describes, with *hints* and *more* instead of its own."""
+    names = {field.name for field in fields(Entry)} - {"hints"}
+    return Entry(hints=hints, **(body.model_dump(include=names) | more))

@@ -1,0 +1,90 @@
+"""What a caller may find of one snapshot of the index, and the words of registries for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from gateway.catalog.kinds import KINDS
+from gateway.index.snapshot import Snapshot
+from gateway.serve.api.auth import ALL_SCOPES, ApiCaller
+from gateway.serve.api.models import SearchMode, Visibility
+from gateway.serve.api.problems import RefusedError
+from gateway.types import Entity, Filters, RankingMode, Status
+
+REGISTRY_KINDS: Mapping[str, str] = {"mcp_server": "server", "a2a_agent": "agent"}
+"""The kinds that registries call by another name."""
+SEARCH_MODES: Mapping[RankingMode, SearchMode] = {
+    "hybrid": "hybrid",
+    "vector": "vector",
+    "lexical": "lexical-only",
+    "graph": "graph",
+    "browse": "browse",
+    "empty": "empty",
+}
+"""The ranking modes in the words of registries."""
+EVERYTHING = Visibility(include_draft=True, include_deprecated=True, include_disabled=True)
+_ACTIVE = Visibility()
+_ON_REQUEST = frozenset({"prompt", "resource"})
+"""Kinds that are searched only where a request names them."""
+
+
+def count_kinds(snapshot: Snapshot) -> dict[str, int]:
+    """Count the entities of each kind."""
+    by_trait = snapshot.eligibility.by_trait
+    return {str(kind): len(found) for (trait, kind), found in by_trait.items() if trait == "kind"}
+
+
+def _kinds(snapshot: Snapshot) -> frozenset[str]:
+    """Return the built-in kinds and those of the entities."""
+    return frozenset({*KINDS, *count_kinds(snapshot)})
+
+
+def filters_of(
+    caller: ApiCaller,
+    snapshot: Snapshot,
+    kinds: frozenset[str] | None = None,
+    tags: Iterable[str] = (),
+    shown: Visibility = _ACTIVE,
+) -> Filters:
+    """Return the filters that hold what *caller* may find; *kinds* None is every kind."""
+    scopes = caller.scopes
+    if ALL_SCOPES in scopes:
+        values = (value for trait, value in snapshot.eligibility.by_trait if trait == "scopes")
+        scopes = scopes.union(*(value for value in values if isinstance(value, frozenset)))
+    statuses: dict[Status, bool] = {
+        "active": True,
+        "draft": shown.include_draft,
+        "deprecated": shown.include_deprecated,
+    }
+    return Filters(
+        kinds=_kinds(snapshot) if kinds is None else kinds,
+        statuses=frozenset(status for status, is_shown in statuses.items() if is_shown),
+        tags=frozenset(tags),
+        scopes=scopes,
+        include_disabled=shown.include_disabled,
+    )
+
+
+def resolve_kinds(snapshot: Snapshot, names: Sequence[str] | None) -> frozenset[str]:
+    """Return the kinds that a request names; None is all that need not be named.
+
+    Raises:
+        RefusedError: 404, if there is no such kind.
+    """
+    known = _kinds(snapshot)
+    if names is None:
+        return known - _ON_REQUEST
+    kinds = frozenset(REGISTRY_KINDS.get(name, name) for name in names)
+    if unknown := sorted(kinds - known):
+        detail = f"there is nothing of kind {unknown[0]!r}; kinds are {', '.join(sorted(known))}"
+        raise RefusedError(404, "unknown_kind", detail)
+    return kinds
+
+
+def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[str, Entity]:
+    """Return the entities of *ids* that *filters* hold, by id.
+
+    A search reads an older snapshot: what is gone or closed meanwhile is left out.
+    """
+    mask, by_id = snapshot.mask(filters), snapshot.eligibility.by_id
+    return {key: snapshot.entities[by_id[key]] for key in ids if key in by_id and mask[by_id[key]]}
