@@ -119,14 +119,14 @@ def is_closed(error: BaseException) -> bool:
 def _stdio_detail(target: StdioServer, cause: BaseException) -> str:
     if target.cwd is not None and not target.cwd.is_dir():
         return f"folder {str(target.cwd)!r} was not found: correct cwd in the config"
-    detail = _NOT_STARTED.get(type(cause))
-    if detail is None and is_closed(cause):
+    if is_closed(cause):
         detail = (
             "ended before it answered: run it by hand to see why; "
             "its standard error is in the DEBUG log of 'gateway.upstream'"
         )
-    if detail is None:
-        detail = f"is no MCP server that we understand ({_error_name(cause)})"
+    else:
+        unknown = f"is no MCP server that we understand ({_error_name(cause)})"
+        detail = _NOT_STARTED.get(type(cause), unknown)
     return f"command {target.command!r} {detail}"
 
 

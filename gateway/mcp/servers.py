@@ -64,11 +64,6 @@ class OAuth:
         if self.store not in {"file", "keyring"}:
             raise ConfigError(f"OAuth: store must be file or keyring, got {self.store!r}")
 
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """As whom and for what is asked; holds no secret."""
-        return ("oauth", self.scope, self.client_id, self.client_metadata_url)
-
     def with_tokens(self, tokens: TokenStore) -> OAuth:
         """Return the same with *tokens*, if it has none."""
         return self if self.tokens is not None else replace(self, tokens=tokens)
@@ -112,14 +107,20 @@ class HttpServer:
     """How to sign in; None does not."""
 
     def __post_init__(self) -> None:
-        """Check that the address can be one."""
-        if not _is_http_url(self.url):
+        """Check that it names a host, and a port that can be one, by which HTTP is spoken."""
+        try:
+            parts = urlsplit(str(self.url))
+            is_possible = parts.port != 0 and parts.scheme in {"http", "https"} and parts.hostname
+        except ValueError:
+            is_possible = False
+        if not is_possible:
             raise ConfigError("HttpServer: url must look like http://host:port/path")
 
     @property
     def launch(self) -> str:
         """SHA-256 (hex) of what would be asked: the address, the headers' names, and as whom."""
-        identity = self.auth.identity if self.auth is not None else ()
+        auth = self.auth
+        identity = ("oauth", auth.scope, auth.client_id, auth.client_metadata_url) if auth else ()
         return _digest("http", self.url, sorted(self.headers), *identity)
 
     @property
@@ -131,9 +132,7 @@ class HttpServer:
     def origin(self) -> str:
         """Scheme, host and port: what may be shown of the address."""
         parts = urlsplit(self.url)
-        port = "" if parts.port is None else f":{parts.port}"
-        host = parts.hostname or ""
-        return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _digest(*parts: object) -> str:
@@ -143,18 +142,6 @@ def _digest(*parts: object) -> str:
 def _mask(values: Mapping[str, str]) -> list[tuple[str, str]]:
     # Eight digits tell two values apart, and are too few to find one by trying.
     return sorted((name, _digest(value)[:8]) for name, value in values.items())
-
-
-def _is_http_url(url: object) -> bool:
-    """Whether *url* names a host, and a port that can be one, by which HTTP is spoken."""
-    if not isinstance(url, str):
-        return False
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
 def server_target(name: str, server: object | None, arguments: Mapping[str, object]) -> object:

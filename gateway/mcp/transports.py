@@ -8,12 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    contextmanager,
-)
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -149,7 +144,7 @@ async def open_session(
             yield client.session
         return
     async with (
-        _open_transport(server, target, options, callbacks) as (read, write),
+        _transport(server, target, options, callbacks) as (read, write),
         ClientSession(
             dispatcher=LenientDispatcher(read, write, callbacks), **session_options
         ) as session,
@@ -172,55 +167,57 @@ async def _negotiate(session: ClientSession) -> None:
             await session.discover()
 
 
-@asynccontextmanager
-async def _open_transport(
+def _transport(
     server: str, target: object, options: UpstreamOptions, callbacks: ConnectionCallbacks
+) -> AbstractAsyncContextManager[tuple[Any, Any]]:
+    if isinstance(target, HttpServer):
+        return _open_http(target, options, callbacks)
+    if isinstance(target, StdioServer):
+        return open_stdio(server, target, max_bytes=options.max_message_bytes)
+    if isinstance(target, AbstractAsyncContextManager):
+        return target
+    raise ConfigError(
+        f"{server!r}: {type(target).__name__!r} is no kind of server: "
+        "pass a StdioServer, an HttpServer, or a server object of the mcp package"
+    )
+
+
+@asynccontextmanager
+async def _open_http(
+    target: HttpServer, options: UpstreamOptions, callbacks: ConnectionCallbacks
 ) -> AsyncIterator[tuple[Any, Any]]:
     max_bytes = options.max_message_bytes
-    async with AsyncExitStack() as stack:
-        transport: object = target
-        if isinstance(target, HttpServer):
-            client = await stack.enter_async_context(await _http_client(target, options, callbacks))
-            transport = streamable_http_client(
-                target.url, http_client=client, max_sse_event_size=max_bytes
-            )
-        elif isinstance(target, StdioServer):
-            transport = open_stdio(server, target, max_bytes=max_bytes)
-        if not isinstance(transport, AbstractAsyncContextManager):
-            raise ConfigError(
-                f"{server!r}: {type(target).__name__!r} is no kind of server: "
-                "pass a StdioServer, an HttpServer, or a server object of the mcp package"
-            )
-        yield await stack.enter_async_context(transport)
 
-
-async def _http_client(
-    target: HttpServer, options: UpstreamOptions, callbacks: ConnectionCallbacks
-) -> httpx2.AsyncClient:
     async def on_response(response: httpx2.Response) -> None:
         callbacks.on_status(response.status_code)
-        _limit_response(response, max_bytes=options.max_message_bytes)
+        _limit_response(response, max_bytes=max_bytes)
 
     async def on_request(request: httpx2.Request) -> None:
         check_url(request.url, options.private_hosts, local=is_local(target.url))
 
+    transport = guarded_transport(target.url, options.private_hosts)
+    if transport is not None:
+        # The SDK would tell of a refusal only that something failed.
+        await transport.resolve_url(httpx2.URL(target.url))
     auth: httpx2.Auth | None = None
     if target.auth is not None and callbacks.sign_in is not None:
         auth = oauth_client(target.url, target.auth, callbacks.sign_in)
     elif target.auth is not None:
         auth = BearerAuth(target.url, target.auth)
-    transport = guarded_transport(target.url, options.private_hosts)
-    if transport is not None:
-        # The SDK would tell of a refusal only that something failed.
-        await transport.resolve_url(httpx2.URL(target.url))
-    # Our own limits end a call sooner; these only keep a dead connection from living for ever.
-    return httpx2.AsyncClient(
-        headers={**target.headers, **_NO_ENCODING},
-        timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
-        transport=transport,
-        auth=auth,
-        event_hooks={"request": [on_request], "response": [on_response]},
-    )
+    async with (
+        # Our own limits end a call sooner; these only keep a dead connection from living for ever.
+        httpx2.AsyncClient(
+            headers={**target.headers, **_NO_ENCODING},
+            timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
+            transport=transport,
+            auth=auth,
+            event_hooks={"request": [on_request], "response": [on_response]},
+        ) as client,
+        streamable_http_client(
+            target.url, http_client=client, max_sse_event_size=max_bytes
+        ) as streams,
+    ):
+        yield streams
 
 
 def _limit_response(response: httpx2.Response, *, max_bytes: int) -> None:
