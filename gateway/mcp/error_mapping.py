@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from gateway.errors import UpstreamError, UpstreamFault, UpstreamTimeoutError
 from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.options import UpstreamOptions
 
 _HTTP_REMEDIES = {
     401: 'give it the right headers, or "auth": {"type": "oauth"} if it signs people in',
@@ -41,9 +42,10 @@ SDK_ERRORS = (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError, httpx
 
 
 def timeout_error(
-    server: str, action: str, limit_s: float, option: str, *, sent: bool = True
+    server: str, action: str, options: UpstreamOptions, option: str, *, sent: bool = True
 ) -> UpstreamTimeoutError:
     """Return the error of a server that did not do *action* in time; *option* sets the limit."""
+    limit_s = getattr(options, option)
     return UpstreamTimeoutError(
         server,
         f"did not {action} within {limit_s} s: look at its log, or raise UpstreamOptions.{option}",

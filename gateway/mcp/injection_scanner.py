@@ -130,12 +130,16 @@ _GRAMMAR = (
 def scan_definition(tool: JsonObject) -> tuple[str, ...]:
     """Return why the definition *tool*, as its server sent it, looks like an attack; else empty."""
     first = {key: tool[key] for key in _READ if key in tool}
-    raw = "\n".join(_clip_texts({**first, **tool}))
+    texts = (text[:_MAX_CHARS] for text in _texts({**first, **tool}))
+    raw = "\n".join(texts)[:_MAX_ALL_CHARS]
     text = re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", raw)).casefold()
     reasons = [reason for reason, rule in _RULES.items() if re.search(rule, text)]
     if re.search(_HIDDEN, raw):
         reasons.append("hidden characters")
-    if any(re.search(_NAMED_LOOT, name.casefold()) for name in _names(tool.get("inputSchema"))):
+    schema = tool.get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    names = properties if isinstance(properties, dict) else ()
+    if any(re.search(_NAMED_LOOT, str(name).casefold()) for name in names):
         reasons.append("a parameter asks for secrets")
     description = tool.get("description")
     if isinstance(description, str) and _is_stuffed(description[:_MAX_CHARS].casefold()):
@@ -160,15 +164,6 @@ def _is_stuffed(text: str) -> bool:
     return False
 
 
-def _clip_texts(tool: JsonObject) -> Iterator[str]:
-    left = _MAX_ALL_CHARS
-    for text in _texts(tool):
-        if left <= 0:
-            return
-        yield text[: min(_MAX_CHARS, left)]
-        left -= min(len(text), _MAX_CHARS)
-
-
 def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
@@ -179,9 +174,3 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _texts(inner)
-
-
-def _names(schema: object) -> Iterator[str]:
-    if isinstance(schema, dict):
-        properties = schema.get("properties")
-        yield from map(str, properties if isinstance(properties, dict) else ())

@@ -23,7 +23,6 @@ from gateway.mcp.injection_scanner import scan_definition
 from gateway.mcp.naming import MAX_NAME_CHARS
 from gateway.mcp.validation import (
     PROMPTS,
-    RAW,
     RESOURCES,
     TEMPLATES,
     TOOLS,
@@ -31,6 +30,7 @@ from gateway.mcp.validation import (
     digest_definition,
     find_fault,
     item_name,
+    keep_raw,
     measure_size,
     parse_definition,
     send_request,
@@ -169,8 +169,7 @@ async def read_listing(session: ClientSession, server: str, options: UpstreamOpt
         try:
             await _read_pages(session, method, collector, options)
         except TimeoutError:
-            limit_s = options.list_timeout_s
-            error = timeout_error(server, f"answer {method.method}", limit_s, "list_timeout_s")
+            error = timeout_error(server, f"answer {method.method}", options, "list_timeout_s")
             collector.add_note("listing_incomplete", error.detail)
             break
         except SDK_ERRORS as error:
@@ -210,11 +209,10 @@ async def _fetch_page(
         return page.get(method.key), page.get("nextCursor"), None
     # The SDK must see the tools: it makes headers of calls from their x-mcp-header marks.
     params = types.PaginatedRequestParams(cursor=cursor)
-    tools = await session.list_tools(params=params)
-    raw = (tools.meta or {}).get(RAW)
-    if raw is None:
-        raw = tools.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return raw[TOOLS.key], tools.next_cursor, frozenset(tool.name for tool in tools.tools)
+    with keep_raw() as raw:
+        tools = await session.list_tools(params=params)
+    page = raw or tools.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return page[TOOLS.key], tools.next_cursor, frozenset(tool.name for tool in tools.tools)
 
 
 def notify(watchers: Watchers, uri: str) -> None:

@@ -11,9 +11,8 @@ from gateway.types import JsonObject, Kind
 MAX_NAME_CHARS = 128
 MAX_TITLE_CHARS = 200
 MAX_URI_CHARS = 2000
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 """What the protocol recommends for names of tools."""
-_SERVER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def check_tool_name(name: str) -> str:
@@ -22,11 +21,7 @@ def check_tool_name(name: str) -> str:
     Raises:
         ConfigError: It is empty, too long, or holds other characters.
     """
-    if not _TOOL_NAME.fullmatch(name):
-        raise ConfigError(
-            f"tool name {name!r} cannot be used: take 1 to 128 letters, digits, '_', '.' or '-'"
-        )
-    return name
+    return _check_name("tool", name, 128)
 
 
 def check_server_name(name: str) -> str:
@@ -35,9 +30,14 @@ def check_server_name(name: str) -> str:
     Raises:
         ConfigError: It is empty, too long, or holds other characters.
     """
-    if not isinstance(name, str) or not _SERVER_NAME.fullmatch(name):
+    return _check_name("server", name, 64)
+
+
+def _check_name(kind: str, name: str, max_chars: int) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > max_chars:
         raise ConfigError(
-            f"server name {name!r} cannot be used: take 1 to 64 letters, digits, '_', '.' or '-'"
+            f"{kind} name {name!r} cannot be used: take 1 to {max_chars} letters, digits, "
+            "'_', '.' or '-'"
         )
     return name
 

@@ -93,12 +93,15 @@ class ActiveCall:
     @property
     def progress_listener(self) -> ProgressFnT | None:
         """The function that passes progress on; None if the caller does not want any."""
-        return self._report if self.caller is not None and self.caller.listens else None
+        caller = self.caller
+        if caller is None or not caller.listens:
+            return None
 
-    async def _report(self, progress: float, total: float | None, message: str | None) -> None:
-        if self.caller is not None:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
             async with self.reporting:
-                await self.caller.progress(progress, total, message)
+                await caller.progress(progress, total, message)
+
+        return report
 
     async def flush_progress(self, within_s: float = _PROGRESS_GRACE_S) -> None:
         """Wait until all progress is passed on: after the answer it would be lost.
@@ -160,22 +163,20 @@ class ActiveCalls:
         Raises:
             CallerError: What is asked for cannot be had.
         """
-        result = await send({})
+        more: dict[str, Any] = {}
         for _ in range(_MAX_ROUNDS):
+            result = await send(more)
             if result.get("resultType") != _INPUT_REQUIRED:
                 return result
             required = types.InputRequiredResult.model_validate(result, by_name=False)
-            more: dict[str, Any] = {}
+            more = {}
             if required.request_state is not None:
                 more["requestState"] = required.request_state
             if required.input_requests:
                 more["inputResponses"] = await self._ask(call, required.input_requests)
             else:
                 await asyncio.sleep(_RETRY_PAUSE_S)
-            result = await send(more)
-        if result.get("resultType") == _INPUT_REQUIRED:
-            raise CallerError(self.server, f"asks again after {_MAX_ROUNDS} answers", needed={})
-        return result
+        raise CallerError(self.server, f"asks again after {_MAX_ROUNDS} answers", needed={})
 
     async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Answer a request that the server sent of its own."""

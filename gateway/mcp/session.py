@@ -114,12 +114,12 @@ class Session:
     async def list_tools(self) -> Listing:
         """Read every page of tools, resources and prompts, within the limits of the options."""
         session = await self.ready()
-        with self._map_errors("tools/list", "list its tools", "list_timeout_s"):
+        with self._map_errors("tools/list", "list_timeout_s"):
             return await read_listing(session, self._server, self._options)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool, once; see `Source.call`."""
-        with self._map_errors("tools/call", "answer a call"):
+        with self._map_errors("tools/call"):
             try:
                 # Not `ClientSession.call_tool`: that lists the tools after the call to check the
                 # answer by their schemas, and loses it if the listing or the check fails.
@@ -133,9 +133,9 @@ class Session:
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `ResourceSource.ask`."""
-        with self._map_errors(method, f"answer {method}", not_found=_NOT_FOUND):
+        with self._map_errors(method, not_found=_NOT_FOUND):
             result = await self._send(method, params)
-            meta = result.pop("_meta")
+            meta = result.pop("_meta", None) or {}
             meta = {key: meta[key] for key in meta if not key.startswith(_RESERVED_META)}
             if meta:
                 result["_meta"] = meta
@@ -149,7 +149,7 @@ class Session:
         session = await self.ready()
         method = "resources/subscribe"
         not_found = _NOT_FOUND | {types.METHOD_NOT_FOUND}
-        with self._map_errors(method, f"answer {method}", not_found=not_found):
+        with self._map_errors(method, not_found=not_found):
             await subscribe(
                 session,
                 uri,
@@ -181,7 +181,7 @@ class Session:
             return await self._calls.input_rounds(call, send)
 
     async def _hold(self) -> None:
-        limit_s = self._options.connect_timeout_s
+        options = self._options
         callbacks = ConnectionCallbacks(
             on_end=self._ending.set,
             on_status=self._note_status,
@@ -193,8 +193,8 @@ class Session:
         try:
             with redirect_sdk_logs(self._server):
                 async with (
-                    asyncio.timeout(limit_s) as limit,
-                    open_session(self._server, self._target, self._options, callbacks) as session,
+                    asyncio.timeout(options.connect_timeout_s) as limit,
+                    open_session(self._server, self._target, options, callbacks) as session,
                     watch_lists(session, self._on_change),
                 ):
                     limit.reschedule(None)
@@ -203,7 +203,7 @@ class Session:
                     await self._ending.wait()
         except TimeoutError:
             self._failure = timeout_error(
-                self._server, "connect", limit_s, "connect_timeout_s", sent=False
+                self._server, "connect", options, "connect_timeout_s", sent=False
             )
         except ConfigError as error:
             self._failure = error
@@ -224,18 +224,12 @@ class Session:
 
     @contextmanager
     def _map_errors(
-        self,
-        method: str,
-        action: str,
-        limit: str = "call_timeout_s",
-        *,
-        not_found: frozenset[int] = frozenset(),
+        self, method: str, limit: str = "call_timeout_s", *, not_found: frozenset[int] = frozenset()
     ) -> Iterator[None]:
         """Raise what the SDK raises in the block as an error of this package.
 
         Args:
             method: The request.
-            action: What the server did not do in time.
             limit: The option that limits the time.
             not_found: Codes by which the server says that the caller asked wrongly.
         """
@@ -245,8 +239,8 @@ class Session:
         except GatewayError:
             raise
         except TimeoutError as error:
-            limit_s = getattr(self._options, limit)
-            raise timeout_error(self._server, action, limit_s, limit) from error
+            action = f"answer {method}"
+            raise timeout_error(self._server, action, self._options, limit) from error
         except SDK_ERRORS as error:
             raise self._to_gateway_error(method, error, not_found) from error
 

@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import TextIO
 
@@ -91,18 +91,16 @@ def open_stderr_log(server: str, secrets: Iterable[str] = ()) -> TextIO:
     read, write = os.pipe()
     lines = {line for text in secrets for line in text.splitlines()}
     hidden = sorted((line for line in lines if len(line) >= _MIN_SECRET_CHARS), key=len)
-    threading.Thread(
-        target=_copy_lines, args=(server, read, hidden[::-1]), name=f"{server} stderr", daemon=True
-    ).start()
+
+    def copy_lines() -> None:
+        with os.fdopen(read, encoding="utf-8", errors="replace") as stderr:
+            while line := stderr.readline(_MAX_LOG_CHARS):
+                for secret in reversed(hidden):
+                    line = line.replace(secret, "***")
+                log.debug("%s: %s", server, line.rstrip())
+
+    threading.Thread(target=copy_lines, name=f"{server} stderr", daemon=True).start()
     return os.fdopen(write, "w", encoding="utf-8")
-
-
-def _copy_lines(server: str, descriptor: int, hidden: Sequence[str]) -> None:
-    with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
-        while line := lines.readline(_MAX_LOG_CHARS):
-            for secret in hidden:
-                line = line.replace(secret, "***")
-            log.debug("%s: %s", server, line.rstrip())
 
 
 async def start_process(target: StdioServer, stderr: TextIO) -> Process:

@@ -7,8 +7,8 @@
 * The input schema of a prompt or a template names the values that it must be filled with.
 
 To the SDK one bad tool would cost all tools, and one unknown content block the whole result. So it
-is given the part of a result that it surely accepts, and the rest goes with that under `RAW` in the
-``_meta``. A content block of a kind that MCP does not know is still the tool's answer. A malformed
+is given the part of a result that it surely accepts, and the rest goes past it (`keep_raw`). A
+content block of a kind that MCP does not know is still the tool's answer. A malformed
 block of a known kind is no answer: the SDK is given a result that it refuses.
 """
 
@@ -17,8 +17,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from mcp import ClientSession, types
@@ -32,7 +33,8 @@ from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 
 MAX_DEPTH = 64
 """How deep a definition's objects and lists may lie in each other; real ones lie below 20."""
-_TOO_DEEP: JsonObject = {"type": "nested too deeply"}
+_MAX_RESULT_DEPTH = 200
+"""The same of a result: the SDK's own readers stop a little deeper."""
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
 _PINNED_OF_TOOL = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _PINNED = (
@@ -71,7 +73,7 @@ def find_fault(item: object, method: ListMethod) -> str:
     """Return why the definition *item* cannot be used; empty if it can."""
     if not isinstance(item, dict):
         return "it is not an object"
-    if item.get("inputSchema") == _TOO_DEEP or _is_too_deep(item):
+    if _is_too_deep(item, MAX_DEPTH):
         return f"it is nested more than {MAX_DEPTH} levels deep"
     name, key = item_name(item, method), method.id_key
     limit = MAX_NAME_CHARS if key == "name" else MAX_URI_CHARS
@@ -82,13 +84,6 @@ def find_fault(item: object, method: ListMethod) -> str:
     if not name.isprintable():
         return f"its {key} holds invisible characters"
     return _find_schema_fault(item.get("inputSchema")) if method is TOOLS else ""
-
-
-def drop_deep_nesting(item: object, method: ListMethod) -> object:
-    """Return *item*; if it is nested too deeply for any walk, only a marker with its name."""
-    if not isinstance(item, dict) or not _is_too_deep(item):
-        return item
-    return {method.id_key: item_name(item, method), "inputSchema": _TOO_DEEP}
 
 
 def item_name(item: object, method: ListMethod) -> str:
@@ -168,9 +163,9 @@ def _clean_texts(node: JsonObject, max_chars: int) -> JsonObject:
     }
 
 
-def _is_too_deep(value: object) -> bool:
+def _is_too_deep(value: object, limit: int) -> bool:
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(limit + 1):
         level = [
             child
             for parent in level
@@ -243,8 +238,7 @@ def _object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-RAW = f"tool-gateway/raw-{secrets.token_hex(8)}"
-"""The key in ``_meta``, which no server can guess."""
+_RAW: ContextVar[dict[str, Any] | None] = ContextVar("gateway_upstream_raw", default=None)
 _RAW_KEYS: Mapping[str, tuple[str, ...]] = {
     **{method: (each.key,) for method, each in LISTS.items()},
     "tools/call": ("content", "structuredContent"),
@@ -262,27 +256,35 @@ class _Result(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
+@contextmanager
+def keep_raw() -> Iterator[dict[str, Any]]:
+    """Yield a dictionary for what is hidden from the SDK of the result that comes in the block."""
+    raw: dict[str, Any] = {}
+    token = _RAW.set(raw)
+    try:
+        yield raw
+    finally:
+        _RAW.reset(token)
+
+
 async def send_request(
     session: ClientSession, method: str, params: JsonObject, on_progress: ProgressFnT | None = None
 ) -> dict[str, Any]:
     """Send a request and return its result as the server sent it. Raises what the SDK raises."""
     request = types.client_request_adapter.validate_python({"method": method, "params": params})
-    result = await session.send_request(request, _Result, progress_callback=on_progress)
-    fields = result.model_extra or {}
-    meta = dict(fields.pop("_meta", None) or {})
-    return {**fields, **meta.pop(RAW, {}), "_meta": meta}
+    with keep_raw() as raw:
+        result = await session.send_request(request, _Result, progress_callback=on_progress)
+    return {**(result.model_extra or {}), **raw}
 
 
 def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Return *result* of *method* as the SDK accepts it, with the rest under `RAW`."""
-    keys = _RAW_KEYS.get(method, ("",))
+    """Return *result* of *method* as the SDK accepts it; `keep_raw` has the rest."""
+    keys, raw = _RAW_KEYS.get(method, ("",)), _RAW.get()
     items = result.get(keys[0])
-    if not isinstance(items, list):
+    if raw is None or not isinstance(items, list):
         return result
-    raw: dict[str, Any] = {key: result[key] for key in keys if key in result}
+    raw.update({key: result[key] for key in keys if key in result})
     visible: list[object] | None = []
-    if method in LISTS:
-        raw[keys[0]] = items = [drop_deep_nesting(item, LISTS[method]) for item in items]
     if method == TOOLS.method:
         # Name and schema are enough for the SDK: it reads the x-mcp-header marks from them.
         visible = [
@@ -290,15 +292,11 @@ def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
             for tool in items
             if not find_fault(tool, TOOLS)
         ]
-    elif method == "tools/call" and any(map(is_malformed, items)):
+    elif (method not in LISTS and _is_too_deep(raw, _MAX_RESULT_DEPTH)) or (
+        method == "tools/call" and any(map(is_malformed, items))
+    ):
         visible = None
-    meta = result.get("_meta")
-    rest = {key: value for key, value in result.items() if key not in raw}
-    return {
-        **rest,
-        keys[0]: visible,
-        "_meta": {**(meta if isinstance(meta, dict) else {}), RAW: raw},
-    }
+    return {**{key: value for key, value in result.items() if key not in raw}, keys[0]: visible}
 
 
 def is_well_formed(block: object) -> bool:

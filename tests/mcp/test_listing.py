@@ -11,7 +11,7 @@ from mcp import MCPError, types
 from mcp.server import Server
 
 from gateway.errors import InvalidRequestError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.validation import RAW, hide_raw
+from gateway.mcp.validation import hide_raw, keep_raw
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from tests.mcp.conftest import opened
@@ -129,10 +129,12 @@ async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
 def test_what_the_sdk_would_refuse_whole_is_hidden_from_it(method: str, key: str) -> None:
     """It is given nothing that it could refuse, and we everything."""
     items = [{"name": "good"}, {"name": 5}]
-    hidden = hide_raw(method, {key: items, "_meta": {"a": 1}})
     strange = {key: "no list"}
+    with keep_raw() as raw:
+        hidden = hide_raw(method, {key: items, "_meta": {"a": 1}})
 
-    assert {key: [], "_meta": {"a": 1, RAW: {key: items}}} == hidden
+    assert {key: [], "_meta": {"a": 1}} == hidden
+    assert {key: items} == raw
     assert strange == hide_raw(method, strange)
 
 

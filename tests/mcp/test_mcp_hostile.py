@@ -252,6 +252,7 @@ async def test_every_block_of_an_answer_is_kept_whole(hostile: Hostile) -> None:
         ("bad_text", "in a form that MCP does not know"),
         ("bad_image", "in a form that MCP does not know"),
         ("no_kind", "in a form that MCP does not know"),
+        ("deep", "in a form that MCP does not know"),
         ("refuses", "error -32603"),
         ("modern_asks", "asks again"),
     ],

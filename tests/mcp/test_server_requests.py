@@ -162,7 +162,7 @@ async def test_rounds_have_an_end() -> None:
         with pytest.raises(CallerError, match="asks again"):
             await calls.input_rounds(call, server)
 
-    assert 17 == len(server.received)
+    assert 16 == len(server.received)
 
 
 async def test_progress_goes_to_who_wants_it() -> None:

@@ -182,7 +182,7 @@ def listed(params: Json) -> Json | None:
         "many": {"tools": [{"name": f"t{i}", "inputSchema": OBJECT} for i in range(20)]},
         "no_list": {"tools": "none"},
         "silent_list": None,
-        "deep": {"tools": [GOOD, {"name": "deep", "inputSchema": nested(150)}]},
+        "deep": {"tools": [GOOD, {"name": "deep", "inputSchema": nested(400)}]},
     }
     if MODE.endswith("growing") and "call good" in RECORD.read_text("utf-8"):
         return {**FRESH, "tools": [GOOD, {**GOOD, "name": "grown"}]}
@@ -193,8 +193,7 @@ def listed(params: Json) -> Json | None:
         return {**FRESH, "tools": [{**GOOD, "description": "Works better."}]}
     if MODE == "huge":
         return {"tools": [{**GOOD, "description": "x" * 50_000_000}]}
-    spoofed: Json = {"tools": [GOOD], "_meta": {"tool-gateway/raw": "spoofed"}}
-    page = pages.get(MODE, spoofed)
+    page = pages.get(MODE, {"tools": [GOOD]})
     return None if page is None else {**FRESH, **page}
 
 
@@ -213,6 +212,7 @@ def called(params: Json) -> Json | None:
         "bad_text": {"content": [{"type": "hologram"}, {"type": "text", "text": 5}]},
         "bad_image": {"content": [{"type": "image", "data": "secret"}]},
         "no_kind": {"content": [{"text": "secret"}]},
+        "deep": {"content": [], "structuredContent": nested(300)},
         "refuses": {"code": -32603, "message": "secret-token is wrong"},
         "modern_asks": {"resultType": "input_required", "requestState": "s"},
     }
