@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +36,7 @@ from gateway.options import SearchOptions
 from gateway.search.confidence import ANY_MODEL, COEFFICIENTS, LOCAL_MODEL, WORDS, Coefficients
 from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
-from gateway.search.ranking import Ranking
+from gateway.search.results import Ranking
 from gateway.search.retrieve import find_candidates, score_lexical
 from gateway.types import Filters
 
@@ -202,9 +202,9 @@ async def _rank(snapshot: Snapshot, text: str, embedder: Embedder) -> Ranking:
     if snapshot.vectors is None:
         raise typer.BadParameter("the catalog has no vectors")
     candidates = find_candidates(
-        snapshot.vectors, query.vectors, mask=mask, limit=_HEAD, options=options
+        snapshot.vectors, query.vectors, mask=mask, count=options.pool(_HEAD)
     )
-    lexical, terms = score_lexical(snapshot.lexical, query)
+    lexical = score_lexical(snapshot.lexical, query)
     ranked = fuse(
         candidates,
         lexical,
@@ -213,24 +213,23 @@ async def _rank(snapshot: Snapshot, text: str, embedder: Embedder) -> Ranking:
         server_ids=snapshot.server_ids,
         clause_count=query.clause_count,
     )
-    return Ranking(query=query, ranked=ranked, lexical=terms, candidates=candidates)
+    return Ranking(
+        query=query,
+        ranked=ranked,
+        lexical=snapshot.lexical,
+        reading=lexical.best,
+        candidates=candidates,
+    )
 
 
 def _features(ranking: Ranking, key: str) -> Numbers:
     """Return the features of the first matches by one row of the table."""
     positions = ranking.ranked.positions[:_HEAD].tolist()
     candidates = ranking.candidates
-    coverage = ranking.lexical.explain(positions).coverage
+    coverage = ranking.lexical.document_matches(ranking.reading, positions).coverage
     cosines = candidates.cosines(positions) if candidates and key != WORDS else coverage
-    named = Ranking(
-        query=ranking.query,
-        ranked=ranking.ranked,
-        lexical=ranking.lexical,
-        candidates=candidates,
-        model=LOCAL_MODEL if key == LOCAL_MODEL else "",
-    )
-    rows_of = zip(positions, cosines, coverage, strict=True)
-    similar = [named.features(*row).similarity or 0.0 for row in rows_of]
+    named = replace(ranking, model=LOCAL_MODEL if key == LOCAL_MODEL else "")
+    similar = [named.similarity(cosine) or 0.0 for cosine in cosines]
     if key == WORDS:
         similar = [0.0] * len(similar)
     return np.array([np.ones(len(similar)), similar, coverage]).T

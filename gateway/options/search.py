@@ -74,7 +74,7 @@ class SearchOptions(OptionObject):
 
     def pool(self, limit: int) -> int:
         """How many candidates may be re-scored for *limit* matches."""
-        return max(self.pool_min, self.pool_factor * limit)
+        return max(limit, self.pool_min, self.pool_factor * limit)
 
     def window(self, limit: int) -> int:
         """From how many of the first candidates supplements may come for *limit* matches."""

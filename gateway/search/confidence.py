@@ -45,31 +45,30 @@ four being served:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Features:
-    """What is known of one match."""
+def estimate(
+    similarity: float | None,
+    coverage: float,
+    *,
+    graph: float | None = None,
+    exact_name: bool = False,
+    model: str = "",
+) -> float:
+    """Return how likely a match is what was asked for, 0 to 1.
 
-    similarity: float | None = None
-    """Its cosine with the query if the model is one of the table, else the `margin` of that; None
-    without vectors."""
-    coverage: float
-    """Share of the query's words that it holds, by rarity, 0 to 1."""
-    graph: float | None = None
-    """Share of the query's words that its graph node holds, 0 to 1; None if there is none."""
-    exact_name: bool = False
-    """Whether the query calls it by its exact name."""
-
-
-def estimate(features: Features, model: str = "") -> float:
-    """Return the confidence of a match that the embedder *model* found, 0 to 1."""
-    if features.exact_name:
+    Args:
+        similarity: Its cosine with the query if *model* is in the table, else the `margin` of that;
+            None without vectors.
+        coverage: Share of the query's words that it holds, by rarity, 0 to 1.
+        graph: Share of the query's words that its graph node holds, 0 to 1; None if there is none.
+        exact_name: Whether the query calls it by its exact name.
+        model: The id of the embedder.
+    """
+    if exact_name:
         return 1.0
-    key = WORDS if features.similarity is None else model
-    row = COEFFICIENTS.get(key, COEFFICIENTS[ANY_MODEL])
-    odds = row.bias + row.similarity * (features.similarity or 0.0)
-    odds += row.coverage * features.coverage
+    row = COEFFICIENTS.get(WORDS if similarity is None else model, COEFFICIENTS[ANY_MODEL])
+    odds = row.bias + row.similarity * (similarity or 0.0) + row.coverage * coverage
     probability = 1.0 / (1.0 + math.exp(-max(min(odds, MAX_LOG_ODDS), -MAX_LOG_ODDS)))
-    agreement = min(max(features.graph or 0.0, 0.0), 1.0)
+    agreement = min(max(graph or 0.0, 0.0), 1.0)
     return probability + (1.0 - probability) * GRAPH_SHARE * agreement
 
 

@@ -22,10 +22,10 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
-from gateway.search import results
+from gateway.runtime.vectors import top
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
-from gateway.search.rank import display, policies
+from gateway.search.rank.display import DisplayedEntity, cap_per_kind, select
 from gateway.search.rank.fusion import (
     RankedList,
     fuse,
@@ -33,25 +33,24 @@ from gateway.search.rank.fusion import (
     pin_exact_names,
     rerank_by_usage,
 )
-from gateway.search.rank.policies import RankingInputs
-from gateway.search.ranking import Ranking
+from gateway.search.rank.policies import rank
 from gateway.search.request import extract_tags
+from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
 from gateway.search.retrieve import (
     Candidates,
-    GraphHits,
-    LexicalMatch,
     find_candidates,
     find_named,
-    match_terms,
-    score_by_graph,
+    graph_coverage,
+    read_words,
+    score_graph,
     score_lexical,
-    search_graph,
     window_of,
 )
 from gateway.search.state import SearchState
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.usage.history import NO_SIGNALS, UsageSignals
+from graphs.lexical.explain import AnalyzedQuery, Hits
 
 Rewrite = Callable[[str], Awaitable[str]]
 
@@ -91,7 +90,7 @@ class Search:
         """
         request, tag_notes = extract_tags(snapshot, request)
         mask = snapshot.mask(request.filters)
-        notes = results.visible_build_notes(snapshot, request.filters, mask)
+        notes = visible_build_notes(snapshot, request.filters, mask)
         state = SearchState(
             options=self.options,
             snapshot=snapshot,
@@ -103,7 +102,7 @@ class Search:
         if not snapshot.entities:
             return state.result("empty")
         if not request.queries and not request.context:
-            return results.browse(state)
+            return browse(state)
         queries = await self._prepare(state, request.queries or ("",))
         embedded = await self._embed(state, queries)
         if snapshot.vectors is not None and embedded is not None:
@@ -187,16 +186,17 @@ class Search:
         """Rank by vectors, and as strategy or policy want it by words too."""
         snapshot, request = state.snapshot, state.request
         candidates = find_candidates(
-            vectors, query.vectors, mask=state.mask, limit=request.limit, options=self.options
+            vectors, query.vectors, mask=state.mask, count=self.options.pool(request.limit)
         )
         state.record_time("vector")
         if request.ranking != "strategy":
             return self._by_policy(state, query, candidates)
         if self._ranks_by_vectors_alone(request):
             ranked = RankedList(positions=candidates.pool, scores=candidates.strengths)
-            terms = match_terms(snapshot.lexical, query)
+            reading = read_words(snapshot.lexical, query)
         else:
-            lexical, terms = score_lexical(snapshot.lexical, query)
+            lexical = score_lexical(snapshot.lexical, query)
+            reading = lexical.best
             ranked = fuse(
                 candidates,
                 lexical,
@@ -205,62 +205,64 @@ class Search:
                 server_ids=snapshot.server_ids,
                 clause_count=query.clause_count,
             )
-        return self._ranking(state, query, ranked, terms, candidates=candidates)
+        return self._ranking(state, query, ranked, reading, candidates=candidates)
 
     def _by_policy(
         self, state: SearchState, query: Query, candidates: Candidates | None = None
     ) -> Ranking:
         """Rank by the policy that the request names; without vectors words rank alone."""
-        lexical, terms = score_lexical(state.snapshot.lexical, query)
-        inputs = RankingInputs(
-            snapshot=state.snapshot,
-            mask=state.mask,
-            lexical=lexical,
-            terms=terms,
-            candidates=candidates,
+        lexical = score_lexical(state.snapshot.lexical, query)
+        count = self.options.pool(state.request.limit)
+        ranked = rank(
+            state.request.ranking, state.snapshot, lexical, candidates, mask=state.mask, count=count
         )
-        policy, count = state.request.ranking, self.options.pool(state.request.limit)
-        ranked = policies.rank(policy, inputs, count=count)
-        return self._ranking(state, query, ranked, terms, candidates=candidates)
+        return self._ranking(state, query, ranked, lexical.best, candidates=candidates)
 
     def _by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
         """Rank by the graph's text search."""
-        hits = search_graph(graph, query, state.mask, limit=self.options.pool(state.request.limit))
+        hits = score_graph(graph, query)
+        scores = np.where(state.mask, hits.scores, np.float32(0))
+        best = top(scores, self.options.pool(state.request.limit))
+        best = best[scores[best] > 0]
         state.record_time("graph")
-        terms = match_terms(state.snapshot.lexical, query)
-        return self._ranking(state, query, RankedList.of_graph(hits.scores), terms, hits=hits)
+        ranked = RankedList(positions=best, scores=scores[best])
+        reading = read_words(state.snapshot.lexical, query)
+        return self._ranking(state, query, ranked, reading, hits=hits)
 
     def _ranking(
         self,
         state: SearchState,
         query: Query,
         ranked: RankedList,
-        terms: LexicalMatch,
+        reading: AnalyzedQuery,
         *,
         candidates: Candidates | None = None,
-        hits: GraphHits | None = None,
+        hits: Hits | None = None,
     ) -> Ranking:
         """Put a ranking together, and ask the graph about the entities that may be listed."""
         snapshot, request, graph = state.snapshot, state.request, state.snapshot.graph
         named = find_named(snapshot, query.text, state.mask)
         state.record_time("lexical")
-        if candidates is not None:
-            window = candidates.window
-        else:
+        if candidates is None:
             window = window_of(ranked.positions, ranked.scores, request.limit, self.options)
+        else:
+            window = candidates.window(request.limit, self.options)
+        listed = ranked.positions
         if hits is None and graph is not None:
-            head = ranked.positions[: self.options.window(request.limit)].tolist()
-            hits = score_by_graph(graph, query, sorted(window.union(head)))
+            hits = score_graph(graph, query)
+            head = listed[: self.options.window(request.limit)].tolist()
+            listed = np.array(sorted(window.union(head)), dtype=np.intp)
             state.record_time("graph")
         return Ranking(
             query=query,
             ranked=ranked if request.ranking == "legacy" else pin_exact_names(ranked, named),
-            lexical=terms,
+            lexical=snapshot.lexical,
+            reading=reading,
             window=window,
             named=frozenset(named),
             candidates=candidates,
             model=self.model,
-            graph=hits or GraphHits(),
+            graph={} if hits is None else graph_coverage(hits, listed),
         )
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:
@@ -286,18 +288,18 @@ class Search:
         if request.diversify:
             lists = [
                 ranked.at(
-                    display.cap_per_kind(
+                    cap_per_kind(
                         kinds(ranked.positions), ranked.scores.tolist(), limit=request.limit
                     )
                 )
                 for ranked in lists
             ]
         chosen = interleave(lists, limit=request.limit)
-        shown: list[display.DisplayedEntity] = []
+        shown: list[DisplayedEntity] = []
         if request.display_limit:
             positions = np.array([position for _, position, _ in chosen], dtype=np.intp)
             scores = [score for _, _, score in chosen]
-            shown = display.select(kinds(positions), scores, limit=request.display_limit)
+            shown = select(kinds(positions), scores, limit=request.display_limit)
             chosen = [chosen[entity.place] for entity in shown]
         window = frozenset[int]().union(*(ranking.window for ranking in rankings))
         added = self._supplement(state, rankings, [position for _, position, _ in chosen], window)
@@ -307,9 +309,9 @@ class Search:
             window=len(window),
             graph_nodes=added.visited,
         )
-        result = results.build_result(state, rankings, chosen, added, mode=mode)
+        result = build_result(state, rankings, chosen, added, mode=mode)
         result = replace(result, display_scores=tuple(entity.display for entity in shown))
-        return results.judge(state, rankings, result)
+        return judge(state, rankings, result)
 
     def _supplement(
         self,
@@ -327,7 +329,7 @@ class Search:
         added = supplement(
             graph,
             matches,
-            text_hits=chain.from_iterable(ranking.graph.coverage.items() for ranking in rankings),
+            text_hits=chain.from_iterable(ranking.graph.items() for ranking in rankings),
             window=window,
             mask=state.mask,
             options=self.options,

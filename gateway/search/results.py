@@ -1,4 +1,6 @@
-"""Positions and evidence -> the values that a caller sees. Pure.
+"""A ranking, with its evidence -> the values that a caller sees. Pure.
+
+A *position* is an entity's number in the snapshot.
 
 A result says nothing that only hidden entities know. How rare a word is may rest on all of them;
 which words there are, and which servers, may not.
@@ -7,8 +9,8 @@ which words there are, and which servers, may not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
 
@@ -16,14 +18,84 @@ import numpy as np
 
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
+from gateway.runtime.vectors import Vector
+from gateway.search.confidence import COEFFICIENTS, estimate, margin
 from gateway.search.expand.supplements import Supplements
-from gateway.search.ranking import Ranking
+from gateway.search.query import Query
+from gateway.search.rank.fusion import RankedList
+from gateway.search.retrieve import Candidates
 from gateway.search.state import SearchState
 from gateway.types import Diagnostic, Entity, Evidence, Filters, Match, RankingMode, SearchResult
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.explain import AnalyzedQuery, QueryTerm
 
 _NO_EVIDENCE = Evidence()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ranking:
+    """One query, ranked, with the evidence for the order and for confidence."""
+
+    query: Query
+    ranked: RankedList
+    lexical: BM25Index
+    reading: AnalyzedQuery
+    """The query in the words of that index."""
+    window: frozenset[int] = frozenset()
+    """The positions that supplements may come from."""
+    named: frozenset[int] = frozenset()
+    """The positions of entities that the query calls by their exact names."""
+    candidates: Candidates | None = None
+    """The vector candidates; None if words or the graph ranked alone."""
+    model: str = ""
+    """The id of the model that made the vectors; empty without."""
+    graph: Mapping[int, float] = field(default_factory=dict)
+    """Which share of the query's words the graph nodes of entities hold that may be listed, by
+    position, best first."""
+
+    def nearness(self, positions: Sequence[int]) -> Vector:
+        """Return how near entities are to the query, by vectors if there are any.
+
+        Returns:
+            Strengths, or shares of the query's words; comparable within one search.
+        """
+        if self.candidates is not None:
+            return self.candidates.strengths_at(np.asarray(positions, dtype=np.intp))
+        held = self.lexical.document_matches(self.reading, positions)
+        return np.asarray(held.coverage, dtype=np.float32)
+
+    def assess(self, positions: Sequence[int]) -> list[tuple[float, Evidence]]:
+        """Return how likely each of *positions* is what was asked for, 0 to 1, and the evidence."""
+        held = self.lexical.document_matches(self.reading, positions)
+        cosines: Sequence[float | None] = [None] * len(positions)
+        if self.candidates is not None:
+            cosines = self.candidates.cosines(positions)
+        assessed = []
+        for position, cosine, coverage, words in zip(
+            positions, cosines, held.coverage, held.words, strict=True
+        ):
+            agreement, exact_name = self.graph.get(position), position in self.named
+            # Without vectors: the graph knows words of the entity's groups and documents, too.
+            confidence = estimate(
+                self.similarity(cosine),
+                max(coverage, agreement or 0.0) if cosine is None else coverage,
+                graph=agreement,
+                exact_name=exact_name,
+                model=self.model,
+            )
+            evidence = Evidence(
+                vector=cosine, lexical=coverage, graph=agreement, words=words, exact_name=exact_name
+            )
+            assessed.append((confidence, evidence))
+        return assessed
+
+    def similarity(self, cosine: float | None) -> float | None:
+        """Return *cosine* if confidence knows the model that made it, else its margin."""
+        if cosine is None or self.candidates is None or self.model in COEFFICIENTS:
+            return cosine
+        scan = self.candidates.scan
+        mean, spread = scan.moments.cosine_mean, scan.moments.cosine_spread
+        return margin(cosine, mean=mean, spread=spread, count=scan.eligible)
 
 
 def browse(state: SearchState) -> SearchResult:
@@ -111,7 +183,7 @@ def judge(state: SearchState, rankings: Sequence[Ranking], result: SearchResult)
     if not is_empty:
         return result
     snapshot = state.snapshot
-    readings = [ranking.lexical.best for ranking in rankings]
+    readings = [ranking.reading for ranking in rankings]
     return replace(
         state.result(result.mode),
         normalized=result.normalized,

@@ -6,8 +6,8 @@ Each looks at the eligible entities alone, or scores all and leaves the choice t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors import ScanResult, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import Vector, top
+from gateway.runtime.vectors import Vector
 from gateway.search.query import Query
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.explain import AnalyzedQuery, DocumentMatches, Hits
+from graphs.lexical.explain import AnalyzedQuery, Hits
 
 _IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
 _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
@@ -33,8 +33,6 @@ class Candidates:
     vectors: VectorQuery
     """The query's."""
     scan: ScanResult
-    window: frozenset[int]
-    """Positions that supplements may come from: the head of the pool, bounded by rank and score."""
 
     @property
     def pool(self) -> Positions:
@@ -45,6 +43,11 @@ class Candidates:
     def strengths(self) -> Vector:
         """What the pool is ranked by: cosines, with those of a long request's best clause."""
         return self.scan.strengths
+
+    def window(self, limit: int, options: SearchOptions) -> frozenset[int]:
+        """Return the positions that the supplements of *limit* matches may come from."""
+        mean = self.scan.moments.mean
+        return window_of(self.pool, self.strengths, limit, options, mean=mean)
 
     def deviations(self, strengths: Vector) -> Vector:
         """Return *strengths* in deviations from the mean of all eligible entities."""
@@ -74,20 +77,11 @@ class Candidates:
 
 
 def find_candidates(
-    index: VectorIndex, vectors: VectorQuery, *, mask: Mask, limit: int, options: SearchOptions
+    index: VectorIndex, vectors: VectorQuery, *, mask: Mask, count: int
 ) -> Candidates:
-    """Rank the eligible entities of *index* by their cosines with a query.
-
-    Args:
-        index: The catalog's vectors.
-        vectors: The query's.
-        mask: Eligible entities, shape (n,).
-        limit: How many matches are wanted.
-        options: Sizes of pool and window.
-    """
-    scan = index.search(vectors, mask=mask, count=max(limit, options.pool(limit)))
-    window = window_of(scan.pool, scan.strengths, limit, options, mean=scan.moments.mean)
-    return Candidates(index=index, vectors=vectors, scan=scan, window=window)
+    """Rank the eligible entities of *index* by their cosines with a query; keep *count*."""
+    scan = index.search(vectors, mask=mask, count=count)
+    return Candidates(index=index, vectors=vectors, scan=scan)
 
 
 def window_of(
@@ -110,95 +104,59 @@ def window_of(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LexicalMatch:
-    """How one query reads in the catalog's words, over all its forms."""
+class LexicalScores:
+    """What the words of one query say of every entity, shape (n,) each."""
 
-    index: BM25Index
-    best: AnalyzedQuery
+    best: Hits
     """The form of the query that the catalog matches most of. Confidence is measured by it, and
     explanations quote it."""
-
-    def explain(self, positions: Sequence[int]) -> DocumentMatches:
-        """Return what the entities at *positions* hold of that form."""
-        return self.index.document_matches(self.best, positions)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LexicalScores:
-    """The scores of every entity, shape (n,) each."""
-
     scores: Vector
-    """BM25F, the best over the forms of the query, >= 0."""
-    coverage: Vector
-    """Share of the query's words that each entity holds, by rarity, 0 to 1."""
+    """The best BM25F score over all forms of the query; 0 where no word matches."""
     clauses: Vector | None = None
-    """BM25F of the clause that matches each entity best, >= 0; None for a short request."""
+    """The best score over the clauses of a long request; None for a short one."""
 
 
-def match_terms(index: BM25Index, query: Query) -> LexicalMatch:
-    """Resolve *query* in the words of *index*, without looking at entities for a single form."""
+def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
+    """Resolve the words of *query* without scoring anything, if it has one form."""
     texts = query.confidence_texts
     if len(texts) == 1:
-        return LexicalMatch(index=index, best=index.analyze(query.tokens(texts[0])))
-    forms = [index.match(query.tokens(text)) for text in texts]
-    return LexicalMatch(index=index, best=max(forms, key=_max_coverage))
+        return index.analyze(query.tokens(texts[0]))
+    return max((index.match(query.tokens(text)) for text in texts), key=_max_coverage)
 
 
-def score_lexical(index: BM25Index, query: Query) -> tuple[LexicalScores, LexicalMatch]:
+def score_lexical(index: BM25Index, query: Query) -> LexicalScores:
     """Score every entity by the words of *query*."""
     texts = dict.fromkeys((*query.confidence_texts, *query.texts))
     hits = {text: index.match(query.tokens(text)) for text in texts}
-    best = max((hits[text] for text in query.confidence_texts), key=_max_coverage)
     clauses = [index.match(query.tokens(text)).scores for text in query.clauses]
-    scores = LexicalScores(
-        scores=_maximum(form.scores for form in hits.values()),
-        coverage=best.coverage,
+    return LexicalScores(
+        best=max((hits[text] for text in query.confidence_texts), key=_max_coverage),
+        scores=_maximum([form.scores for form in hits.values()]),
         clauses=_maximum(clauses) if clauses else None,
     )
-    return scores, LexicalMatch(index=index, best=best)
 
 
 def _max_coverage(hits: Hits) -> float:
     return float(hits.coverage.max(initial=0.0))
 
 
-def _maximum(scores: Iterable[Vector]) -> Vector:
-    rows = list(scores)
+def _maximum(rows: Sequence[Vector]) -> Vector:
     return rows[0] if len(rows) == 1 else np.maximum.reduce(rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GraphHits:
-    """What the graph matches of one query, by position, best first; empty if it was not asked."""
-
-    scores: Mapping[int, float] = field(default_factory=dict)
-    """> 0; comparable within one search only."""
-    coverage: Mapping[int, float] = field(default_factory=dict)
-    """Share of the query's words that the entity's node holds, by rarity, 0 to 1."""
+def score_graph(graph: ToolGraph, query: Query) -> Hits:
+    """Score the node of every entity by the words of *query*."""
+    return graph.index.texts.match(query.tokens(query.graph_text))
 
 
-def search_graph(graph: ToolGraph, query: Query, mask: Mask, *, limit: int) -> GraphHits:
-    """Return the best *limit* of the eligible entities for *query*."""
-    hits = graph.index.texts.match(query.tokens(query.graph_text))
-    eligible = np.where(mask, hits.scores, np.float32(0))
-    best = top(eligible, limit)
-    return _graph_hits(hits, best[eligible[best] > 0])
+def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
+    """Return which share of the query's words the nodes at *positions* hold, by rarity, best first.
 
-
-def score_by_graph(graph: ToolGraph, query: Query, positions: Sequence[int]) -> GraphHits:
-    """Score the entities at *positions* alone."""
-    hits = graph.index.texts.match(query.tokens(query.graph_text))
-    asked = np.asarray(positions, dtype=np.intp)
-    return _graph_hits(hits, asked[(-hits.scores[asked]).argsort(kind="stable")])
-
-
-def _graph_hits(hits: Hits, ranked: Positions) -> GraphHits:
-    scores, shares = hits.scores[ranked].tolist(), hits.coverage[ranked].tolist()
-    found = [row for row in zip(ranked.tolist(), scores, shares, strict=True) if row[1] > 0]
-    return GraphHits(
-        scores={position: score for position, score, _ in found},
-        coverage={position: share for position, _, share in found},
-    )
+    Nodes that hold none are left out.
+    """
+    order = positions[(-hits.scores[positions]).argsort(kind="stable")]
+    order = order[hits.scores[order] > 0]
+    return dict(zip(order.tolist(), hits.coverage[order].tolist(), strict=True))
 
 
 def find_named(snapshot: Snapshot, query: str, mask: Mask) -> list[int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import numpy as np
+
 from gateway.embed.cache import text_key
 from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot
@@ -12,9 +14,11 @@ from gateway.options import GraphOptions, SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
+from gateway.search.retrieve import LexicalScores
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, SearchResult
 from graphs import Document
+from graphs.lexical.explain import Hits
 from tests.fakes import compile_snapshot, plain_embed
 
 
@@ -36,6 +40,22 @@ def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, 
     texts = compiler.missing_texts
     rows = zip(texts, embedder.vectors(texts), strict=True) if texts else ()
     return {text_key(text): row for text, row in rows}
+
+
+def lexical_scores(
+    words: Sequence[float],
+    *,
+    coverage: Sequence[float] = (),
+    clauses: Sequence[float] | None = None,
+) -> LexicalScores:
+    """Make the scores of a query without words."""
+    scores = np.asarray(words, np.float32)
+    held = np.asarray(coverage or [0] * len(words), np.float32)
+    return LexicalScores(
+        best=Hits(words=(), unmatched=(), terms=(), scores=scores, coverage=held),
+        scores=scores,
+        clauses=None if clauses is None else np.asarray(clauses, np.float32),
+    )
 
 
 def auto(embedder: HashingEmbedder, **options: float) -> Search:

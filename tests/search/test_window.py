@@ -107,8 +107,7 @@ def test_the_window_is_the_head_of_the_eligible_pool(
         VectorIndex.of(matrix),
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=matrix[:0]),
         mask=mask,
-        limit=limit,
-        options=options,
+        count=options.pool(limit),
     )
 
     pool = found.pool.tolist()
@@ -116,8 +115,9 @@ def test_the_window_is_the_head_of_the_eligible_pool(
     assert sorted(strengths, reverse=True) == strengths
     assert min(int(mask.sum()), options.pool(limit)) == len(pool)
     assert all(mask[spot] for spot in pool)
-    assert found.window <= set(pool[: options.window(limit)])
-    assert not pool or pool[0] in found.window
+    window = found.window(limit, options)
+    assert window <= set(pool[: options.window(limit)])
+    assert not pool or pool[0] in window
 
 
 def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
@@ -128,8 +128,7 @@ def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
         VectorIndex.of(matrix),
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=unit_rows([[0, 1]]), clause_weight=0.7),
         mask=np.asarray([True, True]),
-        limit=1,
-        options=SearchOptions(),
+        count=2,
     )
 
     assert [0.7071 * 1.7, 0.7] == pytest.approx(found.strengths.tolist(), abs=1e-3)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.search.query import Query
-from gateway.search.retrieve import score_by_graph, search_graph
 from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
 from tests.fakes import compile_snapshot, eligibility_of
-from tests.search.conftest import snapshot_of
 
 WORDS = ("invoice", "payment", "ticket", "flight", "album", "lesson")
 
@@ -24,21 +21,6 @@ def entities(count: int) -> list[Entity]:
         )
         for number in range(count)
     ]
-
-
-def test_the_graph_is_asked_about_those_who_may_be_listed() -> None:
-    """And says of them what it says when it is asked about everybody."""
-    snapshot = snapshot_of(entities(12))
-    assert snapshot.graph is not None
-    query = Query(text="work on the invoice")
-
-    few = score_by_graph(snapshot.graph, query, [0, 1, 7])
-    every = search_graph(snapshot.graph, query, snapshot.mask(Filters()), limit=12)
-
-    assert {0, 1, 7} == set(few.scores) < set(every.scores)
-    assert few.scores.items() < every.scores.items()
-    assert few.coverage.items() < every.coverage.items()
-    assert [spot for spot in every.scores if spot in few.scores] == list(few.coverage)
 
 
 def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:

@@ -107,7 +107,7 @@ async def _score_task(
         Deviations, shape (n,).
     """
     query = Query(text=text).split()
-    lexical, _ = score_lexical(snapshot.lexical, query)
+    lexical = score_lexical(snapshot.lexical, query)
     if embed is None or snapshot.vectors is None:
         return deviations(lexical.scores)
     texts = query.texts_to_embed
@@ -117,9 +117,7 @@ async def _score_task(
         return deviations(lexical.scores)
     query = query.with_vectors(dict(zip(texts, embedded.vectors, strict=True)))
     everything = np.arange(len(snapshot.entities))
-    candidates = find_candidates(
-        snapshot.vectors, query.vectors, mask=mask, limit=1, options=options
-    )
+    candidates = find_candidates(snapshot.vectors, query.vectors, mask=mask, count=options.pool(1))
     scores = candidates.deviations(candidates.strengths_at(everything))
     scores += lexical_deviations(lexical, everything, mask, options.lexical_weight)
     clauses = query.vectors.clauses

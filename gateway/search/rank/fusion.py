@@ -43,14 +43,6 @@ class RankedList:
         order = np.lexsort((positions, -scores))
         return cls(positions=positions[order], scores=np.asarray(scores[order], dtype=np.float32))
 
-    @classmethod
-    def of_graph(cls, scores: Mapping[int, float]) -> RankedList:
-        """Return *scores* by position, best first, as a list."""
-        return cls(
-            positions=np.fromiter(scores, np.intp, len(scores)),
-            scores=np.fromiter(scores.values(), np.float32, len(scores)),
-        )
-
     def at(self, indices: Sequence[int]) -> RankedList:
         """Return the entities at these indices, in their order."""
         index = np.asarray(indices, dtype=np.intp)

@@ -39,7 +39,7 @@ from gateway.search.rank.parameters import (
     WORD_IN_NAME,
     WORD_IS_NAME,
 )
-from gateway.search.retrieve import Candidates, LexicalMatch, LexicalScores
+from gateway.search.retrieve import Candidates, LexicalScores
 from gateway.types import Entity, RankingPolicy
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.explain import AnalyzedQuery
@@ -48,61 +48,52 @@ _OWNERS = frozenset({"server", "virtual_server"})
 _Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RankingInputs:
-    """The evidence for an order."""
-
-    snapshot: Snapshot
-    mask: Mask
-    """Eligible entities, shape (n,)."""
-    lexical: LexicalScores
-    terms: LexicalMatch
-    """The words of the query, resolved."""
-    candidates: Candidates | None = None
-    """The vector candidates; None without vectors."""
-
-    @property
-    def keywords(self) -> Keywords:
-        """The keyword scores of the whole catalog."""
-        snapshot = self.snapshot
-        return count_keywords(snapshot.lexical, self.terms.best, snapshot.entities, self.mask)
-
-
-def rank(policy: RankingPolicy, inputs: RankingInputs, *, count: int) -> RankedList:
+def rank(
+    policy: RankingPolicy,
+    snapshot: Snapshot,
+    lexical: LexicalScores,
+    candidates: Candidates | None,
+    *,
+    mask: Mask,
+    count: int,
+) -> RankedList:
     """Rank the catalog.
 
     Args:
         policy: Any but ``strategy``.
-        inputs: The evidence.
+        snapshot: The index.
+        lexical: The scores of the whole catalog by words.
+        candidates: The vector candidates; None without vectors.
+        mask: Eligible entities, shape (n,).
         count: How long the lists are that *hybrid* fuses.
     """
-    candidates, lexical, mask = inputs.candidates, inputs.lexical, inputs.mask
-    if policy == "weighted":
-        return weighted(candidates, inputs.keywords, mask)
-    if policy == "legacy":
-        ranked = legacy(candidates, inputs.keywords, mask)
-        kinds = inputs.snapshot.eligibility.kinds(ranked.positions)
+    if policy in {"weighted", "legacy"}:
+        keywords = count_keywords(snapshot.lexical, lexical.best, snapshot.entities, mask)
+        if policy == "weighted":
+            return weighted(candidates, keywords, mask)
+        ranked = legacy(candidates, keywords, mask)
+        kinds = snapshot.eligibility.kinds(ranked.positions)
         return ranked.at(first_per_kind(kinds, LEGACY_MAX_PER_KIND))
     if policy == "lexical" or candidates is None:
         return by_words(lexical.scores, mask)
-    words = by_words(lexical.scores, mask & (lexical.coverage >= HYBRID_COVERAGE))
+    words = by_words(lexical.scores, mask & (lexical.best.coverage >= HYBRID_COVERAGE))
     lists = (candidates.pool[:count], words.positions[:count])
     return reciprocal_rank_fusion(lists, size=len(mask))
 
 
-def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int, k: int = RRF_K) -> RankedList:
-    """Fuse rankings that were made independently: the sum of 1/(k + rank), ranks from 1.
+def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedList:
+    """Fuse rankings that were made independently: the sum of 1/(60 + rank), ranks from 1.
 
     After Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
 
     Args:
         lists: Positions, best first; an entity in one list only has that one term.
         size: How many entities there are.
-        k: > 0; the larger, the less the first ranks differ.
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranked in lists:
-        scores[ranked] += np.float32(1) / np.arange(k + 1, k + 1 + len(ranked), dtype=np.float32)
+        ranks = np.arange(1, len(ranked) + 1, dtype=np.float32)
+        scores[ranked] += 1 / (RRF_K + ranks)
     positions = np.flatnonzero(scores)
     return RankedList.of(positions, scores[positions])
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from gateway import Gateway
 from gateway.index.vectors import VectorIndex, VectorQuery
-from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search.rank.fusion import RankedList, fuse, group_scores, interleave, pin_exact_names
-from gateway.search.retrieve import Candidates, LexicalScores, find_candidates
+from gateway.search.retrieve import Candidates, find_candidates
 from gateway.testing import HashingEmbedder
 from tests.fakes import ListSource, tool
+from tests.search.conftest import lexical_scores
 
 positions = st.lists(st.integers(0, 12), max_size=10, unique=True)
 evidence = st.lists(st.tuples(st.floats(-1, 1, width=16), st.floats(0, 9, width=16)), max_size=30)
@@ -34,8 +34,7 @@ def candidates(cosines: Sequence[float], *, pool: int = 200) -> Candidates:
         VectorIndex.of(rows),
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
         mask=np.ones(len(cosines), bool),
-        limit=5,
-        options=SearchOptions(pool_min=pool, pool_factor=0),
+        count=pool,
     )
 
 
@@ -50,11 +49,7 @@ def fused(
     size = len(words)
     return fuse(
         found,
-        LexicalScores(
-            scores=np.asarray(words, np.float32),
-            coverage=np.zeros(size, np.float32),
-            clauses=None if clauses is None else np.asarray(clauses, np.float32),
-        ),
+        lexical_scores(words, clauses=clauses),
         mask=np.asarray(mask or [True] * size, bool),
         weight=weight,
         server_ids=np.zeros(size, np.intp),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,16 +12,16 @@ from gateway.index.texts import lexical_fields
 from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
-from gateway.search.query import Query
 from gateway.search.rank import policies
 from gateway.search.rank.fusion import RankedList
-from gateway.search.rank.policies import Keywords, RankingInputs, count_keywords
-from gateway.search.retrieve import Candidates, LexicalScores, find_candidates, match_terms
+from gateway.search.rank.policies import Keywords, count_keywords
+from gateway.search.retrieve import Candidates, find_candidates
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
 from graphs import BM25Index
 from tests.conftest import OpenGateway
 from tests.fakes import compile_snapshot, entity, names, tool
+from tests.search.conftest import lexical_scores
 
 
 def thing(name: str, text: str = "", *, kind: Kind = "tool", tags: Sequence[str] = ()) -> Entity:
@@ -45,8 +46,7 @@ def near(cosines: Sequence[float]) -> Candidates:
         VectorIndex.of(rows),
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
         mask=np.ones(len(cosines), bool),
-        limit=5,
-        options=SearchOptions(),
+        count=200,
     )
 
 
@@ -61,30 +61,25 @@ def scores(
     )
 
 
-def evidence(
-    words: Sequence[float], candidates: Candidates | None = None, *, coverage: Sequence[float] = ()
-) -> RankingInputs:
-    """Evidence over tools that share no word with the query; *words* are their scores."""
-    catalog = [entity(tool(f"t{number}"), server="box") for number in range(len(words))]
-    snapshot = compile_snapshot(catalog)
-    return RankingInputs(
-        snapshot=snapshot,
-        mask=np.ones(len(words), bool),
-        lexical=LexicalScores(
-            scores=np.asarray(words, np.float32),
-            coverage=np.asarray(coverage or [1.0] * len(words), np.float32),
-        ),
-        terms=match_terms(snapshot.lexical, Query(text="unmatched words")),
-        candidates=candidates,
-    )
-
-
 def by_position(ranked: RankedList) -> dict[int, float]:
     return dict(zip(ranked.positions.tolist(), ranked.scores.tolist(), strict=True))
 
 
-def ranked(inputs: RankingInputs, policy: RankingPolicy) -> dict[int, float]:
-    return by_position(policies.rank(policy, inputs, count=100))
+def ranked(
+    policy: RankingPolicy,
+    words: Sequence[float],
+    candidates: Candidates | None = None,
+    *,
+    coverage: Sequence[float] = (),
+) -> dict[int, float]:
+    """Rank tools that share no word with the query; *words* are their scores."""
+    catalog = [entity(tool(f"t{number}"), server="box") for number in range(len(words))]
+    lexical = lexical_scores(words, coverage=coverage or [1.0] * len(words))
+    mask = np.ones(len(words), bool)
+    found = policies.rank(
+        policy, compile_snapshot(catalog), lexical, candidates, mask=mask, count=100
+    )
+    return by_position(found)
 
 
 # -- keyword scales --------------------------------------------------------------------------------
@@ -152,7 +147,7 @@ def test_reciprocal_ranks_add_up() -> None:
 
 def test_hybrid_fuses_lists_that_are_ranked_independently() -> None:
     """An entity without a word of the query has no rank by words."""
-    found = ranked(evidence([0, 0, 1], near([0.9, 0.8, 0.1])), "hybrid")
+    found = ranked("hybrid", [0, 0, 1], near([0.9, 0.8, 0.1]))
 
     assert [2, 0, 1] == list(found)
     np.testing.assert_allclose(list(found.values()), [1 / 61 + 1 / 63, 1 / 61, 1 / 62], rtol=1e-5)
@@ -160,18 +155,20 @@ def test_hybrid_fuses_lists_that_are_ranked_independently() -> None:
 
 def test_words_that_are_shared_by_chance_have_no_rank_in_hybrid() -> None:
     """By words alone they have one."""
-    by_chance = evidence([0, 0.2, 0.1], near([0.9, 0.8, 0.1]), coverage=[0.9, 0.1, 0.5])
+    by_chance = partial(
+        ranked, words=[0, 0.2, 0.1], candidates=near([0.9, 0.8, 0.1]), coverage=[0.9, 0.1, 0.5]
+    )
 
-    found = ranked(by_chance, "hybrid")
+    found = by_chance("hybrid")
 
     assert [2, 0, 1] == list(found)
     assert pytest.approx(1 / 61 + 1 / 63) == found[2]
-    assert [1, 2] == list(ranked(by_chance, "lexical"))
+    assert [1, 2] == list(by_chance("lexical"))
 
 
 def test_legacy_lists_three_of_a_kind() -> None:
     """Whatever is left out."""
-    assert [0, 1, 2] == list(ranked(evidence([0, 0, 0, 0], near([0.9, 0.8, 0.7, 0.6])), "legacy"))
+    assert [0, 1, 2] == list(ranked("legacy", [0, 0, 0, 0], near([0.9, 0.8, 0.7, 0.6])))
 
 
 def test_weighted_ranks_on_absolute_scales() -> None:
@@ -211,8 +208,8 @@ def test_without_vectors_words_rank_alone() -> None:
     words = scores(share=[0, 0.9, 0.1])
 
     assert [1, 2] == policies.weighted(None, words, np.ones(3, bool)).positions.tolist()
-    assert [1, 2] == list(ranked(evidence([0, 0.9, 0.1]), "hybrid"))
-    assert [1, 2] == list(ranked(evidence([0, 0.9, 0.1]), "lexical"))
+    assert [1, 2] == list(ranked("hybrid", [0, 0.9, 0.1]))
+    assert [1, 2] == list(ranked("lexical", [0, 0.9, 0.1]))
 
 
 # -- in the gateway --------------------------------------------------------------------------------
