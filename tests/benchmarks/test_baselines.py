@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import log
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.baselines import best, bm25, char_ngrams, followed, fused, run_baselines, text_of
+from benchmarks.baselines import bm25, followed, fused, run_baselines, text_of
 from benchmarks.data import read
 from benchmarks.metrics import summary
 from benchmarks.ranking import asked
@@ -42,32 +42,6 @@ def test_words_are_weighed_as_bm25_says() -> None:
         pytest.approx(2 * idf_red / (1 + short)),
         pytest.approx(idf_pear * 2 / (2 + long) + 2 * idf_red / (1 + long)),
     ] == scores.tolist()
-
-
-def test_characters_are_weighed_by_tf_idf() -> None:
-    """Of one word of three letters there are five grams; equal texts have cosine 1."""
-    weights = char_ngrams(["abc", "xyz"])
-    idf = log(3 / 2) + 1
-    counts = {" ab": 1.0, "abc": 1.0, "bc ": 1.0, " abc": 1.0, "abc ": 1.0, " abc ": 1.0}
-
-    assert [pytest.approx(sqrt(6) * idf), 0.0] == weights.scores(counts).tolist()
-
-
-def test_a_letter_alone_is_a_gram() -> None:
-    """A short word has no more than itself."""
-    weights = char_ngrams(["a b"])
-
-    assert {" a ", " b "} == set(weights.terms)
-
-
-def test_documents_without_words_are_never_found() -> None:
-    """And do no harm."""
-    assert [] == best(bm25(["", ""]).scores({"word": 1.0}))
-
-
-def test_what_scores_nothing_has_no_place() -> None:
-    """Equal scores keep the order of the catalog."""
-    assert [3, 0, 1] == best(np.array([1.0, 1.0, 0.0, 2.0]))
 
 
 def test_ranks_are_fused_by_their_reciprocals() -> None:

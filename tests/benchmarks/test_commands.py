@@ -9,8 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import costs, graph, quality, retrieval
-from benchmarks.costs import Cost, Sizes
-from benchmarks.data import read
 from benchmarks.quality import Row
 from benchmarks.ranking import Edges, View
 
@@ -36,12 +34,17 @@ def test_a_run_holds_every_query_and_is_judged(tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     run = ranked(out)
 
-    told = json.loads(called(retrieval.app, "score", "--data", FIXTURE, "--run", out, "--json"))
+    report = json.loads(called(retrieval.app, "score", "--data", FIXTURE, "--run", out, "--json"))
 
     assert ["q1", "q2", "q3", "q4", "q5"] == [line["id"] for line in run]
     assert ["q1", "q2"] == [line["id"] for line in run if "next" in line]
-    assert (5, 5, 8, 2) == (told["queries"], told["answered"], told["tools"], told["next"]["n"])
-    assert 1.0 == told["hit@1"]
+    assert (5, 5, 8, 2) == (
+        report["queries"],
+        report["answered"],
+        report["tools"],
+        report["next"]["n"],
+    )
+    assert 1.0 == report["hit@1"]
 
 
 def test_shown_lists_given_prerequisites_after_their_match(tmp_path: Path) -> None:
@@ -74,19 +77,19 @@ def test_an_unknown_word_is_refused(words: tuple[str, str], tmp_path: Path) -> N
 
 def test_a_person_reads_a_table() -> None:
     """Percentages, whole and by language, and the next steps below."""
-    told = called(retrieval.app, "score", "--data", FIXTURE, "--run", FIXTURE / "run.jsonl")
+    report = called(retrieval.app, "score", "--data", FIXTURE, "--run", FIXTURE / "run.jsonl")
 
-    assert all(word in told for word in ("4 of 5", "ndcg@10", "43.7", "de 2", "next_hit@5 50.0"))
+    assert all(word in report for word in ("4 of 5", "ndcg@10", "43.7", "de 2", "next_hit@5 50.0"))
 
 
 def test_the_graph_table_has_each_edge_source_in_both_views() -> None:
     """Losing rows are in it, not left out."""
-    told = json.loads(
+    report = json.loads(
         called(graph.app, "--quality-only", "--data", FIXTURE, "--strategies", "graph", "--json")
     )
-    rows = told["quality"]["rows"]
+    rows = report["quality"]["rows"]
 
-    assert "costs" not in told
+    assert "costs" not in report
     assert [
         (edges, view) for edges in ("given", "derived", "none") for view in ("matches", "shown")
     ] == [(row["edges"], row["view"]) for row in rows]
@@ -94,28 +97,20 @@ def test_the_graph_table_has_each_edge_source_in_both_views() -> None:
     assert all("loses" in row for row in rows)
 
 
-def test_a_set_without_edges_is_not_searched_with_them(tmp_path: Path) -> None:
-    """The rows would be those of the derived ones."""
-    for name in ("catalog.jsonl", "queries.jsonl"):
-        (tmp_path / name).write_bytes((FIXTURE / name).read_bytes())
-
-    assert ("derived", "none") == quality.edges_of(read(tmp_path))
-
-
 def test_quality_and_costs_are_read_as_tables() -> None:
     """Targets stand beside the figures."""
-    told = called(graph.app, "--data", FIXTURE, "--strategies", "graph", *SMALL)
+    report = called(graph.app, "--data", FIXTURE, "--strategies", "graph", *SMALL)
 
-    assert all(word in told for word in ("derived", "ratio", "target", "Gateway.search over 20"))
+    assert all(word in report for word in ("derived", "ratio", "target", "Gateway.search over 20"))
 
 
-def test_every_cost_is_told_with_its_target() -> None:
+def test_every_cost_stands_beside_its_target() -> None:
     """What decides is the ratio; the parts are there to be looked at."""
-    told = json.loads(called(graph.app, "--costs-only", "--json", *SMALL))
+    report = json.loads(called(graph.app, "--costs-only", "--json", *SMALL))
 
-    assert costs.COUNT == len(told["costs"])
-    assert "quality" not in told
-    assert all(each["met"] == (each["value"] <= each["target"]) for each in told["costs"])
+    assert costs.COUNT == len(report["costs"])
+    assert "quality" not in report
+    assert all(each["met"] == (each["value"] <= each["target"]) for each in report["costs"])
 
 
 @pytest.mark.parametrize("words", [(), ("--costs-only", "--quality-only")])
@@ -149,20 +144,3 @@ def test_a_row_that_loses_names_what_it_loses() -> None:
         "",
     ] == quality.losses(rows)
     assert [""] == quality.losses(rows[:1])
-
-
-def test_goals_belong_to_named_sets() -> None:
-    """Of other folders nothing is expected."""
-    rows = [row("derived", "matches", 0.9)]
-
-    assert [True] == [goal["met"] for goal in quality.goals("mcp_bench", rows)]
-    assert [] == quality.goals("unknown", rows)
-
-
-def test_a_target_is_met_when_it_is_reached() -> None:
-    """Equal is enough."""
-    parts: dict[str, float] = {}
-    cost = Cost(name="x", value=0.5, target=0.5, unit="ratio", parts=parts)
-
-    assert cost.met
-    assert Sizes().documents == 10_000

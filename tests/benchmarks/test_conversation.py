@@ -64,10 +64,10 @@ async def test_a_conversation_keeps_its_prompt(benchmark: Benchmark, mode: Mode)
 
 def test_the_figures_are_printed_as_json(data: Path) -> None:
     """For each mode the three that the targets are about, and more."""
-    told = CliRunner().invoke(app, ["--data", str(data), "--calls", "1", "--json"])
+    result = CliRunner().invoke(app, ["--data", str(data), "--calls", "1", "--json"])
 
-    assert 0 == told.exit_code, told.output
-    figures = json.loads(told.stdout)
+    assert 0 == result.exit_code, result.output
+    figures = json.loads(result.stdout)
     assert {*MODES} == {*figures}
     for each in figures.values():
         assert {"definition_token_share", "prefix_reuse", "overhead_cpu_ms"} <= {*each}

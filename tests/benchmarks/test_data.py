@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import synthetic
 from benchmarks.data import edge_documents, read, sources
 from benchmarks.ranking import asked
 from benchmarks.typos import noisy
@@ -40,15 +38,6 @@ async def test_every_tool_of_the_data_is_listed_once() -> None:
     ]
 
     assert sorted(benchmark.tool_ids) == sorted(listed)
-
-
-async def test_a_tool_of_the_data_cannot_be_called() -> None:
-    """Benchmarks search."""
-    source = sources(read(FIXTURE))[0]
-
-    with pytest.raises(ConfigError, match="is data, not a tool"):
-        await source.call("sign_in", {}, tool_id="bank/sign_in")
-    await source.close()
 
 
 def test_a_sample_is_always_the_same_queries() -> None:
@@ -88,15 +77,6 @@ def test_given_edges_are_written_as_documents_and_read_back(tmp_path: Path) -> N
     assert all(fact.declared and fact.path for _, fact in needs)
 
 
-def test_typing_errors_are_always_the_same() -> None:
-    """A noisy query is never stored, so it must come out again."""
-    text = "transfer money between the accounts of the customer"
-
-    assert noisy(text, rate=0.5, seed=7, key="q1") == noisy(text, rate=0.5, seed=7, key="q1")
-    assert noisy(text, rate=0.5, seed=7, key="q1") != noisy(text, rate=0.5, seed=8, key="q1")
-    assert noisy(text, rate=0.5, seed=7, key="q1") != noisy(text, rate=0.5, seed=7, key="q2")
-
-
 @given(text=st.text(max_size=60))
 def test_without_a_rate_nothing_is_misspelt(text: str) -> None:
     """Rate 0 is the clean text, letter for letter."""
@@ -122,33 +102,3 @@ def test_queries_are_misspelt_by_their_ids() -> None:
 
     assert clean.keys() == typed.keys()
     assert "accounts of the customer" == clean["q5"] != typed["q5"]
-
-
-def test_invented_documents_are_the_same_at_every_run() -> None:
-    """And each follows the one before."""
-    first, again = synthetic.documents(30), synthetic.documents(30)
-
-    assert first == again
-    assert all(one.next_steps[0].target == two.id for one, two in pairwise(first))
-
-
-async def test_invented_tools_have_names_of_their_own() -> None:
-    """Ten thousand tools are ten thousand entities."""
-
-    async def names() -> list[str]:
-        return [
-            tool.name
-            for source in synthetic.servers(1000)
-            for tool in (await source.list_tools()).tools
-        ]
-
-    found = await names()
-
-    assert 1000 == len(set(found)) == len(found)
-
-
-def test_invented_questions_differ() -> None:
-    """A cache must not answer them."""
-    found = synthetic.queries(500)
-
-    assert len(set(found)) > 490

@@ -29,11 +29,6 @@ def test_an_answer_is_served_once() -> None:
     assert pytest.approx(1 / (3 + 1 / log2(3))) == found["ndcg_at_10"]
 
 
-def test_nothing_found_is_worth_nothing() -> None:
-    """All figures are there all the same."""
-    assert {"ndcg_at_10": 0.0, "mrr": 0.0, "recall_at_10": 0.0} == score([], [ASKED])
-
-
 def test_with_one_grade_the_figures_are_those_of_the_other_benchmarks() -> None:
     """Public gold has no grades."""
     gold = [Answer(ids=frozenset({each}), grade=1) for each in "abc"]

@@ -15,8 +15,6 @@ from benchmarks.metrics import (
     COLUMNS,
     RECALL_AT,
     NextGold,
-    gold_of,
-    mean,
     next_gold,
     score,
     score_next,
@@ -79,16 +77,6 @@ def test_the_first_relevant_tool_may_stand_beyond_the_tenth_place() -> None:
     assert (1 / 12, 0.0, 0.0) == (found["mrr"], found["recall@10"], found["ndcg@10"])
 
 
-def test_an_empty_ranking_is_worth_nothing() -> None:
-    """Nothing found is judged, not skipped."""
-    assert set(score((), singles("a")).values()) == {0.0}
-
-
-def test_without_written_groups_each_relevant_tool_is_one() -> None:
-    """Empty groups are no groups."""
-    assert singles("ab") == gold_of({"relevant": ["a", "b"], "groups": []})
-
-
 @given(ranked=rankings, gold=golds)
 def test_every_figure_is_a_share(ranked: list[str], gold: list[frozenset[str]]) -> None:
     """Between 0 and 1, whatever is ranked."""
@@ -149,11 +137,6 @@ def test_after_a_main_tool_any_other_will_do() -> None:
 def test_a_task_of_one_tool_has_no_next_step(query: dict[str, object]) -> None:
     """There is nothing to suggest."""
     assert next_gold(query) is None
-
-
-def test_no_rows_have_no_mean() -> None:
-    """Not zero: unknown."""
-    assert {} == mean([])
 
 
 def test_queries_without_gold_are_left_out() -> None:

@@ -13,19 +13,7 @@ from benchmarks import registry
 from benchmarks.data import Row
 from benchmarks.graded import FIGURES, Answer
 from benchmarks.mixed import SLICES, Asked, read_mixed
-from benchmarks.registry import (
-    CHIEF,
-    WAYS,
-    Found,
-    Way,
-    ask,
-    call_others,
-    half,
-    judged,
-    lines,
-    measure,
-    opened,
-)
+from benchmarks.registry import CHIEF, WAYS, Found, Way, ask, judged, lines, measure, opened
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"
@@ -86,20 +74,20 @@ async def test_every_slice_is_judged_in_every_way(tmp_path: Path) -> None:
     """The chief way stands at the top; what has no answer is counted apart."""
     mixed = read_mixed(FIXTURE, data=data(tmp_path))
 
-    told = await measure(mixed, WAYS, embedder=HashingEmbedder())
+    report = await measure(mixed, WAYS, embedder=HashingEmbedder())
 
-    policies = told["policies"]
+    policies = report["policies"]
     assert {way.name for way in WAYS} == set(policies)
     chief = policies[CHIEF.name]
-    assert {name: chief[name] for name in FIGURES} == {name: told[name] for name in FIGURES}
+    assert {name: chief[name] for name in FIGURES} == {name: report[name] for name in FIGURES}
     assert {"tools": 5, "agents": 1, "skills": 1, "names": 1} == {
         name: found["n"] for name, found in chief["slices"].items()
     }
     assert 1 == chief["none"]["n"]
     assert {"tools": 8, "agents": 1, "skills": 1, "requests": 9} == {
-        name: count for name, count in told["catalog"].items() if name != "servers"
+        name: count for name, count in report["catalog"].items() if name != "servers"
     }
-    assert {"tools", "agents", "skills"} == set(told["own"])
+    assert {"tools", "agents", "skills"} == set(report["own"])
 
 
 def test_slices_weigh_the_same_and_requests_stand_beside() -> None:
@@ -125,29 +113,19 @@ def test_slices_weigh_the_same_and_requests_stand_beside() -> None:
     assert (0.25, ["other"]) == (found["refused"], list(found["languages"]))
 
 
-def test_halves_are_by_the_hash_of_the_id() -> None:
-    """Known values of SHA-256."""
-    assert ("odd", "even") == (half("a"), half("e"))
-
-
 async def test_without_a_model_words_rank() -> None:
     """Without a folder agents and skills are asked for; here two requests of each slice."""
     mixed = read_mixed(None)
     by_slice = {name: [one for one in mixed.asked if one.slice == name][:2] for name in SLICES}
     few = replace(mixed, asked=tuple(one for asked in by_slice.values() for one in asked))
 
-    told = await measure(few, [CHIEF], embedder=None)
-    (line,) = lines(told)
+    report = await measure(few, [CHIEF], embedder=None)
+    (line,) = lines(report)
 
-    assert {"agents", "skills", "names", "mixed"} == set(told["policies"]["hybrid"]["slices"])
-    assert (0, 0) == (told["catalog"]["tools"], told["catalog"]["servers"])
-    assert 0 < told["ndcg_at_10"] < 1
+    assert {"agents", "skills", "names", "mixed"} == set(report["policies"]["hybrid"]["slices"])
+    assert (0, 0) == (report["catalog"]["tools"], report["catalog"]["servers"])
+    assert 0 < report["ndcg_at_10"] < 1
     assert ("hybrid", "-") == (line["policy"], line["tools"])
-
-
-def test_other_benchmarks_are_called_where_they_are() -> None:
-    """Usage needs tasks; what is not there is left out."""
-    assert {} == call_others(["usage"], [])
 
 
 def test_the_command_refuses_what_it_does_not_know() -> None:

@@ -13,7 +13,7 @@ from benchmarks import retrieval
 from benchmarks.bootstrap import Difference
 from benchmarks.pages import BEGIN, END, losing, page, replace_report
 from benchmarks.ranking import View
-from benchmarks.report import Plan, feasible, measure, read_given, write_report
+from benchmarks.report import Plan, measure, read_given
 from benchmarks.systems import Origin, SetReport, System, Versus, against, best_of
 from gateway.errors import ConfigError
 from gateway.testing import HashingEmbedder
@@ -97,14 +97,6 @@ def test_a_percentage_is_no_share(tmp_path: Path) -> None:
     assert {} == read_given(None)
 
 
-def test_what_the_gateway_cannot_serve_is_left_out_and_named() -> None:
-    """A strategy that is not built yet, or one without its model, stops no report."""
-    wanted = ["auto", "graph", "magic"]
-
-    assert (("auto", "graph"), ["magic"]) == feasible(wanted, model=True)
-    assert (("graph",), ["auto", "magic"]) == feasible(wanted, model=False)
-
-
 def test_the_floor_is_the_best_measured_baseline_of_the_view() -> None:
     """Ours is the first of ours."""
     rows = [
@@ -138,32 +130,6 @@ def test_losing_rows_are_named() -> None:
     assert [] == list(losing(report_of(*found.systems[:3])))
 
 
-def test_a_set_that_loses_nothing_says_so() -> None:
-    """The reader need not search."""
-    text = page([report_of(system("auto", 0.9, origin="ours"), system("x", 0.1))], method="How.")
-
-    assert "No row of ours is below." in text
-    assert (
-        "| set | matches | x | wins | 1,200 | 2 | 10.0 | **90.0** | +80.0 [+80.0, +80.0] |" in text
-    )
-
-
-def test_a_set_without_a_floor_is_told_alone() -> None:
-    """One language, no baseline: the table of its systems is all there is to say."""
-    alone = replace(report_of(system("auto", 0.9, origin="ours")), languages={"en": 2})
-
-    text = page([alone], method="How.")
-
-    assert "best baseline of each set" not in text
-    assert "by language" not in text
-    assert "| **auto** | matches |" in text
-
-
-def test_nothing_found_keeps_nothing() -> None:
-    """A share of nothing is no figure."""
-    assert None is system("x", 0.0).kept
-
-
 def test_what_stands_beside_a_report_stays() -> None:
     """The report is replaced between its marks, or put at the end."""
     document = f"# Mine\n\n{BEGIN}\nold\n{END}\n\n## Also mine\n"
@@ -191,18 +157,6 @@ def test_a_report_is_the_same_when_it_is_written_again(tmp_path: Path) -> None:
     assert first == written()
     assert "A sample of 4 queries a set." in first
     assert "No embedder." in first
-
-
-def test_a_model_is_named(tmp_path: Path) -> None:
-    """Figures without their model mean little."""
-    plan = Plan(strategies=("embeddings",), embedder=HashingEmbedder())
-
-    write_report([FIXTURE], tmp_path / "page.md", plan, given={})
-
-    text = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "# Measured" in text
-    assert "`hashing-256`" in text
-    assert "| **embeddings** | matches |" in text
 
 
 @pytest.mark.parametrize(

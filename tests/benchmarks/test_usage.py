@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.usage import measure, shuffled
+from benchmarks.usage import measure
 from gateway.testing import HashingEmbedder
 
 LETTERS = "abcdefghij"
@@ -57,14 +57,3 @@ def test_nothing_to_judge_is_no_gain(tmp_path: Path) -> None:
 
     assert (0.0, 0.0) == (measure([])["misses_fall"], measure([])["shuffled_loses"])
     assert 0.0 == measure([tmp_path], embedder=HashingEmbedder())["misses_fall"]
-
-
-def test_calls_are_dealt_out_anew() -> None:
-    """The same calls, tasks of the same lengths, always in the same way."""
-    tasks = [list("abcd"), list("ef"), []]
-
-    found = shuffled(tasks)
-
-    assert [4, 2, 0] == [len(task) for task in found]
-    assert list("abcdef") == sorted(call for task in found for call in task)
-    assert found == shuffled(tasks) != tasks
