@@ -17,7 +17,7 @@ from gateway.embed.cache import (
     embed_documents,
     text_key,
 )
-from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
+from gateway.embed.protocol import Embedded, EmbeddingLimits, Role
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Telemetry
@@ -31,19 +31,17 @@ TELEMETRY = Telemetry()
 class Narrow(HashingEmbedder):
     """Takes few texts a request."""
 
-    most = 2
-
-    @property
-    def info(self) -> EmbedderInfo:
-        return replace(super().info, limits=EmbeddingLimits(max_texts=self.most))
+    def __init__(self, dimensions: int) -> None:
+        super().__init__(dimensions)
+        self.info = replace(self.info, limits=EmbeddingLimits(max_texts=2))
 
 
 class Nameless(HashingEmbedder):
     """Does not say how long its vectors are."""
 
-    @property
-    def info(self) -> EmbedderInfo:
-        return replace(super().info, dimensions=None, model_id="nameless")
+    def __init__(self, dimensions: int) -> None:
+        super().__init__(dimensions)
+        self.info = replace(self.info, dimensions=None, model_id="nameless")
 
 
 async def documents(
