@@ -90,21 +90,14 @@ class _SessionClient:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.who = client_identity(context)
         self._loop = asyncio.get_running_loop()
-        self._identity = client_identity(context)
-
-    @property
-    def who(self) -> Hashable:
-        """See `Caller.who`."""
-        return self._identity
 
     @property
     def capabilities(self) -> JsonObject:
         """See `Caller.capabilities`."""
-        declared = self.context.session.client_capabilities
-        return (
-            declared.model_dump(by_alias=True, mode="json", exclude_none=True) if declared else {}
-        )
+        declared = self.context.session.client_capabilities or types.ClientCapabilities()
+        return declared.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     @property
     def listens(self) -> bool:
@@ -122,8 +115,6 @@ class _SessionClient:
 
     async def _on_own_loop(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Await *work* on the client's loop; when the waiting is cancelled, so is the work."""
-        if self._loop is asyncio.get_running_loop():
-            return await work()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
 
     async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
@@ -224,9 +215,8 @@ class PendingCalls:
         token = params.request_state or ""
         call = self._calls.get(token)
         if call is None or call.round is None or call.request != _request_text(params):
-            raise MCPError(
-                types.INVALID_PARAMS, "requestState names no call that waits: begin anew"
-            )
+            message = "requestState names no call that waits: begin anew"
+            raise MCPError(types.INVALID_PARAMS, message)
         del self._calls[token]
         call.client.context = context
         responses = params.input_responses or {}

@@ -212,15 +212,16 @@ class _ToolHandlers:
         if extra is not None and params.name not in names:
             return await extra.run(arguments)
         call = ToolCall(id="", name=params.name, arguments="", parsed=arguments)
-        return await self._calls.run(context, params, lambda: self._call(context, names, call))
 
-    async def _call(self, context: Context, names: MetaNames, call: ToolCall) -> CallResult:
-        tools = ToolList(names=names, mode="stable")
-        result = await handle_call(self._gateway, tools, call)
-        if result.needed and is_stateless(context):
-            raise missing_capability(result.error, result.needed)
-        server = self._gateway.library.home(result.result.tool_id) if result.result else ""
-        return _call_result(result, server)
+        async def work() -> CallResult:
+            tools = ToolList(names=names, mode="stable")
+            answer = await handle_call(self._gateway, tools, call)
+            if answer.needed and is_stateless(context):
+                raise missing_capability(answer.error, answer.needed)
+            server = self._gateway.library.home(answer.result.tool_id) if answer.result else ""
+            return _call_result(answer, server)
+
+        return await self._calls.run(context, params, work)
 
     async def _meta_names(self) -> MetaNames:
         """Return the names of the meta-tools, chosen once for the life of the server."""

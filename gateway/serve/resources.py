@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -19,11 +19,10 @@ from gateway.mcp.error_mapping import request_error
 from gateway.mcp.naming import rewrite_block_uri, rewrite_uri
 from gateway.mcp.validation import is_malformed, is_well_formed
 from gateway.search.resources import ResourceLibrary
-from gateway.serve.client import Context, Params, PendingCalls, raise_as_mcp_error
+from gateway.serve.client import Context, PendingCalls, raise_as_mcp_error
 from gateway.serve.subscriptions import ListChanges, listable
 from gateway.types import Entity, JsonObject, Kind
 
-T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 _Paging = types.PaginatedRequestParams | None
 PAGE_SIZE = 100
@@ -91,11 +90,11 @@ class ResourceHandlers:
             contents = _objects(result.get("contents"))
             if from_gateway_uri("resource", params.uri) is not None:
                 contents = rewrite_contents(contents, owner, params.uri)
-            hints = {key: result[key] for key in ("ttlMs", "cacheScope", "_meta") if key in result}
-            answer = {"contents": contents, **hints}
+            answer = {**result, "contents": contents}
             return _validate(types.ReadResourceResult, answer, owner[0], "resources/read")
 
-        return await self._run(context, params, work, {"uri": params.uri})
+        with raise_as_mcp_error({"uri": params.uri}, context):
+            return await self._calls.run(context, params, work)
 
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
@@ -110,7 +109,8 @@ class ResourceHandlers:
             answer = {**result, "messages": messages}
             return _validate(types.GetPromptResult, answer, owner[0], "prompts/get")
 
-        return await self._run(context, params, work, {"name": params.name})
+        with raise_as_mcp_error({"name": params.name}, context):
+            return await self._calls.run(context, params, work)
 
     async def complete(
         self, context: Context, params: types.CompleteRequestParams
@@ -138,16 +138,6 @@ class ResourceHandlers:
             if (entity.definition.details.get("template") is True) is templates
         )
         return page(chosen, params)
-
-    async def _run(
-        self,
-        context: Context,
-        params: Params,
-        work: Callable[[], Awaitable[T]],
-        subject: JsonObject,
-    ) -> T | types.InputRequiredResult:
-        with raise_as_mcp_error(subject, context):
-            return await self._calls.run(context, params, work)
 
 
 def _prompt(entity: Entity) -> types.Prompt:

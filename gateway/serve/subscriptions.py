@@ -113,7 +113,7 @@ class ResourceSubscriptions:
         self._listen = ListenHandler(bus)
         self._watches: dict[str, _Watch] = {}
         self._sessions: dict[Hashable, dict[str, End]] = {}
-        self._publishing: set[asyncio.Task[None]] = set()
+        self._publishing: asyncio.Task[None] | None = None
 
     async def watch(self, address: str) -> End:
         """Watch the resource at *address*; return the function that ends that.
@@ -201,9 +201,7 @@ class ResourceSubscriptions:
                 del self._watches[address]
 
     def _publish(self, address: str) -> None:
-        task = asyncio.create_task(self._bus.publish(ResourceUpdated(uri=address)))
-        self._publishing.add(task)
-        task.add_done_callback(self._publishing.discard)
+        self._publishing = asyncio.create_task(self._bus.publish(ResourceUpdated(uri=address)))
 
 
 class ListChanges:
@@ -250,18 +248,15 @@ class ListChanges:
                 await changed.wait()
                 changed.clear()
                 for kind in tuple(self._sent):
-                    await self._compare(kind)
+                    entities = await attempt(self._library.entities(kind))
+                    if isinstance(entities, Failed):
+                        continue
+                    digest = _digest(listable(entities))
+                    if digest != self._sent[kind]:
+                        self._sent[kind] = digest
+                        await self.bus.publish(_EVENTS[kind])
         finally:
             end()
-
-    async def _compare(self, kind: Kind) -> None:
-        entities = await attempt(self._library.entities(kind))
-        if isinstance(entities, Failed):
-            return
-        digest = _digest(listable(entities))
-        if digest != self._sent.get(kind):
-            self._sent[kind] = digest
-            await self.bus.publish(_EVENTS[kind])
 
     async def notify_session(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Send changes to a session for as long as it lives: a middleware.
@@ -269,22 +264,19 @@ class ListChanges:
         It starts after the client said that it is ready, and ends with the connection.
         """
         result = await call_next(ctx)
-        if ctx.method == "notifications/initialized" and not is_stateless(ctx):
-            await self._send_changes(ctx)
-        return result
-
-    async def _send_changes(self, context: Context) -> None:
+        if ctx.method != "notifications/initialized" or is_stateless(ctx):
+            return result
         queue: asyncio.Queue[ServerEvent] = asyncio.Queue()
         end = self.bus.subscribe(queue.put_nowait)
         try:
             while True:
                 event = await queue.get()
-                watched = self.resources.watched_by(context)
+                watched = self.resources.watched_by(ctx)
                 if not isinstance(event, ResourceUpdated) or event.uri in watched:
-                    await context.session.send_notification(event_to_notification(event, {}))
+                    await ctx.session.send_notification(event_to_notification(event, {}))
         finally:
             end()
-            self.resources.drop_session(context)
+            self.resources.drop_session(ctx)
 
 
 def _digest(entities: Iterable[Entity]) -> str:
