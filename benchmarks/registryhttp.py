@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Annotated
@@ -136,7 +137,7 @@ async def _serve(folder: Path, *, entities: int, encoders: int, cache: bool) -> 
         await serve_http(
             mcp_server(gateway),
             http,
-            beside=beside(api_app(gateway, http)),
+            beside=partial(beside, api_app(gateway, http)),
             on_listening=lambda url: print(url, flush=True),
         )
 

@@ -25,11 +25,10 @@ from gateway.catalog.kinds import KINDS
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.manifests.jsonc import parse
 from gateway.manifests.manifest import Manifest
-from gateway.manifests.secrets import as_variable, from_keyring, is_keyring, literal_secrets
+from gateway.manifests.secrets import expand, literal_secrets
 from gateway.mcp.naming import check_server_name
 from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.options import CustomKind
-from gateway.options.environment import variables
 from gateway.runtime.json_models import StrictModel, Text, read_value
 from gateway.sources.protocol import Transform
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename
@@ -38,7 +37,6 @@ from gateway.types import Diagnostic, Kind
 
 V = TypeVar("V")
 
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
 _TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "kinds", "inputs", "$schema"})
 
@@ -102,10 +100,10 @@ class _Stdio(_Server):
 
     def target(self) -> StdioServer:
         return StdioServer(
-            command=_expand(self.command),
-            args=tuple(map(_expand, self.args)),
+            command=expand(self.command),
+            args=tuple(map(expand, self.args)),
             env=_expand_all(self.env),
-            cwd=Path(_expand(self.cwd)) if self.cwd is not None else None,
+            cwd=Path(expand(self.cwd)) if self.cwd is not None else None,
         )
 
 
@@ -120,12 +118,12 @@ class _Http(_Server):
             kind = self.auth.get("type") if isinstance(self.auth, dict) else None
             if kind == "bearer":
                 bearer: _Bearer = read_value(_Bearer, self.auth, where="auth")
-                headers["Authorization"] = f"Bearer {_expand(bearer.token)}"
+                headers["Authorization"] = f"Bearer {expand(bearer.token)}"
             elif kind == "oauth":
                 auth = read_value(_OAuth, self.auth, where="auth").target()
             else:
                 raise ConfigError('auth must be an object of "type" oauth or bearer')
-        return HttpServer(url=_expand(self.url), headers=headers, auth=auth)
+        return HttpServer(url=expand(self.url), headers=headers, auth=auth)
 
 
 class _Bearer(StrictModel):
@@ -144,10 +142,10 @@ class _OAuth(StrictModel):
 
     def target(self) -> OAuth:
         return OAuth(
-            scope=_expand(self.scope or ""),
-            client_id=_expand(self.client_id or ""),
-            client_secret=_expand(self.client_secret or ""),
-            client_metadata_url=_expand(self.client_metadata_url or ""),
+            scope=expand(self.scope or ""),
+            client_id=expand(self.client_id or ""),
+            client_secret=expand(self.client_secret or ""),
+            client_metadata_url=expand(self.client_metadata_url or ""),
             callback_port=self.callback_port,
             store=self.store,
         )
@@ -331,25 +329,4 @@ def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
 
 
 def _expand_all(texts: Mapping[str, str]) -> dict[str, str]:
-    return {name: _expand(text) for name, text in texts.items()}
-
-
-def _expand(text: str) -> str:
-    """Return *text* with its references replaced by what they stand for."""
-    if is_keyring(text):
-        return from_keyring(text)
-    text = as_variable(text)
-    values = variables(frozenset(match.group(1) for match in _VARIABLE.finditer(text)))
-
-    def value(match: re.Match[str]) -> str:
-        variable, default = match.group(1), match.group(2)
-        if values.get(variable):
-            return values[variable]
-        if default is None:
-            raise ConfigError(
-                f"it needs the environment variable {variable}: set it, "
-                f"or write ${{{variable}:-default}}"
-            )
-        return default
-
-    return _VARIABLE.sub(value, text)
+    return {name: expand(text) for name, text in texts.items()}

@@ -12,10 +12,12 @@ from typing import Protocol
 
 from gateway.errors import ConfigError, MissingExtraError
 from gateway.manifests.secret_scanner import find_secret
+from gateway.options.environment import variables
 
 _KEYRING = "keyring:"
 _SERVICE = "tool-gateway"
 _ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 def is_keyring(text: str) -> bool:
@@ -43,6 +45,37 @@ def from_keyring(text: str) -> str:
     if found is None:
         raise ConfigError(f"the keyring has no {text!r}: put it there, or refer to another")
     return found
+
+
+def expand(text: str) -> str:
+    """Return *text* with its references replaced by what they stand for.
+
+    Raises:
+        ConfigError: It refers to what is not there.
+    """
+    if is_keyring(text):
+        return from_keyring(text)
+    text = as_variable(text)
+    values = variables(frozenset(match.group(1) for match in _VARIABLE.finditer(text)))
+
+    def value(match: re.Match[str]) -> str:
+        variable, default = match.group(1), match.group(2)
+        if values.get(variable):
+            return values[variable]
+        if default is None:
+            raise ConfigError(
+                f"it needs the environment variable {variable}: set it, "
+                f"or write ${{{variable}:-default}}"
+            )
+        return default
+
+    return _VARIABLE.sub(value, text)
+
+
+def is_reference(text: str) -> bool:
+    """Return whether *text* refers to a secret, and holds nothing else, no default either."""
+    found = _VARIABLE.fullmatch(as_variable(text))
+    return is_keyring(text) or (found is not None and found.group(2) is None)
 
 
 class _Ring(Protocol):

@@ -287,9 +287,7 @@ def _call_result(answer: ToolAnswer, server: str) -> CallResult:
             result["structuredContent"] = _search_object(answer.search)
         return result
     result["content"] = [
-        readable_block(block.data, server)
-        if block.data
-        else {"type": block.type or "text", "text": block.text}
+        readable_block(block.data or {"type": "text", "text": block.text}, server)
         for block in answer.result.content
     ]
     if answer.result.structured is not None:

@@ -169,7 +169,7 @@ def _http_server(
     from gateway.serve.api.auth import read_tokens  # noqa: PLC0415  (likewise)
 
     clients = read_tokens(tokens) if tokens else ()
-    return partial(run_server, beside=beside(api_app(gateway, address, tokens=clients)))
+    return partial(run_server, beside=partial(beside, api_app(gateway, address, tokens=clients)))
 
 
 def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> Provisioner:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -231,16 +231,13 @@ def _checking_host(app: ASGIApp, settings: TransportSecuritySettings) -> ASGIApp
     return check
 
 
-def beside(api: ASGIApp) -> Callable[[ASGIApp], ASGIApp]:
-    """Serve *api* under its own paths, and another application everywhere else."""
+def beside(api: ASGIApp, other: ASGIApp) -> ASGIApp:
+    """Serve *api* under its own paths, and *other* everywhere else."""
 
-    def join(other: ASGIApp) -> ASGIApp:
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            is_ours = scope["type"] == "http" and (
-                scope["path"].startswith(_PREFIXES) or scope["path"] in _ENTRANCES
-            )
-            await (api if is_ours else other)(scope, receive, send)
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        is_ours = scope["type"] == "http" and (
+            scope["path"].startswith(_PREFIXES) or scope["path"] in _ENTRANCES
+        )
+        await (api if is_ours else other)(scope, receive, send)
 
-        return app
-
-    return join
+    return app

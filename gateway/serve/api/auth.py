@@ -11,7 +11,6 @@ scopes = ["catalog:write", "billing"]
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -22,8 +21,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gateway.errors import ConfigError
-from gateway.manifests.secrets import as_variable, from_keyring, is_keyring
-from gateway.options.environment import variables
+from gateway.manifests.secrets import expand, is_reference
 from gateway.runtime.json_models import StrictModel, read_value
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.http import REALM, bearer_secret
@@ -38,7 +36,6 @@ OPERATOR = frozenset({WRITE, ADMIN})
 """The scopes of the server's own token, and of every caller where no token is needed."""
 MIN_SECRET_CHARS = 16
 """A shorter secret can be guessed."""
-_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,20 +136,12 @@ def read_tokens(path: Path) -> tuple[ApiCaller, ...]:
 
 
 def _read_secret(name: str, reference: str) -> str:
-    variable = _VARIABLE.fullmatch(as_variable(reference))
-    if is_keyring(reference):
-        secret = from_keyring(reference)
-    elif variable is not None:
-        secret = variables(frozenset({variable[1]})).get(variable[1], "").strip()
-        if not secret:
-            raise ConfigError(
-                f"token {name!r} needs the environment variable {variable[1]}: set it"
-            )
-    else:
+    if not is_reference(reference):
         raise ConfigError(
             f"token {name!r}: 'token' must refer to a secret: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME"
         )
+    secret = expand(reference).strip()
     if len(secret) < MIN_SECRET_CHARS:
         raise ConfigError(f"token {name!r}: take at least {MIN_SECRET_CHARS} random characters")
     return secret

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -23,7 +24,7 @@ PROGRAM = Path(sys.executable).with_name("st")
 def with_api(gateway: Gateway) -> AbstractAsyncContextManager[str]:
     """Serve *gateway* on a free port, with the API."""
     options = HttpOptions(port=0)
-    return served(gateway, options, beside(api_app(gateway, options)))
+    return served(gateway, options, partial(beside, api_app(gateway, options)))
 
 
 async def test_both_are_served_on_one_port(mixed: Mixed) -> None:
