@@ -18,8 +18,8 @@ from graphs.graph import GraphIndex as GraphIndex
 from graphs.graph_builder import GraphBuilder as GraphBuilder
 from graphs.graph_builder import compile_facts as compile_facts
 from graphs.lexical.bm25_index import BM25Index as BM25Index
-from graphs.lexical.explain import AnalyzedQuery as AnalyzedQuery
-from graphs.lexical.explain import Hits as Hits
+from graphs.lexical.query import AnalyzedQuery as AnalyzedQuery
+from graphs.lexical.query import Hits as Hits
 from graphs.markdown.dialect import collect as collect
 from graphs.markdown.dialect import parse as parse
 from graphs.markdown.dialect import read as read

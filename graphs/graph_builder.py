@@ -19,8 +19,8 @@ from graphs.facts.fact import Fact
 from graphs.facts.provenance import Triple, is_banned, stronger
 from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, NO_NAMES
 from graphs.graph import EDGE_PREDICATES, EdgeData, GraphIndex
+from graphs.lexical.analysis import DocumentTokens, Fields, Phrase, Vocabulary
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.tokenized import DocumentTokens, Fields, Phrase, Vocabulary
 from graphs.markdown.document import Document
 from graphs.parameters import FIELD_WEIGHTS, MAX_UNUSED
 
@@ -248,7 +248,7 @@ class GraphBuilder:
                 cached = texts, self._vocabulary.tokenize(_merged(*texts))
             self._tokens[node] = cached
         tokens = [cached[1] for cached in self._tokens.values()]
-        return BM25Index.compile(tokens, self._vocabulary, weights=list(self._weights.values()))
+        return BM25Index.compile(tokens, self._vocabulary)
 
     def _forget_unused(self) -> None:
         """Begin anew if most of what is numbered is of the past."""

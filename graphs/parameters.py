@@ -54,6 +54,8 @@ MAX_UNUSED = 1 << 16
 """So many terms or nodes that nothing holds any more may stay numbered in a builder."""
 MAX_CANDIDATES = 64
 """Words whose edit distance to a misspelt one is measured."""
+MAX_SUGGESTIONS = 3
+"""Known words that a misspelt one may mean."""
 MAX_WORD_LENGTH = 32
 """Longer words, in characters, are never suggested, nor corrected."""
 MIN_HALF = 3

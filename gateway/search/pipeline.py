@@ -50,7 +50,7 @@ from gateway.search.state import SearchState
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.usage.history import NO_SIGNALS, UsageSignals
-from graphs.lexical.explain import AnalyzedQuery, Hits
+from graphs.lexical.query import AnalyzedQuery, Hits
 
 Rewrite = Callable[[str], Awaitable[str]]
 

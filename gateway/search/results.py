@@ -27,7 +27,7 @@ from gateway.search.retrieve import Candidates
 from gateway.search.state import SearchState
 from gateway.types import Diagnostic, Entity, Evidence, Filters, Match, RankingMode, SearchResult
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.explain import AnalyzedQuery, QueryTerm
+from graphs.lexical.query import AnalyzedQuery, QueryTerm
 
 _NO_EVIDENCE = Evidence()
 

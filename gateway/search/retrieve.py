@@ -19,7 +19,7 @@ from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.query import Query
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.explain import AnalyzedQuery, Hits
+from graphs.lexical.query import AnalyzedQuery, Hits
 
 _IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
 _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")

@@ -1,4 +1,4 @@
-"""The one home of words: how a text becomes terms that can be compared.
+"""The one home of words: how a text becomes terms that can be compared and counted.
 
 * The same text gives the same terms, in a document and in a question.
 * The work is linear in the text, and nothing in a text can make it raise.
@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from unicodedata import category, normalize
 from urllib.parse import quote
 
+import numpy as np
 import Stemmer
 
 # Vowel signs and accents belong to their word, but Python's \w leaves them out.
@@ -33,7 +35,6 @@ _UNSPACED = (
 )
 _CHUNK = re.compile(rf"['\u2019]s\b|[\w{_MARKS}]+(?:\+\+|\#(?!\w))?")
 _NUMBERED = re.compile(r"([^\W\d_]{3,})\d+")
-_SEPARATORS = re.compile(r"[\s_\-./:]+")
 _CACHED_CHARS = 64
 _STOP = frozenset({
     "a", "am", "an", "and", "are", "as", "at", "be", "been", "by", "can", "could", "did", "do",
@@ -70,6 +71,10 @@ _SCRIPT_OF_STEMMER = MappingProxyType(
     | {name: name for _, _, name in _BY_SCRIPT}
 )
 """Which script's default a stemmer shares its script with; the others write Latin."""
+Phrase: TypeAlias = tuple[str, str]
+"""A text and its BCP 47 language; empty if unknown."""
+Fields: TypeAlias = Mapping[str, str | tuple[Phrase, ...]]
+"""The texts of one document by field."""
 
 
 class Token(NamedTuple):
@@ -105,16 +110,17 @@ def tokens(text: str, *, language: str = "") -> list[Token]:
     return [token for token in found if not token.stop] or found
 
 
-def words(text: str, *, language: str = "") -> list[str]:
-    """Return the terms of *text*, in order and with repetitions; see `tokens`."""
-    return [
-        term for token in tokens(text, language=language) for term in (*token.parts, *token.wholes)
-    ]
-
-
 def stem(word: str, language: str = "") -> str:
     """Return the term of one casefolded word; see `tokens` for *language*."""
-    return _stem(word, language)
+    script = _script(word)
+    if not script:
+        return word
+    wanted = _BY_LANGUAGE.get(language.partition("-")[0].lower(), script)
+    algorithm = wanted if _SCRIPT_OF_STEMMER.get(wanted, "english") == script else script
+    if algorithm == "english":
+        word = bare(word)
+    stemmed: str = _stemmer(algorithm).stemWord(word)
+    return bare(stemmed) if script in {"english", "greek"} else stemmed
 
 
 @lru_cache(maxsize=1 << 15)
@@ -185,7 +191,7 @@ def _spaced(run: str, language: str) -> Iterator[Token]:
     run = run[:_CACHED_CHARS].replace("\u200c", "").replace("\u200d", "")
     humps = [hump.casefold() for hump in _humps(run)]
     if humps:
-        parts = tuple(_stem(hump, language) for hump in humps)
+        parts = tuple(stem(hump, language) for hump in humps)
         wholes = _wholes(humps, language)
         stop = len(humps) == 1 and humps[0] in _STOP and language[:2] in {"", "en"}
         yield Token(surface=run, parts=parts, spelt=tuple(humps), wholes=wholes, stop=stop)
@@ -193,9 +199,9 @@ def _spaced(run: str, language: str) -> Iterator[Token]:
 
 def _wholes(humps: list[str], language: str) -> tuple[str, ...]:
     if len(humps) > 1:
-        return (_stem("".join(humps), language),)
+        return (stem("".join(humps), language),)
     numbered = _NUMBERED.fullmatch(humps[0])
-    return (_stem(numbered[1], language),) if numbered else ()
+    return (stem(numbered[1], language),) if numbered else ()
 
 
 def _humps(chunk: str) -> list[str]:
@@ -225,18 +231,6 @@ def _stemmer(algorithm: str) -> Stemmer.Stemmer:
     return Stemmer.Stemmer(algorithm, 0)
 
 
-def _stem(word: str, language: str) -> str:
-    script = _script(word)
-    if not script:
-        return word
-    wanted = _BY_LANGUAGE.get(language.partition("-")[0].lower(), script)
-    algorithm = wanted if _SCRIPT_OF_STEMMER.get(wanted, "english") == script else script
-    if algorithm == "english":
-        word = bare(word)
-    stem: str = _stemmer(algorithm).stemWord(word)
-    return bare(stem) if script in {"english", "greek"} else stem
-
-
 def _script(word: str) -> str:
     letter = next((ord(mark) for mark in word if mark.isalpha()), 0)
     return next((name for first, last, name in _BY_SCRIPT if first <= letter <= last), "")
@@ -247,3 +241,62 @@ def bare(word: str) -> str:
     if word.isascii():
         return word
     return "".join(mark for mark in normalize("NFD", word) if category(mark) != "Mn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DocumentTokens:
+    """One document, tokenized and counted; its numbers are those of one `Vocabulary`."""
+
+    entries: np.ndarray
+    """Term, field and count of each, ascending by field, int32, shape (entries, 3)."""
+    lengths: np.ndarray
+    """How many terms each field has, int32, shape (fields,)."""
+    words: np.ndarray
+    """Numbers of its words as they are spelt, int32."""
+    languages: frozenset[str]
+
+
+class Vocabulary:
+    """The terms and words of many documents, each with a number. Not for two threads.
+
+    Args:
+        weights: The weight of each field that counts, > 0, in the order of their numbers.
+    """
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self.weights = weights
+        self.terms: dict[str, int] = {}
+        """Number of each term."""
+        self.words: dict[tuple[str, int], int] = {}
+        """Number of each word as it is spelt, with the number of its term."""
+
+    def tokenize(self, document: Fields) -> DocumentTokens:
+        """Tokenize and count *document*."""
+        entries: list[tuple[int, int, int]] = []
+        lengths: list[int] = []
+        words: dict[int, None] = {}
+        languages: set[str] = set()
+        for number, name in enumerate(self.weights):
+            counts: dict[int, int] = {}
+            value = document.get(name, "")
+            # A bare text has no language.
+            phrases = ((value, ""),) if isinstance(value, str) else value
+            for text, language in phrases if value else ():
+                languages.add(language)
+                for token in tokens(text, language=language):
+                    parts = [self._term(part) for part in token.parts]
+                    for term in (*parts, *map(self._term, token.wholes)):
+                        counts[term] = counts.get(term, 0) + 1
+                    for pair in zip(token.spelt, parts, strict=True):
+                        words[self.words.setdefault(pair, len(self.words))] = None
+            lengths.append(sum(counts.values()))
+            entries += ((term, number, count) for term, count in counts.items())
+        return DocumentTokens(
+            entries=np.array(entries, dtype=np.int32).reshape(-1, 3),
+            lengths=np.array(lengths, dtype=np.int32),
+            words=np.fromiter(words, dtype=np.int32, count=len(words)),
+            languages=frozenset(languages),
+        )
+
+    def _term(self, term: str) -> int:
+        return self.terms.setdefault(term, len(self.terms))

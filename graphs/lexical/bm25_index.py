@@ -15,16 +15,23 @@ from typing import TypeAlias
 
 import numpy as np
 
-from graphs.lexical.analysis import Token, stem, tokens
-from graphs.lexical.explain import AnalyzedQuery, DocumentMatches, Expansion, Hits, QueryTerm
-from graphs.lexical.tokenized import DocumentTokens, Fields, Vocabulary
-from graphs.lexical.trigrams import TrigramIndex
+from graphs.lexical.analysis import DocumentTokens, Fields, Token, Vocabulary, stem, tokens
+from graphs.lexical.query import (
+    AnalyzedQuery,
+    DocumentMatches,
+    Expansion,
+    Hits,
+    QueryTerm,
+    TrigramIndex,
+)
 from graphs.parameters import (
     K1,
     MAX_CORRECTIONS,
     MAX_QUERY_WORDS,
     MAX_REMEMBERED_WORDS,
+    MAX_WORD_LENGTH,
     MIN_CORRECTED_LENGTH,
+    MIN_HALF,
     SPLIT_SHARE,
     STEM_OF_NUMBERED_SHARE,
     B,
@@ -61,11 +68,9 @@ class BM25Index:
     impacts: np.ndarray
     """What the term adds to the document's score, float32."""
     entry_offsets: np.ndarray
-    """Where a posting begins and ends in `entry_fields` and `entry_shares`, int64."""
+    """Where a posting begins and ends in `entry_fields`, int64."""
     entry_fields: np.ndarray
     """The fields of a document that hold a term, ascending, uint8."""
-    entry_shares: np.ndarray
-    """What each of those fields contributes before saturation, float32."""
     lengths: np.ndarray
     """How many terms each document has in each field, int32, shape (documents, fields)."""
     _resolved: dict[Token, tuple[QueryTerm, ...]] = field(
@@ -73,47 +78,32 @@ class BM25Index:
     )
 
     @classmethod
-    def build(
-        cls,
-        documents: Iterable[Fields],
-        *,
-        weights: Mapping[str, float],
-        k1: float = K1,
-        b: float = B,
-    ) -> BM25Index:
+    def build(cls, documents: Iterable[Fields], *, weights: Mapping[str, float]) -> BM25Index:
         """Index *documents*.
 
         Args:
             documents: The position in the sequence is the document's position in every array.
             weights: Weight of each field, > 0; a field that is not named here is not indexed.
-            k1: How soon repetitions stop to count, >= 0.
-            b: How much a long field discounts its words, in [0, 1].
         """
         vocabulary = Vocabulary(weights)
-        counted = list(map(vocabulary.tokenize, documents))
-        return cls.compile(counted, vocabulary, weights=list(weights.values()), k1=k1, b=b)
+        return cls.compile(list(map(vocabulary.tokenize, documents)), vocabulary)
 
     @classmethod
-    def compile(
-        cls,
-        counted: Sequence[DocumentTokens],
-        vocabulary: Vocabulary,
-        *,
-        weights: Sequence[float],
-        k1: float = K1,
-        b: float = B,
-    ) -> BM25Index:
-        """Index documents that are tokenized already; *weights* are of the vocabulary's fields."""
-        fields = vocabulary.fields
-        lengths = _concatenated([document.lengths for document in counted]).reshape(-1, len(fields))
-        entries = _concatenated([document.entries for document in counted], width=3)
+    def compile(cls, counted: Sequence[DocumentTokens], vocabulary: Vocabulary) -> BM25Index:
+        """Index documents that are tokenized already."""
+        weights = np.array(list(vocabulary.weights.values()))
+        lengths = np.array([each.lengths for each in counted], np.int32).reshape(-1, len(weights))
+        entries = np.concatenate([np.zeros((0, 3), np.int32), *(each.entries for each in counted)])
         sizes = [len(document.entries) for document in counted]
         positions = np.repeat(np.arange(len(counted), dtype=np.int32), sizes)
         # Entries stand by document and field; a stable sort by term keeps that order.
         order = _stable_order(entries[:, 0])
         terms, numbers, counts = (np.ascontiguousarray(column[order]) for column in entries.T)
         positions = positions[order]
-        shares = _shares(counts, numbers, positions, lengths, weights, b)
+        # What each entry contributes before saturation, normalized by its field's length.
+        filled = np.maximum((lengths > 0).sum(axis=0), 1)
+        means = np.maximum(lengths.sum(axis=0) / filled, 1.0)
+        shares = counts * (weights / (1 - B + B * lengths / means))[positions, numbers]
         changes = (np.diff(terms, prepend=-1) != 0) | (np.diff(positions, prepend=-1) != 0)
         starts = np.flatnonzero(changes)
         totals = np.add.reduceat(shares, starts) if starts.size else shares
@@ -122,10 +112,10 @@ class BM25Index:
         words, word_terms = _spelt_words(counted, vocabulary, used)
         names = list(vocabulary.terms)
         idf = np.log1p((len(counted) - df[used] + 0.5) / (df[used] + 0.5)).astype(np.float32)
-        impacts = np.repeat(idf, df[used]) * (totals * (k1 + 1) / (k1 + totals))
+        impacts = np.repeat(idf, df[used]) * (totals * (K1 + 1) / (K1 + totals))
         return cls(
             size=len(counted),
-            fields=fields,
+            fields=tuple(vocabulary.weights),
             languages=tuple(sorted({code for one in counted for code in one.languages})),
             names=[names[term] for term in used.tolist()],
             words=words,
@@ -136,7 +126,6 @@ class BM25Index:
             impacts=impacts.astype(np.float32),
             entry_offsets=np.append(starts, len(shares)),
             entry_fields=numbers.astype(np.uint8),
-            entry_shares=shares.astype(np.float32),
             lengths=lengths,
         )
 
@@ -153,7 +142,7 @@ class BM25Index:
     @cached_property
     def spelling(self) -> TrigramIndex:
         """Suggestions for misspelt words; made when the first unknown word asks."""
-        return TrigramIndex.build(self.words)
+        return TrigramIndex(self.words)
 
     def match(self, query: Query) -> Hits:
         """Score every document for *query*.
@@ -169,31 +158,21 @@ class BM25Index:
                 positions, impacts, shares = self._matched(term, term.weight / analyzed.weight)
                 scores[positions] += impacts
                 coverage[positions] += shares
-        return Hits(
-            words=analyzed.words,
-            unmatched=analyzed.unmatched,
-            terms=analyzed.terms,
-            scores=scores,
-            coverage=np.minimum(coverage, 1.0, out=coverage),
-        )
+        coverage = np.minimum(coverage, 1.0, out=coverage)
+        return Hits(terms=analyzed.terms, scores=scores, coverage=coverage)
 
     def analyze(self, query: Query) -> AnalyzedQuery:
         """Resolve the first 1,024 different words of *query* without scoring a document."""
         if isinstance(query, AnalyzedQuery):
             return query
-        distinct = {
-            token.parts: token for token in (tokens(query) if isinstance(query, str) else query)
-        }
+        read = tokens(query) if isinstance(query, str) else query
+        distinct = {token.parts: token for token in read}
         looked_up = islice(distinct.values(), MAX_QUERY_WORDS)
         terms = [term for token in looked_up for term in self._resolve(token)]
         corrections = sum(term.is_spelling_correction for term in terms)
         if corrections > MAX_CORRECTIONS:
             terms = [term.discounted(MAX_CORRECTIONS / corrections) for term in terms]
-        return AnalyzedQuery(
-            words=tuple(dict.fromkeys(term.word for term in terms)),
-            unmatched=tuple(dict.fromkeys(term.word for term in terms if not term.expansions)),
-            terms=tuple(terms),
-        )
+        return AnalyzedQuery(terms=tuple(terms))
 
     def document_matches(self, query: Query, positions: Sequence[int]) -> DocumentMatches:
         """Return what the documents at *positions* match of *query*."""
@@ -201,7 +180,7 @@ class BM25Index:
         words: list[dict[str, None]] = [{} for _ in positions]
         for term in hits.terms:
             for row in {row for rows, _ in term.expansions for row in rows}:
-                for number in (self._postings(row, positions) >= 0).nonzero()[0].tolist():
+                for number in self._holds(row, positions).nonzero()[0].tolist():
                     words[number][term.word] = None
         wanted = list(positions)
         return DocumentMatches(
@@ -249,13 +228,12 @@ class BM25Index:
         bits[self.positions[first:last]] = np.bitwise_or.reduceat(flags, starts - starts[0])
         return bits
 
-    def _postings(self, row: int, positions: Sequence[int]) -> np.ndarray:
-        """Return the posting of the term in each of the documents; -1 where there is none."""
-        first, last = self.offsets[row : row + 2].tolist()
-        documents = self.positions[first:last]
-        found = documents.searchsorted(positions)
-        held = documents.take(found, mode="clip") == positions
-        return np.where(held, found + first, -1)
+    def _holds(self, row: int, positions: Sequence[int]) -> np.ndarray:
+        """Return whether each of the documents holds the term of *row*."""
+        documents = self.positions[self.offsets[row] : self.offsets[row + 1]]
+        nearest = documents.take(documents.searchsorted(positions), mode="clip")
+        held: np.ndarray = nearest == positions
+        return held
 
     def _resolve(self, token: Token) -> tuple[QueryTerm, ...]:
         resolved = self._resolved.get(token)
@@ -302,7 +280,7 @@ class BM25Index:
         if len(word) >= MIN_CORRECTED_LENGTH:
             for number, share in self.spelling.suggest(word):
                 near.setdefault((int(self.word_terms[number]),), share)
-            if halves := self.spelling.split(word):
+            if halves := self._halves(word):
                 near.setdefault(tuple(int(self.word_terms[half]) for half in halves), SPLIT_SHARE)
         unknown = float(np.log1p((self.size + 0.5) / 0.5))
         return QueryTerm(
@@ -311,6 +289,18 @@ class BM25Index:
             weight=max((float(self.idf[list(rows)].sum()) for rows in near), default=unknown),
             is_spelling_correction=True,
         )
+
+    def _halves(self, word: str) -> tuple[int, int] | None:
+        """Return the two known words, the most even ones, that *word* is without its space."""
+        if len(word) > MAX_WORD_LENGTH:
+            return None
+        middle = len(word) / 2
+        cuts = range(MIN_HALF, len(word) - MIN_HALF + 1)
+        for cut in sorted(cuts, key=lambda cut: abs(cut - middle)):
+            left, right = self.word_ids.get(word[:cut]), self.word_ids.get(word[cut:])
+            if left is not None and right is not None:
+                return left, right
+        return None
 
     def _matched(self, term: QueryTerm, weight: float) -> _Matched:
         """Return what *term* matches: for each document the best of several expansions."""
@@ -339,11 +329,6 @@ class BM25Index:
         return positions, impacts * share, np.bincount(inverse) * (share * weight / len(rows))
 
 
-def _concatenated(arrays: Sequence[np.ndarray], width: int = 0) -> np.ndarray:
-    nothing = np.zeros((0, width) if width else 0, dtype=np.int32)
-    return np.concatenate([nothing, *arrays])
-
-
 def _stable_order(numbers: np.ndarray) -> np.ndarray:
     """Return what sorts *numbers*, int32, >= 0: numpy sorts 16 bits at once in linear time."""
     order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
@@ -353,29 +338,12 @@ def _stable_order(numbers: np.ndarray) -> np.ndarray:
     return order
 
 
-def _shares(
-    counts: np.ndarray,
-    numbers: np.ndarray,
-    positions: np.ndarray,
-    lengths: np.ndarray,
-    weights: Sequence[float],
-    b: float,
-) -> np.ndarray:
-    """Return what each entry contributes before saturation, normalized by its field's length."""
-    filled = np.maximum((lengths > 0).sum(axis=0), 1)
-    means = np.maximum(lengths.sum(axis=0) / filled, 1.0)
-    norms = np.asarray(weights) / (1 - b + b * lengths / means)
-    shares: np.ndarray = counts * norms[positions, numbers]
-    return shares
-
-
 def _spelt_words(
     counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """Return the words of the documents as they are spelt, and the row of the term of each."""
-    uses = np.bincount(
-        _concatenated([document.words for document in counted]), minlength=len(vocabulary.words)
-    )
+    numbers = np.concatenate([np.zeros(0, np.int32), *(each.words for each in counted)])
+    uses = np.bincount(numbers, minlength=len(vocabulary.words))
     spellings = list(vocabulary.words)
     pairs = [spellings[number] for number in np.flatnonzero(uses).tolist()]
     terms = np.fromiter((term for _, term in pairs), dtype=np.int32, count=len(pairs))

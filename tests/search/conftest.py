@@ -18,7 +18,7 @@ from gateway.search.retrieve import LexicalScores
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, SearchResult
 from graphs import Document
-from graphs.lexical.explain import Hits
+from graphs.lexical.query import Hits
 from tests.fakes import compile_snapshot, plain_embed
 
 
@@ -52,7 +52,7 @@ def lexical_scores(
     scores = np.asarray(words, np.float32)
     held = np.asarray(coverage or [0] * len(words), np.float32)
     return LexicalScores(
-        best=Hits(words=(), unmatched=(), terms=(), scores=scores, coverage=held),
+        best=Hits(terms=(), scores=scores, coverage=held),
         scores=scores,
         clauses=None if clauses is None else np.asarray(clauses, np.float32),
     )

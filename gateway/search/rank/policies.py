@@ -42,7 +42,7 @@ from gateway.search.rank.parameters import (
 from gateway.search.retrieve import Candidates, LexicalScores
 from gateway.types import Entity, RankingPolicy
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.explain import AnalyzedQuery
+from graphs.lexical.query import AnalyzedQuery
 
 _OWNERS = frozenset({"server", "virtual_server"})
 _Flags = NDArray[np.bool_]

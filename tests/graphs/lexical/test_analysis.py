@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs.lexical.analysis import fold, slug, split_identifier, tokens, words
+from graphs.lexical.analysis import fold, slug, split_identifier, tokens
+
+
+def words(text: str, *, language: str = "") -> list[str]:
+    found = tokens(text, language=language)
+    return [term for token in found for term in (*token.parts, *token.wholes)]
 
 
 @pytest.mark.parametrize(

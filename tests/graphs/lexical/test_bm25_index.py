@@ -132,6 +132,7 @@ def test_a_lost_space_is_found_again() -> None:
 
     assert ("createinvoice",) == index.match("createinvoice").words
     assert index.match("createinvoice").scores[0] > index.match("createinvoice").scores[1]
+    assert ("invoicexissue", "x" * 40) == index.analyze(f"invoicexissue {'x' * 40}").unmatched
 
 
 def test_many_unknown_words_are_no_typos() -> None:

@@ -1,0 +1,172 @@
+"""A query against an index: what its words match, and which words a misspelt one may mean.
+
+Candidates for a misspelt word share character trigrams with it, so that the cost does not grow with
+the whole vocabulary. Edit distance then decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from graphs.parameters import (
+    DISTANCE_SHARES,
+    JARO_WINKLER_SHARE,
+    MAX_CANDIDATES,
+    MAX_SUGGESTIONS,
+    MAX_WORD_LENGTH,
+    MIN_JARO_WINKLER,
+)
+
+Expansion: TypeAlias = tuple[tuple[int, ...], float]
+"""Rows of index terms, and the share of the word that a match of all of them earns."""
+_MARK = "$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTerm:
+    """One word of a query, resolved against an index."""
+
+    word: str
+    """The word as the query spells it."""
+    expansions: tuple[Expansion, ...]
+    """Ways to match it; the best one counts. Empty if no document can match."""
+    weight: float
+    """Inverse document frequency of the word, > 0."""
+    is_spelling_correction: bool = False
+    """Whether the index does not know the word; its expansions are near spellings, if any."""
+
+    def discounted(self, factor: float) -> QueryTerm:
+        """Return the term with the shares of a spelling correction times *factor*."""
+        if not self.is_spelling_correction:
+            return self
+        return replace(self, expansions=tuple((rows, s * factor) for rows, s in self.expansions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnalyzedQuery:
+    """A query, resolved against an index; no document has been scored yet."""
+
+    terms: tuple[QueryTerm, ...]
+    """How each word was resolved."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the query that count, as the query spells them."""
+        return tuple(dict.fromkeys(term.word for term in self.terms))
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Those of them that no document holds, not even in a near spelling."""
+        return tuple(dict.fromkeys(term.word for term in self.terms if not term.expansions))
+
+    @property
+    def weight(self) -> float:
+        """The inverse document frequencies of all words together, > 0."""
+        return sum(term.weight for term in self.terms) or 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hits(AnalyzedQuery):
+    """A query with the score of every document."""
+
+    scores: np.ndarray
+    """BM25F score of each document, float32; 0 where nothing matches."""
+    coverage: np.ndarray
+    """Share of the query's words that each document matches, by idf, float32 in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentMatches:
+    """What a few documents match of a query, one entry a document."""
+
+    scores: list[float]
+    """BM25F scores."""
+    coverage: list[float]
+    """Share of the query's words, by idf, in [0, 1]."""
+    words: list[tuple[str, ...]]
+    """The matched words, as the query spells them."""
+
+
+class TrigramIndex:
+    """An immutable index of a vocabulary by character trigrams.
+
+    Args:
+        words: The vocabulary; ids are positions in it. Words of more than 32 characters are never
+            suggested.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        ids, found = _trigrams([word if len(word) <= MAX_WORD_LENGTH else "" for word in words])
+        order = np.argsort(found, kind="stable")
+        self._words = words
+        self._members = ids[order]
+        """Ids of the words that hold each trigram."""
+        self._grams, starts = np.unique(found[order], return_index=True)
+        """The trigrams, ascending."""
+        self._offsets = np.append(starts, len(found))
+        """Where a trigram's members begin and end."""
+
+    def suggest(self, word: str) -> tuple[tuple[int, float], ...]:
+        """Return the known words that *word* may be a misspelling of.
+
+        Returns:
+            Up to three pairs of a word's id and its share in (0, 1], best first; empty for words
+            with digits or of more than 32 characters, and where nothing is near.
+        """
+        has_digits = any(mark.isdigit() for mark in word)
+        if len(word) > MAX_WORD_LENGTH or has_digits or not self._grams.size:
+            return ()
+        _, wanted = _trigrams([word])
+        rows = self._grams.searchsorted(wanted)
+        rows = rows[self._grams.take(rows, mode="clip") == wanted]
+        if not rows.size:
+            return ()
+        members = [self._members[self._offsets[row] : self._offsets[row + 1]] for row in rows]
+        counts = np.bincount(np.concatenate(members), minlength=len(self._words))
+        # One edit changes three trigrams at most: a word that shares less than a third is not near.
+        sharing = (counts >= max(1, len(word) // 3)).nonzero()[0]
+        if len(sharing) > MAX_CANDIDATES:
+            # Ties with the last one stay, so that the order of the words decides nothing.
+            shared = counts[sharing]
+            last = np.partition(shared, -MAX_CANDIDATES)[-MAX_CANDIDATES]
+            sharing = sharing[shared >= last]
+        candidates = {number: self._words[number] for number in sharing.tolist()}
+        shares = _verified(word, candidates)
+        best = sorted(shares.items(), key=lambda pair: (-pair[1], self._words[pair[0]]))
+        return tuple(best[:MAX_SUGGESTIONS])
+
+
+def _verified(word: str, candidates: dict[int, str]) -> dict[int, float]:
+    """Return the share of each candidate that is near *word*."""
+    from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
+    from rapidfuzz.distance import OSA, JaroWinkler  # noqa: PLC0415  (only a misspelt word needs it)
+
+    distance = 1 if len(word) <= 5 else 2
+    edits = process.extract(
+        word, candidates, scorer=OSA.distance, score_cutoff=distance, limit=None
+    )
+    if edits:
+        return {number: DISTANCE_SHARES[int(edit)] for _, edit, number in edits}
+    similarity = JaroWinkler.similarity
+    similar = process.extract(
+        word, candidates, scorer=similarity, score_cutoff=MIN_JARO_WINKLER, limit=None
+    )
+    return {number: JARO_WINKLER_SHARE for _, _, number in similar}
+
+
+def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the trigrams of each word between two marks: ids of the words, packed trigrams."""
+    marked = "".join(f"{_MARK}{word}{_MARK}" for word in words)
+    points = np.frombuffer(marked.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
+    starts = np.cumsum(lengths + 2) - (lengths + 2)
+    ids = np.repeat(np.arange(len(words), dtype=np.int32), lengths)
+    inside = np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    positions = starts[ids] + inside
+    wide = points.astype(np.int64)
+    # A character needs 21 bits; three of them fit.
+    return ids, wide[positions] << 42 | wide[positions + 1] << 21 | wide[positions + 2]
