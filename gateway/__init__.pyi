@@ -19,9 +19,9 @@ from gateway.mcp.servers import HttpServer as HttpServer
 from gateway.mcp.servers import OAuth as OAuth
 from gateway.mcp.servers import StdioServer as StdioServer
 from gateway.options import Options as Options
-from gateway.provision.consent import by_policy as by_policy
 from gateway.provision.discover import discover as discover
 from gateway.provision.plan import Plan as Plan
+from gateway.provision.policy import by_policy as by_policy
 from gateway.provision.provisioner import Provisioner as Provisioner
 from gateway.search.normalize import Normalizer as Normalizer
 from gateway.search.openai import OpenAINormalizer as OpenAINormalizer

@@ -10,7 +10,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,8 +24,9 @@ from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.registry import RegistryCache, diagnose, fetch, origin, parse_entries
+from gateway.provision.registry import diagnose, fetch, origin, parse_entries
 from gateway.provision.registry_schema import BUNDLED, RegistryEntry, parse_entry
+from gateway.runtime.atomic_file import write_atomically
 from gateway.runtime.background_loop import Bridge
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Match, Strategy, ToolDefinition
 from gateway.types.listing import Listing
@@ -39,67 +43,70 @@ def bundled_servers() -> tuple[RegistryEntry, ...]:
     return tuple(parse_entry(item, source=BUNDLED) for item in raw)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AvailableServers:
-    """The servers outside the catalog."""
-
-    entries: tuple[RegistryEntry, ...] = ()
-    """One for each name; the bundled list wins, since it was checked."""
-    diagnostics: tuple[Diagnostic, ...] = ()
-    is_fetched: bool = False
-    """Whether the registry was asked now."""
-
-
 async def available_servers(
-    options: ProvisionOptions, upstream: UpstreamOptions, registry_cache: RegistryCache
-) -> AvailableServers:
-    """Return the entries of the bundled list and of the configured registry.
+    options: ProvisionOptions, upstream: UpstreamOptions, folder: Path
+) -> tuple[list[RegistryEntry], list[Diagnostic]]:
+    """Return the entries of the bundled list and of the configured registry, one for each name.
+
+    The bundled list wins, since it was checked.
 
     Args:
         options: Where to look.
         upstream: Limits of a connection.
-        registry_cache: Earlier answers.
+        folder: Of the registries' last answers.
 
     Raises:
         ConfigError: The registry's address is not allowed.
     """
     entries = {entry.name: entry for entry in (bundled_servers() if options.known else ())}
-    if not options.registry:
-        return AvailableServers(entries=tuple(entries.values()))
-    source = origin(options.registry)
-    raw, diagnostics, is_fetched = await _registry_answer(options, upstream, registry_cache)
-    parsed, faults = parse_entries(raw, source=source)
-    for entry in parsed:
-        entries.setdefault(entry.name, entry)
-    return AvailableServers(
-        entries=tuple(entries.values()), diagnostics=(*diagnostics, *faults), is_fetched=is_fetched
-    )
+    diagnostics: list[Diagnostic] = []
+    if options.registry:
+        raw = await _registry_answer(options, upstream, folder, diagnostics)
+        parsed, faults = parse_entries(raw, source=origin(options.registry))
+        entries |= {entry.name: entry for entry in parsed if entry.name not in entries}
+        diagnostics += faults
+    return list(entries.values()), diagnostics
 
 
 async def _registry_answer(
-    options: ProvisionOptions, upstream: UpstreamOptions, registry_cache: RegistryCache
-) -> tuple[tuple[object, ...], list[Diagnostic], bool]:
-    """Return the items of the registry, diagnostics, and whether it was asked now."""
-    base, diagnostics = options.registry, list[Diagnostic]()
-    stored = registry_cache.load(base)
-    if stored is not None and stored.age_s < options.cache_s:
-        return stored.raw, diagnostics, False
+    options: ProvisionOptions,
+    upstream: UpstreamOptions,
+    folder: Path,
+    diagnostics: list[Diagnostic],
+) -> Sequence[object]:
+    """Return the items of the registry: its last answer, or a new one if that is old."""
+    shown = origin(options.registry)
+    path = folder / f"{hashlib.sha256(options.registry.encode()).hexdigest()[:16]}.json"
+    stored = _read_answer(path)
+    age_s = time.time() - path.stat().st_mtime if stored is not None else math.inf
+    if stored is not None and age_s < options.cache_s:
+        return stored
     try:
-        answer = await fetch(base, options, upstream)
+        answer = await fetch(options.registry, options, upstream)
     except UpstreamError as error:
         diagnostics.append(diagnose("registry_unavailable", str(error)))
-        if stored is None:
-            return (), diagnostics, False
-        age = f"{origin(base)}: read {stored.age_s / 3600:.0f} hours ago"
-        diagnostics.append(diagnose("registry_stale", age))
-        return stored.raw, diagnostics, False
-    if answer.is_complete:
-        try:
-            registry_cache.save(base, answer.raw)
-        except OSError as error:
-            detail = f"the answer of {origin(base)} is not stored: {error.strerror}"
-            diagnostics.append(Diagnostic(stage="store", code="catalog_unavailable", detail=detail))
-    return answer.raw, [*diagnostics, *answer.diagnostics], True
+        if stored is not None:
+            age = f"{shown}: read {age_s / 3600:.0f} hours ago"
+            diagnostics.append(diagnose("registry_stale", age))
+        return stored or ()
+    if answer.cut:
+        detail = f"{shown}: {answer.cut}; {len(answer.raw)} entries were read"
+        diagnostics.append(diagnose("registry_truncated", detail))
+        return answer.raw
+    try:
+        write_atomically(path, json.dumps(answer.raw))
+    except OSError as error:
+        detail = f"the answer of {shown} is not stored: {error.strerror}"
+        diagnostics.append(Diagnostic(stage="store", code="catalog_unavailable", detail=detail))
+    return answer.raw
+
+
+def _read_answer(path: Path) -> list[object] | None:
+    try:
+        raw = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return raw if isinstance(raw, list) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,37 +131,32 @@ async def rank_servers(
         max_ranked: Of more entries, words alone preselect so many: embedding a whole registry
             would take minutes.
     """
-    selected = tuple(entries)
     embedder = gateway.embedder if gateway.strategy != "graph" else None
-    if embedder is not None and len(selected) > max_ranked:
-        options = _with_limit(gateway.options, max_ranked)
-        found = await _search(selected, intent, options, limit=max_ranked)
-        selected = tuple(candidate.entry for candidate in found)
+    if embedder is not None and len(entries) > max_ranked:
+        found = await _search(gateway.options, entries, intent, limit=max_ranked)
+        entries = [candidate.entry for candidate in found]
     return await _search(
-        selected,
+        gateway.options,
+        entries,
         intent,
-        _with_limit(gateway.options, limit),
         limit=limit,
         strategy=gateway.strategy,
         embedder=embedder and _BorrowedEmbedder(embedder, gateway.bridge),
     )
 
 
-def _with_limit(options: Options, limit: int) -> Options:
-    search = options.search
-    return replace(options, search=replace(search, max_limit=max(search.max_limit, limit)))
-
-
 async def _search(
+    options: Options,
     entries: Sequence[RegistryEntry],
     intent: str,
-    options: Options,
     *,
     limit: int,
     strategy: Strategy = "graph",
     embedder: Embedder | None = None,
 ) -> tuple[ServerCandidate, ...]:
     source = _EntrySource(entries)
+    search = replace(options.search, max_limit=max(options.search.max_limit, limit))
+    options = replace(options, search=search)
     async with Gateway(strategy=strategy, embedder=embedder, options=options) as catalog:
         catalog.add_source(source)
         result = await catalog.search(intent, limit=limit)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -53,17 +52,17 @@ class Programs:
         inside = str(bin_folder(folder) / ("python.exe" if sys.platform == "win32" else "python"))
         wheel = ("--only-binary", ":all:", f"{package.identifier}=={package.version}")
         if self.uv:
-            venv = ("venv", "--quiet", "--no-project", "--python", self.python, str(folder))
-            pip = ("pip", "install", "--quiet", "--python", inside, *wheel)
-            return ((self.uv, *venv), (self.uv, *pip))
+            venv = (self.uv, "venv", "--quiet", "--no-project", "--python", self.python)
+            pip = (self.uv, "pip", "install", "--quiet", "--python", inside)
+            return ((*venv, str(folder)), (*pip, *wheel))
+        # Isolated: a file called pip.py in the current folder must not run.
+        python = (self.python, "-I", "-m")
         # Compiling what is never imported would take most of an install's time.
         flags = ("--quiet", "--no-compile", "--no-input", "--disable-pip-version-check")
         install = ("install", *flags, *wheel)
-        # Isolated: a file called pip.py in the current folder must not run.
-        python = (self.python, "-I", "-m")
         if self.pip:
-            bare = (*python, "venv", "--without-pip", str(folder))
-            return (bare, (*python, "pip", "--python", inside, *install))
+            pip = (*python, "pip", "--python", inside)
+            return ((*python, "venv", "--without-pip", str(folder)), (*pip, *install))
         return ((*python, "venv", str(folder)), (inside, "-I", "-m", "pip", *install))
 
     def npm_commands(self, package: Package, folder: Path) -> Commands:
@@ -75,7 +74,7 @@ class Programs:
         return ((*self.npm, "install", "--prefix", str(folder), *flags, wanted),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Needs:
     """The difference between an entry's inputs and what the host provides."""
 
@@ -130,11 +129,6 @@ class Plan:
         return {**entry, "env": dict(self.env)} if self.env else entry
 
 
-def format_command(command: Sequence[str]) -> str:
-    """Return *command* whole, quoted for a POSIX shell."""
-    return shlex.join(command)
-
-
 def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
     entry: RegistryEntry,
     route: Package | Remote,
@@ -156,22 +150,18 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
         environment: The environment variables that are set.
         programs: What installs and runs here.
     """
-    values = _InputValues(inputs=inputs, environment=environment)
+    values = _InputValues(inputs, environment)
     plan = Plan(entry=entry, route=route, server=server)
     if isinstance(route, Remote):
         url = values.fill(route.url, route.variables)
         headers = values.named(route.headers, from_environment=False)
         return replace(plan, url=url, headers=headers, needs=values.needs())
-    plan = replace(
-        plan,
-        folder=folder,
-        args=tuple(values.arguments(route.arguments)),
-        env=values.named(route.environment, from_environment=True),
-        needs=values.needs(),
-    )
+    args = tuple(values.arguments(route.arguments))
+    env = values.named(route.environment, from_environment=True)
+    plan = replace(plan, folder=folder, args=args, env=env, needs=values.needs())
     if route.kind == "pypi":
-        script = str(bin_folder(folder) / (route.script or route.identifier))
-        return replace(plan, install=programs.pypi_commands(route, folder), command=(script,))
+        command = (str(bin_folder(folder) / route.identifier),)
+        return replace(plan, install=programs.pypi_commands(route, folder), command=command)
     if route.kind == "npm":
         return replace(plan, install=programs.npm_commands(route, folder))
     return plan
@@ -195,7 +185,7 @@ def bin_folder(folder: Path) -> Path:
 class _InputValues:
     """Fills the inputs of an entry with the host's values, and collects what is missing."""
 
-    def __init__(self, *, inputs: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    def __init__(self, inputs: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._inputs = inputs
         self._environment = environment
         self._missing: list[str] = []
@@ -204,8 +194,7 @@ class _InputValues:
 
     def needs(self) -> Needs:
         lists = (self._missing, self._unsafe, self._handed)
-        missing, unsafe, handed = (tuple(dict.fromkeys(items)) for items in lists)
-        return Needs(missing=missing, unsafe=unsafe, handed=handed)
+        return Needs(*(tuple(dict.fromkeys(items)) for items in lists))
 
     def arguments(self, inputs: Sequence[Input]) -> list[str]:
         arguments: list[str] = []
@@ -223,8 +212,8 @@ class _InputValues:
         for item in inputs:
             self._check(item.name)
             value = self._value(item)
-            is_set = from_environment and item.required and item.name in self._environment
-            if value is None and is_set:
+            is_set = item.name in self._environment and from_environment
+            if value is None and item.required and is_set:
                 value = f"${{{item.name}}}"
                 self._handed.append(item.name)
             if value is not None:

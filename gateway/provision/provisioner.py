@@ -9,11 +9,11 @@ and a failed step undoes all earlier ones.
 
 from __future__ import annotations
 
-import time
+import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import platformdirs
 
@@ -21,71 +21,17 @@ from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.manifests.config_file import server_names
 from gateway.options.environment import environment, variables
-from gateway.provision.audit import Audit, OnStep, hash_intent
 from gateway.provision.candidates import ServerCandidate, available_servers, rank_servers
-from gateway.provision.consent import Consent, refuse_all
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import (
-    Plan,
-    Programs,
-    format_command,
-    is_reference,
-    make_plan,
-    server_name,
-)
-from gateway.provision.policy_checks import PolicyCheck, check_plan, overall_verdict
-from gateway.provision.registry import RegistryCache
+from gateway.provision.plan import Plan, Programs, is_reference, make_plan, server_name
+from gateway.provision.policy import Consent, PolicyCheck, check_plan, refuse_all
 from gateway.provision.registry_schema import Package, RegistryEntry, Remote
-from gateway.provision.steps import DeclinedError, Steps
+from gateway.provision.steps import Audit, DeclinedError, OnStep, Outcome, ProvisionResult, Steps
 from gateway.registration.sources import LOCAL
-from gateway.runtime.cache import Clock
 from gateway.runtime.text import near
-from gateway.types import Diagnostic, Entity, Match
 
-Outcome = Literal["local", "none", "planned", "refused", "declined", "failed", "installed"]
-"""*local*: the catalog has it. *none*: no server is likely to serve. *planned*: a dry run.
-*refused*: a policy check refuses it. *declined*: a step was not agreed to. *failed*: a step failed,
-everything is undone. *installed*: its tools can be called."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionResult:
-    """The result of a provisioning."""
-
-    outcome: Outcome
-    reason: str = ""
-    local: tuple[Match, ...] = ()
-    """The tools of the catalog that serve already."""
-    candidates: tuple[ServerCandidate, ...] = ()
-    plan: Plan | None = None
-    gates: tuple[PolicyCheck, ...] = ()
-    """The policy checks of the plan."""
-    server: str = ""
-    """The new server's name in the catalog."""
-    tools: tuple[Entity, ...] = ()
-    """Its tools, which can be called."""
-    packages: tuple[str, ...] = ()
-    """What was installed, as ``name==version``."""
-    diagnostics: tuple[Diagnostic, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JudgedPlan:
-    """A plan and its policy checks."""
-
-    plan: Plan
-    checks: tuple[PolicyCheck, ...]
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether a check refuses it."""
-        return overall_verdict(self.checks) == "refuse"
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether a check refuses it that no input of the host can settle."""
-        others = (check for check in self.checks if check.name != "inputs")
-        return overall_verdict(others) == "refuse"
+_HOPELESS = 2
+_JudgedPlan = tuple[Plan, tuple[PolicyCheck, ...]]
 
 
 class Provisioner:
@@ -98,10 +44,9 @@ class Provisioner:
         consent: Asked before anything is installed or run; by default it refuses.
         programs: What installs and runs packages; None searches ``PATH``.
         progress: Called at each step.
-        wall: Seconds since the epoch.
     """
 
-    def __init__(  # noqa: PLR0913  (keyword-only options of the public API)
+    def __init__(
         self,
         gateway: Gateway,
         *,
@@ -110,7 +55,6 @@ class Provisioner:
         consent: Consent = refuse_all,
         programs: Programs | None = None,
         progress: OnStep | None = None,
-        wall: Clock = time.time,
     ) -> None:
         self._gateway = gateway
         self.options = options or ProvisionOptions()
@@ -118,8 +62,6 @@ class Provisioner:
         self._consent = consent
         self._programs = programs or Programs.find()
         self._progress = progress
-        self._wall = wall
-        self._registry_cache = RegistryCache(environment().cache_dir / "registries", wall=wall)
 
     @property
     def folder(self) -> Path:
@@ -157,13 +99,13 @@ class Provisioner:
             raise InvalidRequestError("say what the tools are wanted for")
         values = dict(inputs or {})
         audit = Audit(
-            self.folder / "audit.jsonl" if apply else None,
+            path=self.folder / "audit.jsonl" if apply else None,
             on_step=self._progress,
-            wall=self._wall,
             secrets=tuple(value for value in values.values() if not is_reference(value)),
         )
         is_captured = self._gateway.options.capture_content
-        audit.record("asked", intent=intent if is_captured else hash_intent(intent))
+        digest = hashlib.sha256(intent.encode("utf-8", "replace")).hexdigest()[:16]
+        audit.record("asked", intent=intent if is_captured else digest)
         if not pick:
             found = await self._gateway.search(intent, limit=self.options.candidates)
             local = tuple(
@@ -184,8 +126,8 @@ class Provisioner:
     ) -> ProvisionResult:
         """Rank the servers outside the catalog, and judge the plans of the best ones."""
         options, upstream = self.options, self._gateway.options.upstream
-        available = await available_servers(options, upstream, self._registry_cache)
-        entries = available.entries
+        folder = environment().cache_dir / "registries"
+        entries, diagnostics = await available_servers(options, upstream, folder)
         audit.record("offers", about=f"{len(entries)} servers", entries=len(entries))
         candidates = await rank_servers(
             self._gateway, entries, intent, limit=options.candidates, max_ranked=options.max_ranked
@@ -198,23 +140,27 @@ class Provisioner:
             outcome="none",
             reason=f"none of {len(entries)} servers is likely to serve",
             candidates=candidates,
-            diagnostics=available.diagnostics,
+            diagnostics=tuple(diagnostics),
         )
         taken = self._taken_names()
         best = _select_plan([self._judge(item, inputs, taken) for item in candidates])
         if best is None:
             return result
-        _record_plan(best, audit)
-        refusals = [
-            f"{item.name}: {item.reason}" for item in best.checks if item.verdict == "refuse"
-        ]
-        return replace(
-            result,
-            outcome="refused" if refusals else "planned",
-            reason="; ".join(refusals) or "nothing was done yet",
-            plan=best.plan,
-            gates=best.checks,
+        plan, checks = best
+        refusals = [f"{item.name}: {item.reason}" for item in checks if item.verdict == "refuse"]
+        audit.record(
+            "planned",
+            "refused" if refusals else "ok",
+            f"{plan.entry.name} as {plan.server}",
+            entry=plan.entry.name,
+            version=plan.entry.version,
+            source=plan.entry.source,
+            kind=plan.kind,
+            gates=[f"{check.name}: {check.verdict}" for check in checks],
         )
+        outcome: Outcome = "refused" if refusals else "planned"
+        reason = "; ".join(refusals) or "nothing was done yet"
+        return replace(result, outcome=outcome, reason=reason, plan=plan, gates=checks)
 
     def _judge(
         self, candidate: ServerCandidate, inputs: Mapping[str, str], taken: frozenset[str]
@@ -223,9 +169,10 @@ class Provisioner:
         entry = candidate.entry
         server = server_name(entry, taken)
         names = frozenset(item.name for package in entry.packages for item in package.environment)
+        judged = []
         routes: tuple[Package | Remote, ...] = (*entry.packages, *entry.remotes)
-        plans = (
-            make_plan(
+        for route in routes:
+            plan = make_plan(
                 entry,
                 route,
                 server=server,
@@ -234,21 +181,15 @@ class Provisioner:
                 environment=variables(names),
                 programs=self._programs,
             )
-            for route in routes
-        )
-        return [
-            _JudgedPlan(
-                plan=plan,
-                checks=check_plan(
-                    plan,
-                    confidence=candidate.confidence,
-                    options=self.options,
-                    programs=self._programs,
-                    private_hosts=self._gateway.options.upstream.private_hosts,
-                ),
+            checks = check_plan(
+                plan,
+                confidence=candidate.confidence,
+                options=self.options,
+                programs=self._programs,
+                private_hosts=self._gateway.options.upstream.private_hosts,
             )
-            for plan in plans
-        ]
+            judged.append((plan, checks))
+        return judged
 
     def _taken_names(self) -> frozenset[str]:
         registered = frozenset(self._gateway.server_states()) | {LOCAL}
@@ -266,37 +207,14 @@ class Provisioner:
             audit=audit,
         )
         try:
-            installed = await steps.provision_server(plan, result.gates)
+            return await steps.provision_server(plan, result)
         except DeclinedError as error:
             return replace(result, outcome="declined", reason=str(error))
         except (UpstreamError, ConfigError) as error:
-            return replace(result, outcome="failed", reason=f"{error}; everything was undone")
+            reason = str(error)
         except OSError as error:
-            reason = f"{type(error).__name__}: {error.strerror}; everything was undone"
-            return replace(result, outcome="failed", reason=reason)
-        return replace(
-            result,
-            outcome="installed",
-            reason=f"{len(installed.tools)} tools can be called",
-            plan=installed.plan,
-            server=installed.plan.server,
-            tools=installed.tools,
-            packages=installed.packages,
-        )
-
-
-def _record_plan(judged: _JudgedPlan, audit: Audit) -> None:
-    plan = judged.plan
-    audit.record(
-        "planned",
-        "refused" if judged.is_refused else "ok",
-        f"{plan.entry.name} as {plan.server}",
-        entry=plan.entry.name,
-        version=plan.entry.version,
-        source=plan.entry.source,
-        kind=plan.kind,
-        gates=[f"{check.name}: {check.verdict}" for check in judged.checks],
-    )
+            reason = f"{type(error).__name__}: {error.strerror}"
+        return replace(result, outcome="failed", reason=f"{reason}; everything was undone")
 
 
 def _select_plan(plans: Sequence[Sequence[_JudgedPlan]]) -> _JudgedPlan | None:
@@ -305,14 +223,15 @@ def _select_plan(plans: Sequence[Sequence[_JudgedPlan]]) -> _JudgedPlan | None:
     A candidate that only lacks an input is not skipped for a worse one: the host learns what it
     lacks.
     """
-    for alternatives in plans:
-        for plan in alternatives:
-            if not plan.is_refused:
-                return plan
-        for plan in alternatives:
-            if not plan.is_hopeless:
-                return plan
-    return next((plan for alternatives in plans for plan in alternatives), None)
+    best = [min(alternatives, key=_hindrance) for alternatives in plans if alternatives]
+    usable = (plan for plan in best if _hindrance(plan) < _HOPELESS)
+    return next(usable, best[0] if best else None)
+
+
+def _hindrance(judged: _JudgedPlan) -> int:
+    """Return 0 if no check refuses the plan, 1 if an input of the host may settle it, else 2."""
+    refused = {check.name for check in judged[1] if check.verdict == "refuse"}
+    return _HOPELESS if refused - {"inputs"} else len(refused)
 
 
 def _find_candidate(
@@ -345,8 +264,8 @@ def result_for_model(result: ProvisionResult) -> dict[str, object]:
         plan = result.plan
         data["server"] = plan.entry.name
         data["gates"] = {item.name: f"{item.verdict}: {item.reason}" for item in result.gates}
-        data["install"] = [format_command(command) for command in plan.install]
-        data["launch"] = plan.url or format_command(plan.launch)
+        data["install"] = [shlex.join(command) for command in plan.install]
+        data["launch"] = plan.url or shlex.join(plan.launch)
     if result.outcome == "installed":
         data["tools"] = [tool.id for tool in result.tools]
     return data

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -41,59 +40,39 @@ _MAX_ITEMS = 50
 _CONFIG = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
 
-def _object(value: object) -> Mapping[str, object]:
-    if not isinstance(value, Mapping):
-        raise ValueError("it is not an object")  # noqa: TRY004  (a fault of the data)
-    return value
-
-
-def _items(value: object) -> list[Mapping[str, object]] | object:
-    return [_object(item) for item in value] if isinstance(value, list) else value
-
-
-def _arguments(value: object) -> object:
-    """Return arguments of a command line with the keys of `Input`."""
-    items = _items(value)
-    return [_argument(item) for item in items] if isinstance(items, list) else items
-
-
-def _argument(item: Mapping[str, object]) -> Mapping[str, object]:
-    name = item.get("name")
-    if item.get("type") == "named" and name:
-        return {**item, "name": str(name).lstrip("-") or name, "flag": name}
-    if item.get("type") == "positional":
-        return {**item, "name": item.get("valueHint"), "flag": ""}
+def _argument(raw: object) -> object:
+    """Return an argument of a command line with the keys of `Input`."""
+    if not isinstance(raw, Mapping):
+        return raw
+    name = raw.get("name")
+    if raw.get("type") == "positional":
+        return {**raw, "name": raw.get("valueHint"), "flag": ""}
+    if raw.get("type") == "named" and isinstance(name, str) and name:
+        return {**raw, "name": name.lstrip("-") or name, "flag": name}
     raise ValueError("an argument is neither 'positional' nor 'named'")
 
 
-def _named_inputs(value: object) -> object:
-    """Return variables or headers, which have no flag."""
-    items = _items(value)
-    if not isinstance(items, list):
-        return items
-    if not all(item.get("name") for item in items):
+def _named_input(raw: object) -> object:
+    """Return a variable or a header, which has no flag."""
+    if not isinstance(raw, Mapping):
+        return raw
+    if not raw.get("name"):
         raise ValueError("'name' is missing")
-    return [{**item, "flag": ""} for item in items]
+    return {**raw, "flag": ""}
 
 
-def _placeholders(value: object) -> object:
+def _placeholders(raw: object) -> object:
     """Return the placeholders of a template; deeper ones are dropped, since no entry nests them."""
-    if isinstance(value, tuple):
-        return value
-    items = _object({} if value is None else value).items()
+    if not isinstance(raw, Mapping):
+        return raw or ()
     return tuple(
-        {**_object(item), "name": name, "flag": "", "variables": {}} for name, item in items
+        {**item, "name": name, "flag": "", "variables": ()} if isinstance(item, Mapping) else item
+        for name, item in raw.items()
     )
 
 
-def _packages(value: object) -> object:
-    items = _items(value)
-    for item in items if isinstance(items, list) else ():
-        if not _object(item.get("transport")).get("type"):
-            raise ValueError("'transport' has no type")
-    return items
-
-
+T = TypeVar("T")
+Items = Annotated[tuple[T, ...], Field(max_length=_MAX_ITEMS)]
 Text = Annotated[
     str,
     Field(max_length=_MAX_TEXT_CHARS),
@@ -103,7 +82,6 @@ RequiredText = Annotated[str, Field(min_length=1, max_length=_MAX_TEXT_CHARS)]
 OptionalText = Annotated[
     str | None, Field(max_length=_MAX_TEXT_CHARS), BeforeValidator(lambda value: value or None)
 ]
-Title = Annotated[Text, AfterValidator(lambda text: clean(text, limit=_TITLE_CHARS))]
 Description = Annotated[Text, AfterValidator(lambda text: clean(text, limit=_DESCRIPTION_CHARS))]
 IsTrue = Annotated[bool, BeforeValidator(lambda value: value is True)]
 
@@ -122,18 +100,12 @@ class Input:
     default: OptionalText = None
     required: IsTrue = Field(default=False, validation_alias="isRequired")
     secret: IsTrue = Field(default=False, validation_alias="isSecret")
-    variables: Annotated[
-        tuple[Input, ...], Field(max_length=_MAX_ITEMS), BeforeValidator(_placeholders)
-    ] = ()
+    variables: Annotated[Items[Input], BeforeValidator(_placeholders)] = ()
 
 
-Placeholders = Annotated[
-    tuple[Input, ...], Field(max_length=_MAX_ITEMS), BeforeValidator(_placeholders)
-]
-NamedInputs = Annotated[
-    tuple[Input, ...], Field(max_length=_MAX_ITEMS), BeforeValidator(_named_inputs)
-]
-Arguments = Annotated[tuple[Input, ...], Field(max_length=_MAX_ITEMS), BeforeValidator(_arguments)]
+Placeholders = Annotated[Items[Input], BeforeValidator(_placeholders)]
+NamedInputs = Items[Annotated[Input, BeforeValidator(_named_input)]]
+Arguments = Items[Annotated[Input, BeforeValidator(_argument)]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
@@ -144,9 +116,7 @@ class Package:
     """``pypi``, ``npm``, ``oci`` … as the registry has it."""
     identifier: RequiredText
     version: Text = ""
-    transport: RequiredText = Field(
-        default="stdio", validation_alias=AliasPath("transport", "type")
-    )
+    transport: RequiredText = Field(validation_alias=AliasPath("transport", "type"))
     arguments: Arguments = Field(default=(), validation_alias="packageArguments")
     environment: NamedInputs = Field(default=(), validation_alias="environmentVariables")
     runtime_arguments: Annotated[bool, BeforeValidator(bool)] = Field(
@@ -156,8 +126,6 @@ class Package:
     base_url: Text = Field(default="", validation_alias="registryBaseUrl")
     """The index, if the entry names one."""
     sha256: Text = Field(default="", validation_alias="fileSha256")
-    script: Text = ""
-    """The package's program, if it is known before the install; bundled entries only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
@@ -176,7 +144,7 @@ class RegistryEntry:
 
     name: RequiredText
     """``namespace/name``; the registry verified the namespace."""
-    title: Title = ""
+    title: Annotated[Text, AfterValidator(lambda text: clean(text, limit=_TITLE_CHARS))] = ""
     description: Description = ""
     version: Text = ""
     status: Text = "active"
@@ -186,10 +154,8 @@ class RegistryEntry:
     """The time of the last change, RFC 3339; empty if the registry has none."""
     source: str = BUNDLED
     """`BUNDLED`, or the registry's origin."""
-    packages: Annotated[
-        tuple[Package, ...], Field(max_length=_MAX_ITEMS), BeforeValidator(_packages)
-    ] = ()
-    remotes: Annotated[tuple[Remote, ...], Field(max_length=_MAX_ITEMS)] = ()
+    packages: Items[Package] = ()
+    remotes: Items[Remote] = ()
     suspicions: tuple[str, ...] = ()
     """Why its text looks like an attack on a model."""
 
@@ -231,15 +197,16 @@ def parse_entry(raw: object, *, source: str) -> RegistryEntry:
         "latest": own.get("isLatest") is not False,
         "updated": own.get("updatedAt") or own.get("publishedAt"),
         "source": source,
-        "suspicions": (),
+        "suspicions": scan_definition({key: server.get(key) for key in ("title", "description")}),
     }
     try:
         # Only the keys of the registry count, never the names of our fields.
-        entry = _ENTRY.validate_python({**server, **trusted}, by_alias=True, by_name=False)
+        return _ENTRY.validate_python({**server, **trusted}, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ValueError(f"{name!r}: {validation_message(error)}") from None
-    found = scan_definition({key: server.get(key) for key in ("title", "description")})
-    packages = entry.packages
-    if source != BUNDLED:
-        packages = tuple(replace(package, script="") for package in packages)
-    return replace(entry, packages=packages, suspicions=found)
+
+
+def _object(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise ValueError("it is not an object")  # noqa: TRY004  (a fault of the data)
+    return value

@@ -2,17 +2,25 @@
 
 Each step that leaves something behind first registers how to remove it. A failure, a refusal or a
 cancellation runs these in reverse order.
+
+The audit has a line of JSON for each step, appended to a file, without secrets. The intent is
+content: the audit holds only its hash, unless the gateway captures content. Of variables and
+headers it holds names, of addresses the origin.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import shutil
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
+from typing import Literal
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError
@@ -22,14 +30,13 @@ from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options.environment import catalog_store_path
-from gateway.provision.audit import Audit
-from gateway.provision.consent import Consent, Question, Stage
+from gateway.provision.candidates import ServerCandidate
 from gateway.provision.install import install
-from gateway.provision.plan import Plan, Programs, format_command
-from gateway.provision.policy_checks import PolicyCheck
+from gateway.provision.plan import Plan, Programs
+from gateway.provision.policy import Consent, PolicyCheck, Question, Stage
 from gateway.sources.mcp import McpSource
 from gateway.storage.catalog import SqliteCatalog
-from gateway.types import Entity, Filters
+from gateway.types import Diagnostic, Entity, Filters, Match
 from gateway.types.listing import Listing
 
 
@@ -37,14 +44,90 @@ class DeclinedError(GatewayError):
     """A step was not agreed to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepsResult:
-    """A server that was installed."""
+Step = Literal[
+    "asked", "local", "offers", "ranked", "planned", "consent", "install", "probe", "index",
+    "configure", "done", "rollback",
+]  # fmt: skip
+StepOutcome = Literal["ok", "refused", "failed"]
+OnStep = Callable[[Step, StepOutcome, str], None]
+"""Called with a step, its outcome and a text for people."""
 
-    plan: Plan
-    """As it was really carried out."""
-    tools: tuple[Entity, ...]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """The lines of one provisioning."""
+
+    path: Path | None
+    """The file; None writes none, as for a dry run."""
+    on_step: OnStep | None = None
+    """Called at each step as well."""
+    secrets: tuple[str, ...] = ()
+    """Texts that are removed from every line: values of the host that may be secret."""
+    run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    """Marks the lines that belong together."""
+
+    def record(
+        self, step: Step, outcome: StepOutcome = "ok", about: str = "", **facts: object
+    ) -> None:
+        """Write one line.
+
+        Args:
+            step: Which.
+            outcome: Its outcome.
+            about: For people; passed to `on_step` and not written.
+            facts: JSON values without secrets.
+
+        Raises:
+            StoreError: The file cannot be written: what cannot be audited is not done.
+        """
+        if self.on_step is not None:
+            self.on_step(step, outcome, about)
+        if self.path is None:
+            return
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"at": at, "run": self.run, "step": step, "outcome": outcome, **facts}
+        line = {key: self._redact(value) for key, value in line.items()}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise StoreError(f"the audit {str(self.path)!r} cannot be written: {error}") from error
+
+    def _redact(self, value: object) -> object:
+        if isinstance(value, list | tuple):
+            return [self._redact(item) for item in value]
+        if isinstance(value, str):
+            for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
+                value = value.replace(secret, "***")
+        return value
+
+
+Outcome = Literal["local", "none", "planned", "refused", "declined", "failed", "installed"]
+"""*local*: the catalog has it. *none*: no server is likely to serve. *planned*: a dry run.
+*refused*: a policy check refuses it. *declined*: a step was not agreed to. *failed*: a step failed,
+everything is undone. *installed*: its tools can be called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionResult:
+    """The result of a provisioning."""
+
+    outcome: Outcome
+    reason: str = ""
+    local: tuple[Match, ...] = ()
+    """The tools of the catalog that serve already."""
+    candidates: tuple[ServerCandidate, ...] = ()
+    plan: Plan | None = None
+    gates: tuple[PolicyCheck, ...] = ()
+    """The policy checks of the plan."""
+    server: str = ""
+    """The new server's name in the catalog."""
+    tools: tuple[Entity, ...] = ()
+    """Its tools, which can be called."""
     packages: tuple[str, ...] = ()
+    """What was installed, as ``name==version``."""
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +141,15 @@ class Steps:
     install_timeout_s: float
     audit: Audit
 
-    async def provision_server(self, plan: Plan, checks: Sequence[PolicyCheck]) -> StepsResult:
+    async def provision_server(self, plan: Plan, result: ProvisionResult) -> ProvisionResult:
         """Install, probe, index and configure *plan*.
 
         Args:
             plan: Not refused by any check.
-            checks: Its policy checks; shown with each question.
+            result: That of the planning; its policy checks are shown with each question.
+
+        Returns:
+            The result of the whole.
 
         Raises:
             DeclinedError: A step was not agreed to.
@@ -72,8 +158,9 @@ class Steps:
             StoreError: The audit cannot be written.
             OSError: The folder cannot be made.
         """
+        checks = result.gates
         async with AsyncExitStack() as undo:
-            undo.push(self._on_exit)
+            undo.callback(self.audit.record, "rollback", "failed")
             packages: tuple[str, ...] = ()
             if plan.folder is not None:
                 await self._ask("install", plan, checks)
@@ -83,7 +170,12 @@ class Steps:
                     asyncio.to_thread, shutil.rmtree, plan.folder, ignore_errors=True
                 )
                 shown = plan.launch
-                plan, packages = await self._install(plan)
+                about = f"{plan.entry.name} {plan.entry.version}".strip()
+                self.audit.record("install", about=about)
+                limit_s = self.install_timeout_s
+                plan, packages = await install(plan, self.programs, limit_s=limit_s)
+                about = f"{len(packages)} packages"
+                self.audit.record("install", about=about, packages=packages)
                 if plan.launch != shown:
                     await self._ask("run", plan, checks)
             else:
@@ -95,13 +187,21 @@ class Steps:
             tools = await self._index(plan.server)
             undo.pop_all()
         self.audit.record("done", about=f"{len(tools)} tools", tools=[tool.id for tool in tools])
-        return StepsResult(plan=plan, tools=tools, packages=packages)
+        return replace(
+            result,
+            outcome="installed",
+            reason=f"{len(tools)} tools can be called",
+            plan=plan,
+            server=plan.server,
+            tools=tools,
+            packages=packages,
+        )
 
     async def _ask(
         self,
         stage: Stage,
         plan: Plan,
-        checks: Sequence[PolicyCheck],
+        checks: tuple[PolicyCheck, ...],
         warnings: tuple[str, ...] = (),
     ) -> None:
         commands = plan.install if stage == "install" else ()
@@ -110,7 +210,7 @@ class Steps:
             plan=plan,
             commands=commands,
             launch=plan.launch,
-            gates=tuple(checks),
+            gates=checks,
             warnings=warnings,
         )
         is_agreed = await self.consent(question)
@@ -119,19 +219,12 @@ class Steps:
             "ok" if is_agreed else "refused",
             stage,
             stage=stage,
-            commands=[format_command(command) for command in commands],
-            launch=format_command(plan.launch),
+            commands=[shlex.join(command) for command in commands],
+            launch=shlex.join(plan.launch),
             warnings=warnings,
         )
         if not is_agreed:
             raise DeclinedError(f"nobody agreed to {stage} {plan.server!r}")
-
-    async def _install(self, plan: Plan) -> tuple[Plan, tuple[str, ...]]:
-        self.audit.record("install", about=f"{plan.entry.name} {plan.entry.version}".strip())
-        result = await install(plan, self.programs, limit_s=self.install_timeout_s)
-        about = f"{len(result.packages)} packages"
-        self.audit.record("install", about=about, packages=result.packages)
-        return result.plan, result.packages
 
     def _parse(self, plan: Plan) -> tuple[Manifest, StdioServer | HttpServer]:
         document = {"mcpServers": {plan.server: plan.config_entry()}}
@@ -143,7 +236,7 @@ class Steps:
         return replace(manifest, origin=path), target
 
     async def _probe(
-        self, plan: Plan, target: StdioServer | HttpServer, checks: Sequence[PolicyCheck]
+        self, plan: Plan, target: StdioServer | HttpServer, checks: tuple[PolicyCheck, ...]
     ) -> Listing:
         """Start the server once, as it would run, and list its tools."""
         options = replace(self.gateway.options.upstream, connect_attempts=1)
@@ -194,12 +287,3 @@ class Steps:
         if not tools:
             raise UpstreamError(server, "none of its tools came into the catalog")
         return tools
-
-    def _on_exit(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        is_ours = isinstance(error, GatewayError)
-        self.audit.record("rollback", "failed", str(error) if is_ours else type(error).__name__)

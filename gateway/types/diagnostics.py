@@ -69,7 +69,7 @@ CODES: Mapping[Code, str] = {
     "registry_unavailable": "The registry of servers could not be read.",
     "registry_stale": "The registry's last answer was used, which is older than a day.",
     "registry_truncated": "The registry offers more than its limits allow, or stopped under way.",
-    "registry_entry_skipped": "One entry of the registry cannot be read; the others are used.",
+    "registry_entry_skipped": "Entries of the registry cannot be read; the others are used.",
     "tool_quarantined": "One tool's definition cannot be used; the rest of its source lives.",
     "tool_changed": "A tool's definition is not the one that was approved.",
     "tool_suspicious": "A tool's definition looks like an attack on a model.",

@@ -124,7 +124,7 @@ def test_what_the_catalog_has_is_reported(place: Place, registry: FakeRegistry) 
     assert 0 == ran.code
     assert "local: the catalog has it already" in ran.out
     assert "srv/good" in ran.out
-    assert [] == registry.asked
+    assert [] == registry.requests
 
 
 def test_what_a_server_needs_is_reported_and_given(place: Place, registry: FakeRegistry) -> None:

@@ -16,9 +16,9 @@ import pytest
 from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
-from gateway.provision.consent import Question
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Programs
+from gateway.provision.policy import Question
 from gateway.provision.provisioner import Provisioner
 from tests.provision.indexes import FakeIndex
 from tests.provision.registries import FakeRegistry

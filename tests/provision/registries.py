@@ -71,15 +71,13 @@ class FakeRegistry(Served):
 
     def __init__(self, items: Sequence[object] = (), *, page: int = 2) -> None:
         self.items = list(items)
-        self.asked: list[dict[str, str]] = []
+        self.requests: list[dict[str, str]] = []
         self.faults: list[int] = []
         """Statuses that the next requests get instead of an answer."""
         self.body: bytes | None = None
         """What every request gets instead of a page."""
         self.encoding = ""
         """How that is said to be packed."""
-        self.circling = False
-        """Whether each page names the first as the next."""
         self.moved = ""
         """Where every request is sent instead."""
         self._page = page
@@ -90,7 +88,7 @@ class FakeRegistry(Served):
         return self.base
 
     async def _answer(self, request: Request) -> Response:
-        self.asked.append(dict(request.query_params))
+        self.requests.append(dict(request.query_params))
         if self.faults:
             return Response(b"busy", self.faults.pop(0))
         if self.moved:
@@ -101,9 +99,7 @@ class FakeRegistry(Served):
         start = int(request.query_params.get("cursor", "0").removeprefix("after:") or 0)
         end = start + self._page
         metadata: Json = {"count": len(self.items[start:end])}
-        if self.circling:
-            metadata["nextCursor"] = "after:0"
-        elif end < len(self.items):
+        if end < len(self.items):
             metadata["nextCursor"] = f"after:{end}"
-        told = {"servers": self.items[start:end], "metadata": metadata}
-        return Response(json.dumps(told).encode(), media_type="application/json")
+        page = {"servers": self.items[start:end], "metadata": metadata}
+        return Response(json.dumps(page).encode(), media_type="application/json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,9 +15,8 @@ from gateway.gateway import Gateway
 from gateway.options import UpstreamOptions
 from gateway.provision.candidates import available_servers, bundled_servers, rank_servers
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.registry import RegistryCache
 from gateway.provision.registry_schema import RegistryEntry
-from gateway.testing import HashingEmbedder, ManualClock
+from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway
 from tests.provision.registries import FakeRegistry, item
 
@@ -25,118 +25,128 @@ DAY_S = 24 * 3600.0
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(1e9)
+def folder(tmp_path: Path) -> Path:
+    """Where the answers of registries are stored."""
+    return tmp_path / "registries"
 
 
-@pytest.fixture
-def answers(tmp_path: Path, clock: ManualClock) -> RegistryCache:
-    return RegistryCache(tmp_path / "registries", wall=clock)
+def stored(folder: Path) -> Path:
+    """Return the file of the only answer."""
+    (file,) = folder.iterdir()
+    return file
 
 
-async def test_without_a_registry_the_bundled_list_is_all(answers: RegistryCache) -> None:
+def age(folder: Path, seconds: float) -> None:
+    """Make the stored answer older."""
+    file = stored(folder)
+    at = file.stat().st_mtime - seconds
+    os.utime(file, (at, at))
+
+
+async def test_without_a_registry_the_bundled_list_is_all(folder: Path) -> None:
     """Nothing is fetched that nobody configured."""
-    found = await available_servers(ProvisionOptions(), QUICK, answers)
+    entries, diagnostics = await available_servers(ProvisionOptions(), QUICK, folder)
 
-    assert (bundled_servers(), (), False) == (found.entries, found.diagnostics, found.is_fetched)
+    assert (list(bundled_servers()), []) == (entries, diagnostics)
 
 
-async def test_a_registry_is_asked_once_a_day(
-    registry: FakeRegistry, answers: RegistryCache, clock: ManualClock
-) -> None:
+async def test_a_registry_is_asked_once_a_day(registry: FakeRegistry, folder: Path) -> None:
     """Its answer serves from the file, in this process and the next."""
     registry.items = [item("a/x")]
     options = ProvisionOptions(registry=registry.url, known=False)
 
-    first = await available_servers(options, QUICK, answers)
-    clock.tick(DAY_S - 1)
-    kept = await available_servers(options, QUICK, answers)
-    clock.tick(1)
-    again = await available_servers(options, QUICK, answers)
+    first, _ = await available_servers(options, QUICK, folder)
+    age(folder, DAY_S - 60)
+    second, _ = await available_servers(options, QUICK, folder)
+    requests = len(registry.requests)
+    age(folder, 61)
+    again, _ = await available_servers(options, QUICK, folder)
 
-    assert [True, False, True] == [entry.is_fetched for entry in (first, kept, again)]
-    assert first.entries == kept.entries == again.entries
-    assert registry.url == first.entries[0].source
-    assert 2 == len(registry.asked)
+    assert first == second == again
+    assert registry.url == first[0].source
+    assert (1, 2) == (requests, len(registry.requests))
 
 
 async def test_a_registry_that_is_down_serves_its_last_answer(
-    registry: FakeRegistry, answers: RegistryCache, clock: ManualClock
+    registry: FakeRegistry, folder: Path
 ) -> None:
     """However old; and says so."""
     registry.items = [item("a/x")]
     options = ProvisionOptions(registry=registry.url, known=False)
-    await available_servers(options, QUICK, answers)
-    clock.tick(2 * DAY_S)
+    await available_servers(options, QUICK, folder)
+    age(folder, 2 * DAY_S)
     registry.faults = [500]
 
-    found = await available_servers(options, QUICK, answers)
+    entries, diagnostics = await available_servers(options, QUICK, folder)
 
-    assert ["a/x"] == [entry.name for entry in found.entries]
-    assert ["registry_unavailable", "registry_stale"] == [entry.code for entry in found.diagnostics]
-    assert "48 hours" in found.diagnostics[1].detail
+    assert ["a/x"] == [entry.name for entry in entries]
+    assert ["registry_unavailable", "registry_stale"] == [entry.code for entry in diagnostics]
+    assert "48 hours" in diagnostics[1].detail
 
 
 async def test_a_registry_that_never_answered_leaves_the_bundled_list(
-    registry: FakeRegistry, answers: RegistryCache
+    registry: FakeRegistry, folder: Path
 ) -> None:
     registry.faults = [500]
 
-    found = await available_servers(ProvisionOptions(registry=registry.url), QUICK, answers)
+    entries, diagnostics = await available_servers(
+        ProvisionOptions(registry=registry.url), QUICK, folder
+    )
 
-    assert bundled_servers() == found.entries
-    assert ["registry_unavailable"] == [entry.code for entry in found.diagnostics]
+    assert list(bundled_servers()) == entries
+    assert ["registry_unavailable"] == [entry.code for entry in diagnostics]
 
 
-async def test_what_was_cut_is_not_kept(registry: FakeRegistry, answers: RegistryCache) -> None:
+async def test_what_was_cut_is_not_stored(registry: FakeRegistry, folder: Path) -> None:
     """Half an answer must not serve for a day."""
     registry.items = [item("a/x"), item("a/y"), item("a/z")]
     options = ProvisionOptions(registry=registry.url, known=False, max_pages=1)
 
-    await available_servers(options, QUICK, answers)
-    again = await available_servers(options, QUICK, answers)
+    await available_servers(options, QUICK, folder)
+    entries, diagnostics = await available_servers(options, QUICK, folder)
 
-    assert again.is_fetched
+    assert (2, 2) == (len(entries), len(registry.requests))
+    assert ["registry_truncated"] == [entry.code for entry in diagnostics]
+    assert "more than 1 pages; 2 entries were read" in diagnostics[0].detail
 
 
-async def test_the_bundled_list_wins_over_a_registry(
-    registry: FakeRegistry, answers: RegistryCache
-) -> None:
+async def test_the_bundled_list_wins_over_a_registry(registry: FakeRegistry, folder: Path) -> None:
     """An impostor in a registry does not take the place of what was looked at."""
     name = bundled_servers()[0].name
     registry.items = [item(name, "An impostor.")]
 
-    found = await available_servers(ProvisionOptions(registry=registry.url), QUICK, answers)
+    entries, _ = await available_servers(ProvisionOptions(registry=registry.url), QUICK, folder)
 
-    assert ["known"] == [entry.source for entry in found.entries if entry.name == name]
+    assert ["known"] == [entry.source for entry in entries if entry.name == name]
 
 
 async def test_a_store_that_fails_costs_only_the_store(
     registry: FakeRegistry, tmp_path: Path
 ) -> None:
-    """The answer serves; that it could not be kept is told."""
+    """The answer serves; a diagnostic says that it is not stored."""
     registry.items = [item("a/x")]
     (tmp_path / "file").write_text("no folder")
-    broken = RegistryCache(tmp_path / "file" / "registries")
+    options = ProvisionOptions(registry=registry.url, known=False)
 
-    found = await available_servers(
-        ProvisionOptions(registry=registry.url, known=False), QUICK, broken
-    )
+    entries, diagnostics = await available_servers(options, QUICK, tmp_path / "file" / "registries")
 
-    assert ["a/x"] == [entry.name for entry in found.entries]
-    assert ["catalog_unavailable"] == [entry.code for entry in found.diagnostics]
+    assert ["a/x"] == [entry.name for entry in entries]
+    assert ["catalog_unavailable"] == [entry.code for entry in diagnostics]
 
 
-@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"servers": 1, "fetched_at": 1}'])
-def test_an_answer_that_cannot_be_read_is_none(
-    answers: RegistryCache, tmp_path: Path, text: str
+@pytest.mark.parametrize("text", ["{", "{}"])
+async def test_an_answer_that_cannot_be_read_is_fetched_again(
+    registry: FakeRegistry, folder: Path, text: str
 ) -> None:
     """A file of another form is like no file."""
-    answers.save("here", (1,))
-    (file,) = (tmp_path / "registries").iterdir()
-    file.write_text(text, encoding="utf-8")
+    registry.items = [item("a/x")]
+    options = ProvisionOptions(registry=registry.url, known=False)
+    await available_servers(options, QUICK, folder)
+    stored(folder).write_text(text, encoding="utf-8")
 
-    assert answers.load("here") is None
+    entries, _ = await available_servers(options, QUICK, folder)
+
+    assert (["a/x"], 2) == ([entry.name for entry in entries], len(registry.requests))
 
 
 def test_the_bundled_list_is_of_use() -> None:

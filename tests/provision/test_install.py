@@ -92,7 +92,7 @@ async def test_the_path_that_is_given_comes_first(tmp_path: Path) -> None:
 
 
 def planned(folder: Path, kind: str) -> Plan:
-    route = Package(kind=kind, identifier="tiny", version="1.0.0")
+    route = Package(kind=kind, identifier="tiny", version="1.0.0", transport="stdio")
     return Plan(entry=RegistryEntry(name="a/tiny"), route=route, server="tiny", folder=folder)
 
 
@@ -111,34 +111,34 @@ def npm(folder: Path, manifest: object, **lock: Any) -> Path:
 async def test_npms_program_is_the_only_one_or_the_one_of_its_name(
     tmp_path: Path, program: object
 ) -> None:
-    packages = {"node_modules/a/node_modules/@b/c": {"version": "2"}, "node_modules/odd": 1}
+    packages = {"node_modules/a/node_modules/@b/c": {"version": "2"}}
     home = npm(tmp_path, {"version": "1.0.0", "bin": program}, packages=packages)
 
-    done = await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
+    plan, installed = await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
 
-    assert ("/usr/bin/node", str(home / "server.js")) == done.plan.launch
-    assert ("@b/c==2",) == done.packages
+    assert ("/usr/bin/node", str(home / "server.js")) == plan.launch
+    assert ("@b/c==2",) == installed
 
 
 @pytest.mark.parametrize(
-    ("manifest", "told"),
+    ("manifest", "message"),
     [
         ({"version": "2.0.0", "bin": "server.js"}, "another version"),
-        ({"version": "1.0.0"}, "not a file of its own"),
+        ({"version": "1.0.0"}, "the package has none"),
         ({"version": "1.0.0", "bin": {}}, "the package has none"),
         ({"version": "1.0.0", "bin": {"x": "a", "y": "b"}}, "has the programs x, y"),
         ({"version": "1.0.0", "bin": "../../../etc/passwd"}, "not a file of its own"),
         ({"version": "1.0.0", "bin": "gone.js"}, "not a file of its own"),
-        ([], "another version"),
+        ([], "cannot be read"),
     ],
 )
 async def test_npm_packages_without_a_program_of_their_own_fail(
-    tmp_path: Path, manifest: object, told: str
+    tmp_path: Path, manifest: object, message: str
 ) -> None:
     """What is started is a file of the very package that was agreed to."""
-    npm(tmp_path, manifest, packages=[])
+    npm(tmp_path, manifest, packages={})
 
-    with pytest.raises(UpstreamError, match=told):
+    with pytest.raises(UpstreamError, match=message):
         await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.manifests.manifest import Manifest
-from gateway.provision.plan import format_command
 from tests.provision.conftest import HASTY, PATIENT, MakeSite, Site
 from tests.provision.indexes import FakeIndex
 from tests.provision.registries import FakeRegistry, item, package
@@ -87,11 +87,11 @@ async def test_the_question_shows_what_runs_whole(
     home = here.folder / "parcels"
     assert "installed" == result.outcome, result.reason
     assert question.launch == (str(home / "bin" / "tiny-parcels"), long)
-    assert format_command(question.commands[-1]).endswith("--only-binary :all: tiny-parcels==1.0.0")
+    assert shlex.join(question.commands[-1]).endswith("--only-binary :all: tiny-parcels==1.0.0")
     assert () == question.warnings
     agreed = next(line for line in here.audit if line["step"] == "consent")
-    assert [format_command(entry) for entry in question.commands] == agreed["commands"]
-    assert agreed["launch"] == format_command(question.launch)
+    assert [shlex.join(entry) for entry in question.commands] == agreed["commands"]
+    assert agreed["launch"] == shlex.join(question.launch)
 
 
 async def test_an_npm_package_is_asked_about_twice(

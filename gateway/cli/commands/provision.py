@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -25,11 +26,12 @@ from gateway.cli.session import (
 from gateway.cli.tables import pairs, printable, table, to_jsonable
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import read_manifest
-from gateway.provision.consent import Question, Stage, by_policy
 from gateway.provision.discover import discover as discover_catalog
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import Plan, format_command
-from gateway.provision.provisioner import Provisioner, ProvisionResult
+from gateway.provision.plan import Plan
+from gateway.provision.policy import Question, Stage, by_policy
+from gateway.provision.provisioner import Provisioner
+from gateway.provision.steps import ProvisionResult
 
 _QUESTIONS: Mapping[Stage, str] = {
     "install": "Install it?",
@@ -182,5 +184,5 @@ def _plan_table(plan: Plan) -> RenderableType:
 def _command_line(label: str, words: Sequence[str]) -> RenderableType:
     """Return a command whole: one line, never folded or cut."""
     return Text.assemble(
-        (f"{label}: ", "cyan"), printable(format_command(words)), no_wrap=True, overflow="ignore"
+        (f"{label}: ", "cyan"), printable(shlex.join(words)), no_wrap=True, overflow="ignore"
     )

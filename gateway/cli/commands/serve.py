@@ -18,8 +18,8 @@ from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, Options, SearchOptions
 from gateway.options.environment import variables
-from gateway.provision.consent import by_policy
 from gateway.provision.options import ProvisionOptions
+from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
 from gateway.serve.extra_tools import ExtraName, extra_tools

@@ -1,18 +1,24 @@
-"""What must be true of a server before it may come in. Each check says pass, ask or refuse. Pure.
+"""What may come in: policy checks of a plan, and the consent of a person.
 
-``refuse`` is final; ``ask`` is a doubt that a person may settle and ``--yes`` may not. All checks
-are reported, also those that passed: a plan is judged by reading it.
+Each check says pass, ask or refuse. ``refuse`` is final; ``ask`` is a doubt that a person may
+settle and ``--yes`` may not. All checks are reported: a plan is judged by reading it.
+
+A person is asked up to three times, each time with commands whole, never cut (as the protocol's
+security practices for installing local servers demand): before the install; before the server
+runs for the first time, if its command was not known before or has changed; and before it stays,
+if its tools look like an attack.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
+from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, Programs
@@ -57,51 +63,76 @@ def check_plan(
         programs: What installs here.
         private_hosts: Hosts of the host's own network that may be used.
     """
-    route = plan.route
+    entry, route = plan.entry, plan.route
     if isinstance(route, Package):
         route_checks = _check_package(route, programs, options)
     else:
-        route_checks = _check_remote(route, plan, private_hosts)
+        route_checks = _check_remote(route, plan.url, private_hosts)
     is_confident = confidence >= options.min_confidence
+    suspicions = ", ".join(entry.suspicions)
     return (
-        _check_status(plan.entry),
-        _check_source(plan.entry, options),
+        _check_status(entry.status),
+        _check_source(entry, options),
         *route_checks,
         PolicyCheck(
             "confidence",
             "pass" if is_confident else "ask",
             f"{confidence:.2f}, wanted {options.min_confidence:.2f}",
         ),
-        _check_text(plan.entry),
+        PolicyCheck("text", "refuse", f"its description {suspicions}")
+        if suspicions
+        else PolicyCheck("text", "pass", "nothing suspicious in its description"),
         _check_inputs(plan),
     )
 
 
-def overall_verdict(checks: Iterable[PolicyCheck]) -> Verdict:
-    """Return the verdict of all checks together: the worst one."""
-    verdicts = {check.verdict for check in checks}
-    if "refuse" in verdicts:
-        return "refuse"
-    return "ask" if "ask" in verdicts else "pass"
+Stage = Literal["install", "run", "keep"]
 
 
-def is_trusted(entry: RegistryEntry, namespaces: Iterable[str]) -> bool:
-    """Return whether the host trusts the namespace or the name of *entry*."""
-    return any(pattern in {f"{entry.namespace}/*", entry.name} for pattern in namespaces)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a person is asked to agree to."""
+
+    stage: Stage
+    plan: Plan
+    commands: tuple[tuple[str, ...], ...] = ()
+    """The commands that run now, whole: program and arguments of each."""
+    launch: tuple[str, ...] = ()
+    """The command that runs as the server from then on; empty for a remote one, and while only the
+    installed package can tell: then it is asked again."""
+    gates: tuple[PolicyCheck, ...] = ()
+    """The policy checks of the plan."""
+    warnings: tuple[str, ...] = ()
+    """What else speaks against it."""
 
 
-def _check_status(entry: RegistryEntry) -> PolicyCheck:
-    if entry.status == "active":
+Consent = Callable[[Question], Awaitable[bool]]
+"""Returns whether it may be done."""
+
+
+async def by_policy(question: Question) -> bool:
+    """Agree where every check passes and there is no warning: what ``--yes`` means."""
+    return all(check.verdict == "pass" for check in question.gates) and not question.warnings
+
+
+async def refuse_all(question: Question) -> bool:
+    """Agree to nothing."""
+    del question
+    return False
+
+
+def _check_status(status: str) -> PolicyCheck:
+    if status == "active":
         return PolicyCheck("status", "pass", "active")
-    if entry.status == "deprecated":
+    if status == "deprecated":
         return PolicyCheck("status", "ask", "deprecated: its publisher says to use something else")
-    return PolicyCheck("status", "refuse", f"{entry.status!r}: it was taken out of the registry")
+    return PolicyCheck("status", "refuse", f"{status!r}: it was taken out of the registry")
 
 
 def _check_source(entry: RegistryEntry, options: ProvisionOptions) -> PolicyCheck:
     if entry.source == BUNDLED:
         return PolicyCheck("source", "pass", "on the bundled list of well-known servers")
-    if is_trusted(entry, options.namespaces):
+    if {f"{entry.namespace}/*", entry.name} & set(options.namespaces):
         return PolicyCheck("source", "pass", f"{entry.namespace} is trusted ({entry.source})")
     reason = f"{entry.namespace} is not among the trusted namespaces ({entry.source})"
     return PolicyCheck("source", "ask", reason)
@@ -110,37 +141,33 @@ def _check_source(entry: RegistryEntry, options: ProvisionOptions) -> PolicyChec
 def _check_package(
     package: Package, programs: Programs, options: ProvisionOptions
 ) -> tuple[PolicyCheck, ...]:
-    if package.kind not in _FORMS:
-        reason = f"packages of kind {package.kind!r} are not installed here: pypi and npm are"
+    kind, version = package.kind, package.version
+    if kind not in _FORMS:
+        reason = f"packages of kind {kind!r} are not installed here: pypi and npm are"
         return (PolicyCheck("package", "refuse", reason),)
-    return (_check_form(package, programs), _check_version(package), _check_index(package, options))
-
-
-def _check_form(package: Package, programs: Programs) -> PolicyCheck:
-    faults: tuple[tuple[object, str], ...] = (
-        (not _FORMS[package.kind][0].fullmatch(package.identifier), "no name of a package"),
-        (package.transport != "stdio", f"speaks {package.transport!r}: stdio is what is run"),
-        (package.runtime_arguments, "wants arguments for the program that runs it"),
-        (package.sha256, "gives a file's hash, which is not checked for this kind"),
-        (package.kind == "npm" and not (programs.npm and programs.node), "npm is not installed"),
+    name_form, version_form = _FORMS[kind]
+    faults = {
+        "no name of a package": not name_form.fullmatch(package.identifier),
+        f"speaks {package.transport!r}: stdio is what is run": package.transport != "stdio",
+        "wants arguments for the program that runs it": package.runtime_arguments,
+        "gives a file's hash, which is not checked for this kind": package.sha256,
+        "npm is not installed": kind == "npm" and not (programs.npm and programs.node),
+    }
+    fault = next((reason for reason, is_wrong in faults.items() if is_wrong), "")
+    is_pinned = version_form.fullmatch(version)
+    return (
+        PolicyCheck("package", "refuse", f"{package.identifier!r}: {fault}")
+        if fault
+        else PolicyCheck("package", "pass", f"{package.identifier} of {kind}"),
+        PolicyCheck("version", "pass", f"pinned to {version}")
+        if is_pinned
+        else PolicyCheck("version", "refuse", f"{version!r} is not one exact version"),
+        _check_index(package.base_url.rstrip("/"), options),
     )
-    for is_wrong, reason in faults:
-        if is_wrong:
-            return PolicyCheck("package", "refuse", f"{package.identifier!r}: {reason}")
-    return PolicyCheck("package", "pass", f"{package.identifier} of {package.kind}")
 
 
-def _check_version(package: Package) -> PolicyCheck:
-    version = package.version
-    if _FORMS[package.kind][1].fullmatch(version):
-        return PolicyCheck("version", "pass", f"pinned to {version}")
-    reason = f"{version!r} is not one exact version" if version else "not pinned"
-    return PolicyCheck("version", "refuse", reason)
-
-
-def _check_index(package: Package, options: ProvisionOptions) -> PolicyCheck:
+def _check_index(index: str, options: ProvisionOptions) -> PolicyCheck:
     """Check the index that the entry names; packages come from this machine's index alone."""
-    index = package.base_url.rstrip("/")
     if not index or index in {url.rstrip("/") for url in options.indexes}:
         return PolicyCheck("index", "pass", "the index that this machine is set to")
     reason = f"the entry means {index}; what is fetched is what this machine's index has"
@@ -148,37 +175,27 @@ def _check_index(package: Package, options: ProvisionOptions) -> PolicyCheck:
 
 
 def _check_remote(
-    remote: Remote, plan: Plan, private_hosts: tuple[str, ...]
+    remote: Remote, url: str, private_hosts: tuple[str, ...]
 ) -> tuple[PolicyCheck, ...]:
     if remote.transport not in _TRANSPORTS:
         reason = f"speaks {remote.transport!r}: streamable HTTP is what is spoken"
         return (PolicyCheck("transport", "refuse", reason),)
     return (
-        _check_url(plan.url, private_hosts),
+        _check_url(url, private_hosts),
         PolicyCheck("version", "ask", "a remote server has no version: it may change at any time"),
     )
 
 
 def _check_url(url: str, private_hosts: tuple[str, ...]) -> PolicyCheck:
     try:
-        parts = urlsplit(url)
-        host, _ = (parts.hostname or "").casefold(), parts.port
-        is_plain = host and "@" not in parts.netloc and "{" not in url
-        if is_plain and parts.scheme in {"http", "https"}:
-            # The addresses of a name are checked when it is connected to.
-            check_url(url, private_hosts)
-            return PolicyCheck("address", "pass", f"{parts.scheme}://{host}")
+        shown = HttpServer(url).origin
+        # The addresses of a name are checked when it is connected to.
+        check_url(url, private_hosts)
     except ConfigError as error:
         return PolicyCheck("address", "refuse", str(error))
-    except ValueError:
-        pass
-    return PolicyCheck("address", "refuse", "the address of the server cannot be used")
-
-
-def _check_text(entry: RegistryEntry) -> PolicyCheck:
-    if entry.suspicions:
-        return PolicyCheck("text", "refuse", f"its description {', '.join(entry.suspicions)}")
-    return PolicyCheck("text", "pass", "nothing suspicious in its description")
+    if "@" in urlsplit(url).netloc or "{" in url:
+        return PolicyCheck("address", "refuse", "the address of the server cannot be used")
+    return PolicyCheck("address", "pass", shown)
 
 
 def _check_inputs(plan: Plan) -> PolicyCheck:

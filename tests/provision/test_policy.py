@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,16 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import Plan, Programs, format_command, make_plan, server_name
-from gateway.provision.policy_checks import PolicyCheck, check_plan, is_trusted, overall_verdict
+from gateway.provision.plan import Plan, Programs, make_plan, server_name
+from gateway.provision.policy import PolicyCheck, check_plan
 from gateway.provision.registry_schema import BUNDLED, Input, Package, RegistryEntry, Remote
 
 FOLDER = Path("/srv/tools/time")
 PROGRAMS = Programs(python="/py", npm=("/npm",), node="/node")
-TIME = Package(kind="pypi", identifier="mcp-server-time", version="2026.10.19")
-EVERYTHING = Package(kind="npm", identifier="@scope/server-x", version="1.2.3-beta.1")
+TIME = Package(kind="pypi", identifier="mcp-server-time", version="2026.10.19", transport="stdio")
+EVERYTHING = Package(
+    kind="npm", identifier="@scope/server-x", version="1.2.3-beta.1", transport="stdio"
+)
 FAR = Remote(transport="streamable-http", url="https://tools.example.org/mcp")
 
 
@@ -59,7 +62,6 @@ def verdicts(made: Plan, **options: Any) -> dict[str, str]:
 def test_a_package_that_nothing_speaks_against_passes() -> None:
     for route in (TIME, EVERYTHING):
         assert {"pass"} == set(verdicts(plan(route)).values())
-        assert "pass" == overall_verdict(judged(plan(route)).values())
 
 
 def test_the_commands_are_whole_and_without_a_shell() -> None:
@@ -85,10 +87,9 @@ def test_the_commands_are_whole_and_without_a_shell() -> None:
         npm: (f"/npm install --prefix /srv/tools/time {flags} @scope/server-x@1.2.3-beta.1",),
     }
     for commands, expected in data.items():
-        assert expected == tuple(format_command(item) for item in commands)
+        assert expected == tuple(shlex.join(item) for item in commands)
     assert ("/srv/tools/time/bin/mcp-server-time",) == plan().launch
     assert () == plan(EVERYTHING).launch
-    assert (str(FOLDER / "bin" / "word"),) == plan(replace(TIME, script="word")).launch
 
 
 @pytest.mark.parametrize(
@@ -192,9 +193,6 @@ def test_trust_is_of_a_whole_namespace_or_one_name(
     patterns: tuple[str, ...], *, expected: bool
 ) -> None:
     """``org.example`` is not ``org.example-evil``."""
-    entry = RegistryEntry(name="org.example/time", source="http://registry")
-
-    assert expected == is_trusted(entry, patterns)
     created = plan(source="http://registry")
     assert ("pass" if expected else "ask") == verdicts(created, namespaces=patterns)["source"]
 
@@ -235,7 +233,7 @@ def test_a_remote_server_is_asked_only_where_http_may_go(url: str, verdict: str)
 
 def test_a_remote_server_is_never_taken_unasked() -> None:
     """It has no version: what it is may change tomorrow."""
-    assert "ask" == overall_verdict(judged(plan(FAR)).values())
+    assert "ask" == verdicts(plan(FAR))["version"]
     assert "refuse" == verdicts(plan(replace(FAR, transport="sse")))["transport"]
 
 
