@@ -21,7 +21,6 @@ from gateway.provision.discover import LIMIT, discover, overview_for_model
 from gateway.provision.provisioner import Provisioner, result_for_model
 from gateway.serve.mcp_server import ExtraTool
 from gateway.sources.function_schema import describe_function
-from gateway.sources.protocol import InvalidCallError
 from gateway.types import Hints, JsonObject
 
 ExtraName = Literal["discover", "provision", "install"]
@@ -102,7 +101,7 @@ def _extra_tool(
     async def run(arguments: JsonObject) -> types.CallToolResult:
         try:
             answer = await function(**described.bind(arguments))
-        except (GatewayError, InvalidCallError) as error:
+        except GatewayError as error:
             block = types.TextContent(type="text", text=str(error))
             return types.CallToolResult(content=[block], is_error=True)
         text = types.TextContent(type="text", text=json.dumps(answer, ensure_ascii=False))

@@ -13,16 +13,15 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN, apply_policies, is_hidden
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.mcp.naming import request_target
-from gateway.mcp.supervisor import ConnectionState
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.sources.listing_store import ListingStore
-from gateway.sources.protocol import ResourceSource, Source, Watchable
+from gateway.sources.mcp import McpSource
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind
 from gateway.types.listing import Listing, WatchCallbacks
 
@@ -30,21 +29,6 @@ V = TypeVar("V")
 
 _CLOCK_DRIFT_S = 60.0
 """By how much the clocks of two processes may differ."""
-
-
-class Live(Source, ResourceSource, Watchable, Protocol):
-    """A source with a connection, which can learn from a stored listing."""
-
-    @property
-    def state(self) -> ConnectionState:
-        """The state of the connection."""
-
-    @property
-    def healthy(self) -> bool:
-        """Whether it can be reached, as far as is known."""
-
-    def note_repeatable(self, listing: Listing) -> None:
-        """Take from *listing* what calls need to know of its tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +60,7 @@ class CachedSource:
 
     def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
         self,
-        live: Live,
+        live: McpSource,
         *,
         store: ListingStore,
         key: CacheKey,
@@ -128,12 +112,10 @@ class CachedSource:
             return await self._read_first()
         if not self._expired:
             return self._listing
-        try:
-            return await self._flights.run((self, "list"), self._read)
-        except UpstreamError as error:
-            self._check_command_line()
-            self._expired = False
-            return self._keep_stale(error)
+        listing = await self._read_or_keep()
+        # It may be that which could not be read.
+        self._check_command_line()
+        return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool; see `Source.call`."""
@@ -303,7 +285,7 @@ class CachedSource:
         if self._invalid:
             # Once: some servers say that they changed whenever they are listed.
             listing = await self._read_or_keep()
-        if before is None or not _equal(before, listing):
+        if before is None or _visible(before) != _visible(listing):
             self._on_change()
         return listing
 
@@ -312,15 +294,13 @@ class CachedSource:
         try:
             return await self._flights.run((self, "list"), self._read)
         except UpstreamError as error:
-            return self._keep_stale(error)
-
-    def _keep_stale(self, error: UpstreamError) -> Listing:
-        old = self._listing or Listing()
-        others = tuple(note for note in old.diagnostics if note.code != "source_stale")
-        note = Diagnostic(stage="catalog", code="source_stale", detail=str(error))
-        self._listing = replace(old, diagnostics=(*others, note))
-        self._due = self._clock() + self._options.retry_after_s
-        return self._listing
+            old = self._listing or Listing()
+            others = tuple(note for note in old.diagnostics if note.code != "source_stale")
+            note = Diagnostic(stage="catalog", code="source_stale", detail=str(error))
+            self._listing = replace(old, diagnostics=(*others, note))
+            self._due = self._clock() + self._options.retry_after_s
+            self._expired = False
+            return self._listing
 
     def _attempt(
         self, work: Callable[[], V], fallback: V, *, prefix: str = ""
@@ -334,13 +314,7 @@ class CachedSource:
             return fallback, (note,)
 
 
-def _equal(one: Listing, other: Listing) -> bool:
-    first, second = (
-        (
-            [note.code for note in listing.diagnostics],
-            listing.instructions,
-            tuple(listing.definitions),
-        )
-        for listing in (one, other)
-    )
-    return first == second
+def _visible(listing: Listing) -> tuple[object, ...]:
+    """Return what an index is made of."""
+    codes = [note.code for note in listing.diagnostics]
+    return codes, listing.instructions, tuple(listing.definitions)

@@ -141,19 +141,18 @@ class CombinedSource:
 
     def _find_listed(self, kind: Kind, name: str) -> Owner | None:
         owner = self._owners.get((kind, name))
-        return self._find_resource(name) if owner is None and kind == "resource" else owner
-
-    def _find_resource(self, uri: str) -> Owner | None:
-        """Return the owner of a URI that nothing listed: qualified, or made of one template."""
+        if owner is not None or kind != "resource":
+            return owner
+        # A URI that nothing listed: qualified, or made of one template.
         for source in self._listings:
-            if uri.startswith(f"{source}+"):
-                return source, uri.removeprefix(f"{source}+")
+            if name.startswith(f"{source}+"):
+                return source, name.removeprefix(f"{source}+")
         sources = {
             source
             for (kind, template), (source, _) in self._owners.items()
-            if kind == "resource" and matches_template(template, uri)
+            if kind == "resource" and matches_template(template, name)
         }
-        return (sources.pop(), uri) if len(sources) == 1 else None
+        return (sources.pop(), name) if len(sources) == 1 else None
 
     def _to_uri(self, source: str, original: str) -> str:
         """Return what a resource of *source* is called here, whether it is listed or not."""

@@ -16,10 +16,10 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import ArgsKwargs
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, InvalidRequestError
 from gateway.options.validation import check_hints
 from gateway.runtime.json_schema import map_schemas
-from gateway.sources.protocol import Function, InvalidCallError, ToolFunction
+from gateway.sources.protocol import Function, ToolFunction
 from gateway.types import Hints, JsonObject, ToolDefinition
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
@@ -39,14 +39,14 @@ def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, ob
     """Return *arguments* coerced, with the defaults of what was left out.
 
     Raises:
-        InvalidCallError: They do not fit.
+        InvalidRequestError: They do not fit.
     """
     try:
         bound: dict[str, object] = arguments_of.validate_python(ArgsKwargs((), dict(arguments)))
     except ValidationError as error:
         faults = error.errors(include_input=False, include_url=False)
         texts = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
-        raise InvalidCallError("; ".join(texts)) from error
+        raise InvalidRequestError("; ".join(texts)) from error
     return bound
 
 

@@ -17,7 +17,7 @@ from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutErro
 from gateway.mcp.naming import check_server_name
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import in_thread
-from gateway.sources.protocol import Function, InvalidCallError, ToolFunction, unknown_tool
+from gateway.sources.protocol import Function, ToolFunction, unknown_tool
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing
@@ -90,7 +90,7 @@ class FunctionSource:
             return unknown_tool(tool_id, tool)
         try:
             bound = entry.bind(arguments)
-        except InvalidCallError as error:
+        except ValueError as error:
             return error_result(tool_id, f"invalid arguments: {error}")
         limit_s = self._options.call_timeout_s
         limit = asyncio.timeout(limit_s)

@@ -15,10 +15,6 @@ Function = Callable[..., object]
 """What a host may offer as a tool, plain or async."""
 
 
-class InvalidCallError(Exception):
-    """Arguments that a function cannot be called with, and why."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFunction:
     """A function that can be offered as a tool."""
@@ -26,8 +22,8 @@ class ToolFunction:
     definition: ToolDefinition
     function: Function
     bind: Callable[[JsonObject], dict[str, object]]
-    """Checks and coerces arguments, or raises `InvalidCallError`; what was left out keeps the
-    function's default."""
+    """Checks and coerces arguments, or raises `ValueError`; what was left out keeps the function's
+    default."""
 
 
 @runtime_checkable

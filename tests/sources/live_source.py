@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from gateway.errors import StoreError
-from gateway.mcp.supervisor import ConnectionState
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
 from gateway.sources.cached import CachedSource, CacheKey
 from gateway.sources.listing_store import ListingStore
+from gateway.sources.mcp import McpSource
 from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import ManualClock
 from gateway.types import Content, InvokeResult, JsonObject, ToolDefinition
@@ -28,7 +28,6 @@ OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
 class LiveSource(ListSource):
     """A source whose listing waits for a door, and which learns what it listed."""
 
-    state: ConnectionState = "idle"
     healthy = True
     watched = ""
 
@@ -76,7 +75,7 @@ class Room:
     def source(self, live: LiveSource, *, fingerprint: str = "f", launch: str = "") -> CachedSource:
         owner = "mcp.json#srv" if launch else ""
         return CachedSource(
-            live,
+            cast(McpSource, live),
             store=self.store,
             key=CacheKey(fingerprint=fingerprint, owner=owner, command_line=launch),
             flights=SingleFlight(self.bridge.submit),

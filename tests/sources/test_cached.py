@@ -301,7 +301,6 @@ async def test_calls_and_closing_go_to_the_source(room: Room) -> None:
 
     assert ("called a", "srv", False) == (answer.text, source.server, source.trusted)
     assert {"asked": "resources/read", "uri": "a://b"} == read
-    assert live is source.live
     with pytest.raises(Exception, match="closed"):
         await source.call("a", {}, tool_id="srv/a")
 
