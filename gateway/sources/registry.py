@@ -244,36 +244,47 @@ class EntityRegistry:
             ),
             reserved=self._reserved,
         )
-        before, entities = self.entities, dict[str, Entity]()
+        entities: dict[str, Entity] = {}
         for server, items in definitions.items():
             trusted = registrations[server].source.trusted
-            itself = _server_id(server, items)
-            for key, definition in items.items():
-                parent = itself if itself != key else ""
-                name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
-                entity = before.get(key)
-                if entity is None or (definition, name, parent, trusted) != (
-                    entity.definition,
-                    entity.exposed_name,
-                    entity.parent,
-                    entity.trusted,
-                ):
-                    entity = Entity(
-                        id=key,
-                        kind=definition.kind,
-                        exposed_name=name,
-                        server=server,
-                        definition=definition,
-                        trusted=trusted,
-                        digest=definition_digest(server, definition),
-                        parent=parent,
-                    )
-                entities[key] = entity
+            entities |= self._update_server(server, items, names, trusted=trusted)
             for entry in listed[server].listing.entities:
-                previous = before.get(entry.id)
+                previous = self.entities.get(entry.id)
                 entities[entry.id] = entry if previous is None or previous != entry else previous
         self.entities = entities
         self.notes = _qualified_names(entities)
+
+    def _update_server(
+        self,
+        server: str,
+        definitions: Mapping[str, ToolDefinition],
+        names: Mapping[str, str],
+        *,
+        trusted: bool,
+    ) -> dict[str, Entity]:
+        """Return the entities of *server*, by id; those that stay the same are the same objects."""
+        entities: dict[str, Entity] = {}
+        ids = (entity_id(kind, server, server) for kind in sorted(SERVER_KINDS))
+        itself = next((key for key in ids if key in definitions), "")
+        for key, definition in definitions.items():
+            parent = itself if itself != key else ""
+            name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
+            old = self.entities.get(key)
+            same = (definition, name, parent, trusted)
+            if old and same == (old.definition, old.exposed_name, old.parent, old.trusted):
+                entities[key] = old
+                continue
+            entities[key] = Entity(
+                id=key,
+                kind=definition.kind,
+                exposed_name=name,
+                server=server,
+                definition=definition,
+                trusted=trusted,
+                digest=definition_digest(server, definition),
+                parent=parent,
+            )
+        return entities
 
 
 def _definitions(registration: Registration, listing: Listing) -> dict[str, ToolDefinition]:
@@ -296,12 +307,6 @@ def _definitions(registration: Registration, listing: Listing) -> dict[str, Tool
             details={"tools": enabled},
         )
     return definitions
-
-
-def _server_id(server: str, definitions: Mapping[str, ToolDefinition]) -> str:
-    """Return the id of the server that has *definitions*; empty if it is no entity."""
-    ids = (entity_id(kind, server, server) for kind in sorted(SERVER_KINDS))
-    return next((key for key in ids if key in definitions), "")
 
 
 def _qualified_names(entities: Mapping[str, Entity]) -> tuple[Diagnostic, ...]:
