@@ -16,9 +16,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from gateway.gateway import Gateway
 from gateway.serve.mcp_server import Expose, ExtraTool, mcp_server
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
-from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
-from tests.fakes import Shelf, suspicious, tool
+from tests.fakes import ListSource, Shelf, suspicious, tool
 
 
 def text_of(result: types.CallToolResult) -> str:
@@ -57,24 +56,6 @@ async def test_two_tools_stand_for_the_catalog(
     assert ("get_weather", "match") == (first["name"], first["kind"])
     assert "parameters" in json.loads(text_of(found))["tools"][0]
     assert "called get_weather" == text_of(called)
-
-
-async def test_an_equal_search_is_answered_with_the_very_same(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """What was written for it once is sent again, until the catalog is another one."""
-    gateway = open_gateway(catalog)
-    search = {"query": "find an invoice"}
-    async with Client(mcp_server(gateway)) as client:
-        first, second, third = [await client.call_tool("search_tools", search) for _ in range(3)]
-        gateway.add_tool(find_invoice)
-        changed = await client.call_tool("search_tools", search)
-        bad = await client.call_tool("search_tools", {"query": 7})
-
-    assert first == second == third
-    assert "find_invoice" == changed.structured_content["tools"][0]["name"]
-    assert (True, None) == (bad.is_error, bad.structured_content)
-    assert "'query' is a text" in text_of(bad)
 
 
 async def test_the_list_does_not_change_when_the_catalog_does(open_gateway: OpenGateway) -> None:
@@ -166,25 +147,15 @@ async def test_half_a_character_costs_no_answer(open_gateway: OpenGateway, expos
     assert (expose == "all") == found.is_error
 
 
-class Pictures:
+class Pictures(ListSource):
     """A source whose tool answers with more than text."""
 
-    server = "pictures"
-    trusted = True
-
     def __init__(self, result: InvokeResult) -> None:
+        super().__init__("pictures", [tool("draw")], trusted=True)
         self._result = result
 
-    async def list_tools(self) -> Listing:
-        """One tool."""
-        return Listing(definitions=(tool("draw"),))
-
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Answer the same to everything."""
         return self._result
-
-    async def close(self) -> None:
-        """Hold nothing."""
 
 
 def blocks() -> Iterable[dict[str, object]]:

@@ -135,20 +135,6 @@ async def test_a_tool_that_is_in_no_list_changes_none(open_gateway: OpenGateway)
     assert ["a", "b"] == tools
 
 
-async def test_a_prompt_that_is_in_no_list_changes_none(open_gateway: OpenGateway) -> None:
-    """As with tools: only the resource that came with it is news."""
-    gateway = open_gateway()
-    shop = Shop("shop", suspicious(thing("prompt", "p")))
-    gateway.add_source(shop)
-    async with streaming(gateway, "meta") as client:
-        await listed(client)
-        async with client.listen(prompts_list_changed=True, resources_list_changed=True) as events:
-            shop.things = (suspicious(thing("prompt", "p", "Anew.")), thing("resource", "a://b"))
-            await gateway.refresh()
-
-            assert ResourcesListChanged() == await anext(events)
-
-
 async def test_a_tool_of_the_host_changes_the_whole_catalog(open_gateway: OpenGateway) -> None:
     """But not the two meta-tools, which stay what they are."""
     gateway = open_gateway((tool("a"),))

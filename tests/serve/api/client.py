@@ -24,13 +24,14 @@ async def open_client(
     gateway: Gateway,
     http: HttpOptions = HERE,
     *,
+    scopes: Sequence[str] | None = None,
     tokens: Sequence[ApiCaller] = (),
-    secret: str = "",
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Give a client, which bears *secret* if there is one."""
-    app = api_app(gateway, http, tokens=tokens, **options)
-    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    """Give a client; with *scopes*, one that bears `SECRET`, the token that has these."""
+    own = [] if scopes is None else [ApiCaller.from_secret("me", SECRET, scopes)]
+    app = api_app(gateway, http, tokens=[*tokens, *own], **options)
+    headers = {"Authorization": f"Bearer {SECRET}"} if own else {}
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=app), base_url=URL, headers=headers
     ) as client:

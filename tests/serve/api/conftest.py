@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from gateway.catalog.entries import Entry
@@ -14,6 +15,7 @@ from gateway.testing import HashingEmbedder
 from gateway.types import Hints
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import Shelf, tool
+from tests.serve.api.client import open_client
 
 Mixed = Callable[..., Gateway]
 
@@ -98,3 +100,25 @@ def mixed(open_gateway: OpenGateway) -> Mixed:
         return gateway
 
     return build
+
+
+@pytest.fixture
+async def full(mixed: Mixed) -> Gateway:
+    """A gateway with that server and all `ENTRIES`."""
+    gateway = mixed()
+    await gateway.catalog.put(*ENTRIES)
+    return gateway
+
+
+@pytest.fixture
+async def client(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of that gateway, without a token."""
+    async with open_client(full) as client:
+        yield client
+
+
+@pytest.fixture
+async def empty(open_gateway: OpenGateway) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of an empty catalog."""
+    async with open_client(open_gateway()) as client:
+        yield client

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from httpx2 import AsyncClient
 
-from gateway.serve.api.auth import ALL_SCOPES, WRITE, ApiCaller
-from tests.serve.api.client import SECRET, ids, open_client
-from tests.serve.api.conftest import ENTRIES, Mixed
+from gateway.gateway import Gateway
+from gateway.serve.api.auth import ALL_SCOPES, WRITE
+from tests.serve.api.client import ids, open_client
 
 ROOT = "/api/entities"
 COURIER = f"{ROOT}/agent:catalog/courier"
@@ -30,20 +31,19 @@ WHOLE = {
 }
 
 
-async def test_an_entity_is_written_read_changed_and_removed(mixed: Mixed) -> None:
+async def test_an_entity_is_written_read_changed_and_removed(client: AsyncClient) -> None:
     """A life."""
-    async with open_client(mixed()) as client:
-        made = await client.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
-        place = made.headers["location"]
-        again = await client.post(ROOT, json={"kind": "agent", "name": "night owl"})
-        read = await client.get(place)
-        bare = await client.get(f"{ROOT}/agent:catalog/night owl")
-        changed = await client.patch(place, json={"status": "active", "enabled": True})
-        same = await client.patch(place, json={})
-        found = await client.get("/api/agents", params={"query": "night"})
-        replaced = await client.put(place, json={"description": "Sleeps."})
-        gone = await client.delete(place)
-        absent = [await client.get(place), await client.delete(place)]
+    made = await client.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
+    place = made.headers["location"]
+    again = await client.post(ROOT, json={"kind": "agent", "name": "night owl"})
+    read = await client.get(place)
+    bare = await client.get(f"{ROOT}/agent:catalog/night owl")
+    changed = await client.patch(place, json={"status": "active", "enabled": True})
+    same = await client.patch(place, json={})
+    found = await client.get("/api/agents", params={"query": "night"})
+    replaced = await client.put(place, json={"description": "Sleeps."})
+    gone = await client.delete(place)
+    absent = [await client.get(place), await client.delete(place)]
 
     assert (201, f"{ROOT}/agent%3Acatalog%2Fnight%20owl") == (made.status_code, place)
     assert (409, "taken") == (again.status_code, again.json()["code"])
@@ -61,52 +61,47 @@ async def test_an_entity_is_written_read_changed_and_removed(mixed: Mixed) -> No
     assert [404, 404] == [each.status_code for each in absent]
 
 
-async def test_put_makes_what_is_not_there(mixed: Mixed) -> None:
+async def test_put_makes_what_is_not_there(client: AsyncClient) -> None:
     """The id says what it is."""
-    async with open_client(mixed()) as client:
-        made = await client.put(f"{ROOT}/recipe:kitchen/soup", json={})
-        odd = [
-            await client.put(f"{ROOT}/{key}", json={})
-            for key in ("soup", "recipe:soup", "tool:x/y", "Recipe:a/b", "recipe:a b/c")
-        ]
+    made = await client.put(f"{ROOT}/recipe:kitchen/soup", json={})
+    odd = [
+        await client.put(f"{ROOT}/{key}", json={})
+        for key in ("soup", "recipe:soup", "tool:x/y", "Recipe:a/b", "recipe:a b/c")
+    ]
 
     assert (201, "kitchen") == (made.status_code, made.json()["namespace"])
     assert {(404, "unknown_entity")} == {(each.status_code, each.json()["code"]) for each in odd}
 
 
-async def test_what_a_server_lists_is_not_written_here(mixed: Mixed) -> None:
+async def test_what_a_server_lists_is_not_written_here(client: AsyncClient) -> None:
     """Neither its tools nor itself; it can be read."""
-    async with open_client(mixed()) as client:
-        tool = await client.get(f"{ROOT}/mail/send_email")
-        server = await client.get(f"{ROOT}/server:mail")
-        refused = [
-            await client.put(f"{ROOT}/mail/send_email", json={}),
-            await client.patch(f"{ROOT}/mail/send_email", json={"enabled": False}),
-            await client.delete(f"{ROOT}/mail/send_email"),
-            await client.delete(f"{ROOT}/server:mail"),
-        ]
+    tool = await client.get(f"{ROOT}/mail/send_email")
+    server = await client.get(f"{ROOT}/server:mail")
+    refused = [
+        await client.put(f"{ROOT}/mail/send_email", json={}),
+        await client.patch(f"{ROOT}/mail/send_email", json={"enabled": False}),
+        await client.delete(f"{ROOT}/mail/send_email"),
+        await client.delete(f"{ROOT}/server:mail"),
+    ]
 
     assert (True, "server:mail") == (tool.json()["listed"], tool.json()["parent"])
     assert server.json()["listed"]
     assert {(409, "listed")} == {(each.status_code, each.json()["code"]) for each in refused}
 
 
-async def test_pages_follow_each_other(mixed: Mixed) -> None:
+async def test_pages_follow_each_other(client: AsyncClient) -> None:
     """By id, each entity once; drafts and the like only where they are asked for."""
-    gateway = mixed()
-    await gateway.catalog.put(*ENTRIES)
     everything = {"include_draft": True, "include_deprecated": True, "include_disabled": True}
-    async with open_client(gateway) as client:
-        seen, after = [], ""
-        while True:
-            page = await client.get(ROOT, params={"limit": 2, "after": after})
-            seen += ids(page, "entities")
-            after = page.json()["next"]
-            if not after:
-                break
-        agents = await client.get(ROOT, params={"kind": "agent", **everything})
-        named = await client.get(ROOT, params={"kind": "a2a_agent", **everything})
-        tagged = await client.get(ROOT, params=[("tags", "mail"), ("tags", "prod")])
+    seen, after = [], ""
+    while True:
+        page = await client.get(ROOT, params={"limit": 2, "after": after})
+        seen += ids(page, "entities")
+        after = page.json()["next"]
+        if not after:
+            break
+    agents = await client.get(ROOT, params={"kind": "agent", **everything})
+    named = await client.get(ROOT, params={"kind": "a2a_agent", **everything})
+    tagged = await client.get(ROOT, params=[("tags", "mail"), ("tags", "prod")])
 
     assert sorted(seen) == seen
     assert "agent:catalog/courier" in seen
@@ -116,17 +111,14 @@ async def test_pages_follow_each_other(mixed: Mixed) -> None:
     assert ["agent:catalog/courier"] == ids(tagged, "entities")
 
 
-async def test_lists_by_words_are_lexical(mixed: Mixed) -> None:
+async def test_lists_by_words_are_lexical(client: AsyncClient) -> None:
     """Servers, agents and skills; without words all of them."""
-    gateway = mixed()
-    await gateway.catalog.put(*ENTRIES)
-    async with open_client(gateway) as client:
-        servers = await client.get("/api/servers")
-        named = await client.get("/api/servers", params={"query": "mail"})
-        agents = await client.get("/api/agents", params={"query": "courier", "limit": 1})
-        skills = await client.get("/api/skills/search", params={"q": "letter"})
-        none = await client.get("/api/skills/search", params={"q": "letter", "tags": "absent"})
-        unasked = await client.get("/api/skills/search")
+    servers = await client.get("/api/servers")
+    named = await client.get("/api/servers", params={"query": "mail"})
+    agents = await client.get("/api/agents", params={"query": "courier", "limit": 1})
+    skills = await client.get("/api/skills/search", params={"q": "letter"})
+    none = await client.get("/api/skills/search", params={"q": "letter", "tags": "absent"})
+    unasked = await client.get("/api/skills/search")
 
     assert (["server:mail"], "browse") == (ids(servers, "entities"), servers.json()["search_mode"])
     assert (["server:mail"], "lexical-only") == (
@@ -141,16 +133,12 @@ async def test_lists_by_words_are_lexical(mixed: Mixed) -> None:
 
 @pytest.mark.parametrize("scopes", [(WRITE,), (WRITE, "billing"), (ALL_SCOPES,)])
 async def test_nobody_writes_what_they_could_not_read(
-    mixed: Mixed, scopes: tuple[str, ...]
+    full: Gateway, scopes: tuple[str, ...]
 ) -> None:
     """Nor learns more of what they may not find than that an id is taken."""
-    gateway = mixed()
-    await gateway.catalog.put(*ENTRIES)
     secret = f"{ROOT}/agent:catalog/accountant"
     allowed = scopes != (WRITE,)
-    async with open_client(
-        gateway, tokens=[ApiCaller.from_secret("me", SECRET, scopes)], secret=SECRET
-    ) as client:
+    async with open_client(full, scopes=scopes) as client:
         read = await client.get(secret)
         put = await client.put(secret, json={"scopes": ["billing"]})
         new = await client.post(ROOT, json={"kind": "agent", "name": "new", "scopes": ["billing"]})
@@ -163,13 +151,9 @@ async def test_nobody_writes_what_they_could_not_read(
         assert "debtors" not in put.text
 
 
-async def test_only_writers_write(mixed: Mixed) -> None:
+async def test_only_writers_write(full: Gateway) -> None:
     """Reading needs no scope."""
-    gateway = mixed()
-    await gateway.catalog.put(*ENTRIES)
-    async with open_client(
-        gateway, tokens=[ApiCaller.from_secret("me", SECRET)], secret=SECRET
-    ) as client:
+    async with open_client(full, scopes=()) as client:
         read = await client.get(COURIER)
         refused = [
             await client.post(ROOT, json={"kind": "agent", "name": "x"}),
@@ -182,24 +166,20 @@ async def test_only_writers_write(mixed: Mixed) -> None:
     assert {403} == {each.status_code for each in refused}
 
 
-async def test_changes_at_the_same_time_are_both_made(mixed: Mixed) -> None:
+async def test_changes_at_the_same_time_are_both_made(client: AsyncClient) -> None:
     """One writer at a time reads and writes."""
-    gateway = mixed()
-    await gateway.catalog.put(*ENTRIES)
-    async with open_client(gateway) as client:
-        await asyncio.gather(
-            client.patch(COURIER, json={"status": "draft"}),
-            client.patch(COURIER, json={"enabled": False}),
-        )
-        read = (await client.get(COURIER)).json()
+    await asyncio.gather(
+        client.patch(COURIER, json={"status": "draft"}),
+        client.patch(COURIER, json={"enabled": False}),
+    )
+    read = (await client.get(COURIER)).json()
 
     assert ("draft", False) == (read["status"], read["enabled"])
 
 
-async def test_what_the_catalog_refuses_is_told(mixed: Mixed) -> None:
+async def test_what_the_catalog_refuses_is_told(client: AsyncClient) -> None:
     """Metadata has its bound."""
-    async with open_client(mixed()) as client:
-        answer = await client.put(COURIER, json={"metadata": {"a": "x" * 70_000}})
+    answer = await client.put(COURIER, json={"metadata": {"a": "x" * 70_000}})
 
     assert (422, "invalid_entity") == (answer.status_code, answer.json()["code"])
     assert "metadata" in answer.json()["detail"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from httpx2 import AsyncClient
+
 from gateway.options import Options, SearchOptions
 from gateway.serve.api.auth import ADMIN, ApiCaller
 from gateway.testing import HashingEmbedder
@@ -11,7 +13,7 @@ from gateway.types.listing import Listing
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource
 from tests.serve.api.client import SECRET, open_client, until
-from tests.serve.api.conftest import ENTRIES, Mixed
+from tests.serve.api.conftest import Mixed
 
 
 class Unlisted(ListSource):
@@ -34,13 +36,10 @@ async def test_health_is_ok_once_there_is_an_index(mixed: Mixed) -> None:
     assert "ok" == later["status"]
 
 
-async def test_the_index_says_what_it_is_made_of(mixed: Mixed) -> None:
+async def test_the_index_says_what_it_is_made_of(client: AsyncClient) -> None:
     """Of each kind."""
-    gateway = mixed()
-    await gateway.catalog.put(*ENTRIES)
-    async with open_client(gateway) as client:
-        await until(client, "/api/index", "rebuilding", value=False)
-        told = (await client.get("/api/index")).json()
+    await until(client, "/api/index", "rebuilding", value=False)
+    told = (await client.get("/api/index")).json()
 
     assert {"agent": 6, "skill": 1, "recipe": 1, "server": 1, "tool": 3} == told["by_kind"]
     assert (12, 12, False) == (told["entities"], told["vectors"], told["rebuilding"])
@@ -76,8 +75,7 @@ async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:
     broken.fail_with = OSError()
     gateway.add_source(broken)
     admin = ApiCaller.from_secret("admin", SECRET * 2, (ADMIN,))
-    tokens = [ApiCaller.from_secret("me", SECRET), admin]
-    async with open_client(gateway, tokens=tokens, secret=SECRET) as client:
+    async with open_client(gateway, scopes=(), tokens=[admin]) as client:
         await until(client, "/api/index", "rebuilding", value=False)
         mine = (await client.get("/api/index")).json()
         more = await client.get("/api/index", headers={"Authorization": f"Bearer {SECRET * 2}"})

@@ -6,18 +6,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-import httpx2
 import pytest
+from httpx2 import AsyncClient
 
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.serve.api.auth import ALL_SCOPES, ApiCaller
+from gateway.serve.api.auth import ALL_SCOPES
 from gateway.serve.api.search_routes import default_ranking
 from gateway.testing import HashingEmbedder
 from tests.fakes import ListSource, tool
-from tests.serve.api.client import SECRET, ids, open_client
+from tests.serve.api.client import open_client
 from tests.serve.api.conftest import ENTRIES, Mixed
 
 SEARCH = "/api/search/semantic"
@@ -26,37 +27,41 @@ GROUPS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
 
 async def found(
     gateway: Gateway, body: Mapping[str, object], *, scopes: tuple[str, ...] | None = None
-) -> httpx2.Response:
-    """Search over all the entries; with *scopes*, as the bearer of a token with these."""
-    await gateway.catalog.put(*ENTRIES)
-    tokens = [] if scopes is None else [ApiCaller.from_secret("me", SECRET, scopes)]
-    async with open_client(gateway, tokens=tokens, secret=SECRET) as client:
+) -> Any:
+    """The answer to a search; with *scopes*, for the bearer of a token with these."""
+    async with open_client(gateway, scopes=scopes) as client:
         answer = await client.post(SEARCH, json=body)
     assert 200 == answer.status_code, answer.text
-    return answer
+    return answer.json()
 
 
-async def test_groups_hold_what_the_list_ranks(mixed: Mixed) -> None:
+def ids(answer: Any, group: str = "results") -> list[str]:
+    """The ids of one group of an answer."""
+    return [each["id"] for each in answer[group]]
+
+
+async def test_groups_hold_what_the_list_ranks(full: Gateway) -> None:
     """One ranking, best first, by scores that fall; each entity in the group of its kind."""
-    answer = await found(mixed(), {"query": "send an e-mail"})
-    told = answer.json()
+    answer = await found(full, {"query": "send an e-mail"})
 
     assert "mail/send_email" == ids(answer)[0]
     assert {"agent:catalog/courier", "skill:catalog/letter-writing"} <= set(ids(answer))
-    assert list(range(1, len(told["results"]) + 1)) == [each["rank"] for each in told["results"]]
-    scores = [each["score"] for each in told["results"]]
+    assert list(range(1, len(answer["results"]) + 1)) == [
+        each["rank"] for each in answer["results"]
+    ]
+    scores = [each["score"] for each in answer["results"]]
     assert sorted(scores, reverse=True) == scores
-    assert 1.0 == told["results"][0]["relevance_score"]
-    assert told["confidence"] == max(each["confidence"] for each in told["results"])
+    assert 1.0 == answer["results"][0]["relevance_score"]
+    assert answer["confidence"] == max(each["confidence"] for each in answer["results"])
     grouped = [key for group in GROUPS for key in ids(answer, group)]
     assert set(ids(answer)) <= set(grouped)
-    assert all(told[f"total_{group}"] == len(told[group]) for group in GROUPS)
-    assert ("hybrid", "hybrid") == (told["search_mode"], told["ranking"])
+    assert all(answer[f"total_{group}"] == len(answer[group]) for group in GROUPS)
+    assert ("hybrid", "hybrid") == (answer["search_mode"], answer["ranking"])
 
 
-async def test_rows_say_what_registries_say(mixed: Mixed) -> None:
+async def test_rows_say_what_registries_say(full: Gateway) -> None:
     """Names of fields that their clients know."""
-    told = (await found(mixed(), {"query": "e-mail courier letter writing server"})).json()
+    told = await found(full, {"query": "e-mail courier letter writing server"})
     courier = next(each for each in told["agents"] if each["agent_name"] == "Courier")
     letter = told["skills"][0]
 
@@ -73,10 +78,10 @@ async def test_rows_say_what_registries_say(mixed: Mixed) -> None:
     assert "/mail" == told["tools"][0]["server_path"]
 
 
-async def test_an_agent_that_has_a_card_shows_it(mixed: Mixed) -> None:
+async def test_an_agent_that_has_a_card_shows_it(full: Gateway) -> None:
     """Whole, as agents exchange it."""
-    answer = await found(mixed(), {"query": "rail planner", "entity_types": ["a2a_agent"]})
-    cards = {each["agent_name"]: each["agent_card"] for each in answer.json()["agents"]}
+    answer = await found(full, {"query": "rail planner", "entity_types": ["a2a_agent"]})
+    cards = {each["agent_name"]: each["agent_card"] for each in answer["agents"]}
 
     assert cards["Rail Planner"] == {
         "name": "Rail Planner",
@@ -87,38 +92,28 @@ async def test_an_agent_that_has_a_card_shows_it(mixed: Mixed) -> None:
     assert cards.get("Courier") is None
 
 
-async def test_a_matched_server_brings_the_tools_that_the_query_speaks_of(mixed: Mixed) -> None:
+async def test_a_matched_server_brings_the_tools_that_the_query_speaks_of(full: Gateway) -> None:
     """In its row, and behind the tools that were found themselves; none without a word."""
-    answer = await found(mixed(), {"query": "mail server: read e-mail", "max_results": 3})
-    told = answer.json()
-    server = told["servers"][0]
+    answer = await found(full, {"query": "mail server: read e-mail", "max_results": 3})
+    server = answer["servers"][0]
 
     assert ("server:mail", "mail", 3) == (server["id"], server["server_name"], server["num_tools"])
     named = [each["tool_name"] for each in server["matching_tools"]]
     assert {"read_email", "send_email"} == set(named)
-    assert named == sorted(
-        named,
-        key=lambda name: (
-            -next(
-                each["relevance_score"]
-                for each in server["matching_tools"]
-                if each["tool_name"] == name
-            )
-        ),
-    )
-    lifted = [each for each in told["tools"] if each["lifted"]]
+    scores = [each["relevance_score"] for each in server["matching_tools"]]
+    assert sorted(scores, reverse=True) == scores
+    lifted = [each for each in answer["tools"] if each["lifted"]]
     assert all(each["confidence"] is None for each in lifted)
-    assert len({each["id"] for each in told["tools"]}) == len(told["tools"])
+    assert len({each["id"] for each in answer["tools"]}) == len(answer["tools"])
 
 
-async def test_servers_alone_come_without_other_tools(mixed: Mixed) -> None:
+async def test_servers_alone_come_without_other_tools(full: Gateway) -> None:
     """A filter by kind holds; a server's row still says why."""
-    answer = await found(mixed(), {"query": "mail", "entity_types": ["mcp_server"]})
-    told = answer.json()
+    answer = await found(full, {"query": "mail", "entity_types": ["mcp_server"]})
 
     assert ["server:mail"] == ids(answer)
-    assert [] == told["tools"]
-    assert told["servers"][0]["matching_tools"]
+    assert [] == answer["tools"]
+    assert answer["servers"][0]["matching_tools"]
 
 
 @pytest.mark.parametrize(
@@ -132,23 +127,33 @@ async def test_servers_alone_come_without_other_tools(mixed: Mixed) -> None:
     ],
 )
 async def test_kinds_are_filtered_by_either_name(
-    mixed: Mixed, types: list[str], expected: set[str]
+    full: Gateway, types: list[str], expected: set[str]
 ) -> None:
     """Registries' and ours."""
     body = {"query": "e-mail letter soup", "entity_types": types, "ranking": "lexical"}
-    answer = await found(mixed(), body)
+    answer = await found(full, body)
 
-    assert expected == {each["kind"] for each in answer.json()["results"]}
-    assert all(each["entity_type"] == "recipe" for each in answer.json()["custom"])
+    assert expected == {each["kind"] for each in answer["results"]}
+    assert all(each["entity_type"] == "recipe" for each in answer["custom"])
 
 
-async def test_a_kind_that_nobody_has_is_a_problem(mixed: Mixed) -> None:
-    """A misspelt one, most of the time."""
-    async with open_client(mixed()) as client:
-        answer = await client.post(SEARCH, json={"query": "x", "entity_types": ["mcp_servers"]})
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        # A misspelt kind, most of the time.
+        ({"query": "x", "entity_types": ["mcp_servers"]}, (404, "unknown_kind")),
+        ({}, (400, "nothing_asked")),
+        ({"query": " \t"}, (400, "nothing_asked")),
+        ({"query": "", "tags": []}, (400, "nothing_asked")),
+    ],
+)
+async def test_who_asks_for_nothing_is_told(
+    client: AsyncClient, body: dict[str, object], expected: tuple[int, str]
+) -> None:
+    """As registries tell it."""
+    answer = await client.post(SEARCH, json=body)
 
-    assert (404, "unknown_kind") == (answer.status_code, answer.json()["code"])
-    assert "virtual_server" in answer.json()["detail"]
+    assert expected == (answer.status_code, answer.json()["code"])
 
 
 HIDDEN = {
@@ -159,18 +164,18 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy", "lexical", "strategy"])
-async def test_nothing_is_shown_that_was_not_asked_for(mixed: Mixed, ranking: str) -> None:
+async def test_nothing_is_shown_that_was_not_asked_for(full: Gateway, ranking: str) -> None:
     """By no ranking: neither drafts, nor the deprecated, nor the disabled, nor others' things."""
-    answer = await found(mixed(), {"query": "agent for e-mail", "ranking": ranking})
+    answer = await found(full, {"query": "agent for e-mail", "ranking": ranking})
 
     assert not {*HIDDEN.values(), "agent:catalog/accountant"} & set(ids(answer))
 
 
 @pytest.mark.parametrize("flag", HIDDEN)
-async def test_each_is_shown_where_it_is_asked_for(mixed: Mixed, flag: str) -> None:
+async def test_each_is_shown_where_it_is_asked_for(full: Gateway, flag: str) -> None:
     """One flag shows one sort."""
     body = {"query": "agent for e-mail", "entity_types": ["agent"], flag: True}
-    answer = await found(mixed(), {**body, "max_results": 50})
+    answer = await found(full, {**body, "max_results": 50})
 
     assert {HIDDEN[flag]} == set(HIDDEN.values()) & set(ids(answer))
 
@@ -180,10 +185,10 @@ async def test_each_is_shown_where_it_is_asked_for(mixed: Mixed, flag: str) -> N
     [((), False), (("other",), False), (("billing",), True), ((ALL_SCOPES,), True)],
 )
 async def test_scopes_of_the_caller_decide(
-    mixed: Mixed, scopes: tuple[str, ...], seen: bool
+    full: Gateway, scopes: tuple[str, ...], seen: bool
 ) -> None:
     """An entity that asks for one is there for its holders alone."""
-    answer = await found(mixed(), {"query": "sends e-mail to debtors"}, scopes=scopes)
+    answer = await found(full, {"query": "sends e-mail to debtors"}, scopes=scopes)
 
     assert seen == ("agent:catalog/accountant" in ids(answer))
 
@@ -207,10 +212,7 @@ async def test_an_entity_that_is_closed_during_a_search_is_not_shown(mixed: Mixe
     await gateway.catalog.put(*ENTRIES)
     await gateway.snapshot(vectors=True)
     embedder.gateway = gateway
-    async with open_client(
-        gateway, tokens=[ApiCaller.from_secret("me", SECRET)], secret=SECRET
-    ) as client:
-        answer = await client.post(SEARCH, json={"query": "courier that sends e-mail"})
+    answer = await found(gateway, {"query": "courier that sends e-mail"}, scopes=())
 
     assert ids(answer)
     assert "agent:catalog/courier" not in ids(answer)
@@ -222,25 +224,15 @@ async def test_half_a_character_does_not_cost_the_answer(mixed: Mixed) -> None:
     gateway.add_source(ListSource("odd", [tool("fold_letter", "Fold a letter \ud800.")]))
     answer = await found(gateway, {"query": "fold a letter"})
 
-    assert "Fold a letter \ud800." in [row["description"] for row in answer.json()["tools"]]
+    assert "Fold a letter \ud800." in [row["description"] for row in answer["tools"]]
 
 
-async def test_tags_alone_browse(mixed: Mixed) -> None:
+async def test_tags_alone_browse(full: Gateway) -> None:
     """All of them, without case."""
-    answer = await found(mixed(), {"tags": ["mail", "PROD"]})
-    told = answer.json()
+    answer = await found(full, {"tags": ["mail", "PROD"]})
 
     assert ["agent:catalog/courier"] == ids(answer)
-    assert ("browse", 1.0) == (told["search_mode"], told["results"][0]["relevance_score"])
-
-
-@pytest.mark.parametrize("body", [{}, {"query": " \t"}, {"query": "", "tags": []}])
-async def test_who_asks_nothing_is_told(mixed: Mixed, body: dict[str, object]) -> None:
-    """As registries tell it."""
-    async with open_client(mixed()) as client:
-        answer = await client.post(SEARCH, json=body)
-
-    assert (400, "nothing_asked") == (answer.status_code, answer.json()["code"])
+    assert ("browse", 1.0) == (answer["search_mode"], answer["results"][0]["relevance_score"])
 
 
 @pytest.mark.parametrize(
@@ -252,24 +244,21 @@ async def test_who_asks_nothing_is_told(mixed: Mixed, body: dict[str, object]) -
     ],
 )
 async def test_metadata_is_projected(
-    mixed: Mixed, fields: list[str] | None, expected: dict[str, object]
+    full: Gateway, fields: list[str] | None, expected: dict[str, object]
 ) -> None:
     """By dot-paths."""
-    answer = await found(mixed(), {"tags": ["prod"], "metadata_fields": fields})
+    answer = await found(full, {"tags": ["prod"], "metadata_fields": fields})
 
-    assert expected == answer.json()["agents"][0]["metadata"]
+    assert expected == answer["agents"][0]["metadata"]
 
 
-async def test_legacy_shows_three_of_a_kind(mixed: Mixed) -> None:
+async def test_legacy_shows_three_of_a_kind(full: Gateway) -> None:
     """By the environment's word or by the request's."""
-    gateway = mixed()
-    await gateway.catalog.put(*ENTRIES)
     flags = dict.fromkeys(HIDDEN, True)
-    async with open_client(gateway, fusion="legacy") as client:
-        answer = await client.post(SEARCH, json={"query": "agent for e-mail", **flags})
+    async with open_client(full, fusion="legacy") as client:
+        answer = (await client.post(SEARCH, json={"query": "agent for e-mail", **flags})).json()
 
-    assert "legacy" == answer.json()["ranking"]
-    assert 3 == len(answer.json()["agents"])
+    assert ("legacy", 3) == (answer["ranking"], len(answer["agents"]))
 
 
 @pytest.mark.parametrize(
@@ -297,59 +286,49 @@ def test_an_unknown_fusion_is_refused(mixed: Mixed) -> None:
 async def test_without_vectors_the_mode_says_so(mixed: Mixed) -> None:
     """And numbers that vectors make are null."""
     answer = await found(mixed(strategy="graph", embedder=None), {"query": "send an e-mail"})
-    told = answer.json()
 
-    assert ("lexical-only", "lexical") == (told["search_mode"], told["ranking"])
-    assert {None} == {each["similarity_score"] for each in told["results"]}
+    assert ("lexical-only", "lexical") == (answer["search_mode"], answer["ranking"])
+    assert {None} == {each["similarity_score"] for each in answer["results"]}
 
 
 async def test_where_vectors_fail_words_rank_this_once(mixed: Mixed) -> None:
     """The diagnostics say what happened."""
     answer = await found(mixed(embedder=None), {"query": "send an e-mail", "ranking": "hybrid"})
 
-    assert "lexical-only" == answer.json()["search_mode"]
-    assert {"embed"} == {each["stage"] for each in answer.json()["diagnostics"]}
+    assert "lexical-only" == answer["search_mode"]
+    assert {"embed"} == {each["stage"] for each in answer["diagnostics"]}
 
 
-async def test_a_receipt_holds_no_contents(mixed: Mixed) -> None:
+async def test_a_receipt_holds_no_contents(client: AsyncClient) -> None:
     """Equal requests have equal hashes, others have others."""
-    gateway = mixed()
-    await gateway.catalog.put(*ENTRIES)
-    async with open_client(gateway) as client:
-        bodies = [{"query": "send an e-mail"}, {"query": "send an e-mail"}, {"query": "soup"}]
-        told = [(await client.post(SEARCH, json=each)).json() for each in bodies]
-    one, two, three = (each["discovery_receipt"] for each in told)
+    queries = ("send an e-mail", "send an e-mail", "soup")
+    answers = [(await client.post(SEARCH, json={"query": each})).json() for each in queries]
+    one, two, three = (each["discovery_receipt"] for each in answers)
 
     assert "mail" not in json.dumps(one)
     assert one["id"] != two["id"]
     assert one["request_hash"] == two["request_hash"] != three["request_hash"]
     assert one["result_hash"] == two["result_hash"]
-    assert len(told[0]["results"]) == one["returned"] == sum(one["returned_by_kind"].values())
+    assert len(answers[0]["results"]) == one["returned"] == sum(one["returned_by_kind"].values())
     assert one["eligible"] >= one["returned"]
     assert "results_returned" == one["stop_reason"]
     assert datetime.fromisoformat(one["time"]).utcoffset() is not None
 
 
-async def test_nothing_found_is_told_by_the_receipt(mixed: Mixed) -> None:
+async def test_nothing_found_is_told_by_the_receipt(full: Gateway) -> None:
     """A nonsense query has no best hit of 100 %."""
     body = {"query": "zzyzx qwrtpl", "ranking": "lexical"}
-    told = (await found(mixed(), body)).json()
+    told = await found(full, body)
 
     assert ([], 0.0) == (told["results"], told["confidence"])
     assert "no_match" == told["discovery_receipt"]["stop_reason"]
 
 
-async def test_tags_are_those_of_what_the_caller_may_find(mixed: Mixed) -> None:
+async def test_tags_are_those_of_what_the_caller_may_find(client: AsyncClient) -> None:
     """Counted, in small letters."""
-    gateway = mixed()
-    await gateway.catalog.put(*ENTRIES)
-    async with open_client(gateway) as client:
-        told = (await client.get("/api/search/tags")).json()
+    counts = {"kitchen": 1, "mail": 1, "prod": 1}
 
-    assert {
-        "tags": ["kitchen", "mail", "prod"],
-        "counts": {"kitchen": 1, "mail": 1, "prod": 1},
-    } == told
+    assert {"tags": [*counts], "counts": counts} == (await client.get("/api/search/tags")).json()
 
 
 async def test_a_virtual_server_names_the_servers_behind_it(mixed: Mixed) -> None:
@@ -357,7 +336,7 @@ async def test_a_virtual_server_names_the_servers_behind_it(mixed: Mixed) -> Non
     gateway = mixed()
     gateway.add_virtual_server("desk", {"write": "mail/send_email"}, description="A writing desk.")
     body = {"query": "desk write", "entity_types": ["virtual_server"]}
-    row = (await found(gateway, body)).json()["virtual_servers"][0]
+    row = (await found(gateway, body))["virtual_servers"][0]
 
     assert ("/virtual/desk", "desk", 1) == (row["path"], row["server_name"], row["num_tools"])
     assert (1, ["/mail"]) == (row["backend_count"], row["backend_paths"])
