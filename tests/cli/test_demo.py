@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from gateway.cli.demo.conversations import find_program
-from gateway.cli.demo.scripted_model import policy
+from gateway.cli.commands.demo import find_program, policy
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.errors import ConfigError
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn
@@ -31,11 +30,11 @@ def test_three_conversations_call_the_right_tools_with_fewer_tokens(newcomer: Ra
 
     assert (OK, True, True) == (newcomer.code, data["ok"], data["scripted"]), newcomer.err
     assert [True] * 3 == [item["ok"] for item in data["conversations"]]
-    assert _EXPECTED == [item["calls"][-1]["tool_id"] for item in data["conversations"]]
+    assert _EXPECTED == [item["calls"][-1]["result"]["tool_id"] for item in data["conversations"]]
     totals = data["totals"]
-    assert totals["tools"] == data["index"]["tools"] > 50
-    assert totals["sent_schema_tokens"] < totals["all_schema_tokens"] / 5
-    assert totals["cache_hits"] >= 3
+    assert data["index"]["tools"] > 50
+    assert (3, 9) == (totals["calls"], totals["turns"])
+    assert totals["definition_tokens"] < totals["catalog_tokens"] / 5
     names = [span["name"] for span in data["trace"]]
     assert names.count("invoke_agent") == 3
 
@@ -47,9 +46,9 @@ def test_each_found_tool_carries_scores_and_its_reasons(newcomer: Ran) -> None:
         best = searched["result"]["matches"][0]
         assert best["confidence"] > 0.3
         assert best["evidence"]["vector"] > 0.2
-        assert item["turns"][0]["found_tools"] == []
-        assert best["name"] in item["turns"][1]["found_tools"]
-        assert item["calls"][-1]["text"] in item["answer"]
+        assert item["turns"][0]["proxies"] == []
+        assert best["name"] in item["turns"][1]["proxies"]
+        assert item["calls"][-1]["result"]["content"][0]["text"] in item["answer"]
 
 
 def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(place: Place) -> None:
@@ -63,8 +62,7 @@ def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(pla
         "search_tools, call_tool, convert_time",
         "create_document",
         "The tool answered: ",
-        "all_schema_tokens",
-        "cache_hits",
+        "catalog_tokens",
         "  execute_tool get_current_time",
         "3 of 3 conversations called the right tool.",
     ):
@@ -91,7 +89,8 @@ def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: 
     assert faults[1] == ["time/get_current_time was not called with success"]
     assert faults[2][1] == "the file meeting-notes.docx does not exist"
     (call,) = ran.json["conversations"][1]["calls"]
-    assert (None, True) == (call["tool_id"], call["is_error"])
+    assert call["result"] is None
+    assert "timezone" in call["error"]
 
 
 def test_a_server_that_is_not_installed_is_named_with_the_mend() -> None:
@@ -103,12 +102,7 @@ def test_a_server_that_is_not_installed_is_named_with_the_mend() -> None:
     ("text", "content", "parameters", "arguments"),
     [
         ("Make a.xlsx", _FOUND, {"required": ["filename"]}, ["a.xlsx"]),
-        (
-            "In Europe/Paris",
-            '{"tools":[{"name":"t"}]}',
-            {"required": ["timezone"]},
-            ["Europe/Paris"],
-        ),
+        ("In Europe/Paris", _FOUND, {"required": ["timezone"]}, ["Europe/Paris"]),
         ("Make something", _FOUND, {"required": ["filename"]}, None),
         ("In Paris", _FOUND, {"required": ["timezone"]}, None),
         ("Make a.xlsx", _FOUND, {"required": ["colour"]}, None),

