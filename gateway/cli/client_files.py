@@ -33,30 +33,19 @@ _INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME_CHARS = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConfig:
-    """A configuration file of a client."""
-
-    path: Path
-    project: Path | None = None
-    """The project's folder; None for the user's own file."""
-
-
-def client_configs(client: Client, folder: Path) -> tuple[ClientConfig, ...]:
-    """Return the files of a client: the user's own first, then that of the project in *folder*."""
+def client_files(client: Client, folder: Path) -> tuple[Path, ...]:
+    """Return the files of a client: the user's own first, that of the project in *folder* last."""
     home = Path.home()
-    own: Mapping[Client, tuple[Path, ...]] = {
-        "claude": (settings_dir("Claude") / "claude_desktop_config.json", home / ".claude.json"),
-        "cursor": (home / ".cursor" / "mcp.json",),
-        "vscode": (settings_dir("Code") / "User" / "mcp.json",),
+    files: Mapping[Client, tuple[Path, ...]] = {
+        "claude": (
+            settings_dir("Claude") / "claude_desktop_config.json",
+            home / ".claude.json",
+            folder / ".mcp.json",
+        ),
+        "cursor": (home / ".cursor/mcp.json", folder / ".cursor/mcp.json"),
+        "vscode": (settings_dir("Code") / "User/mcp.json", folder / ".vscode/mcp.json"),
     }
-    project: Mapping[Client, str] = {
-        "claude": ".mcp.json",
-        "cursor": ".cursor/mcp.json",
-        "vscode": ".vscode/mcp.json",
-    }
-    of_project = ClientConfig(path=folder / project[client], project=folder)
-    return (*(ClientConfig(path=path) for path in own[client]), of_project)
+    return files[client]
 
 
 def server_entries(document: object, folder: Path) -> Iterator[tuple[str, object]]:
@@ -133,16 +122,15 @@ class Conversion:
         """
         if not isinstance(original, dict):
             raise ConfigError("it is no object")
+        original = dict(original)
+        if isinstance(address := original.pop("serverUrl", None), str):
+            original.setdefault("url", address)
         members = {key: original[key] for key in _KEYS if key in original}
-        address = original.get("serverUrl")
-        if isinstance(address, str):
-            members.setdefault("url", address)
         if "sse" in (original.get("type"), original.get("transport")):
             raise ConfigError("it speaks SSE, which is not supported: ask for its streamable HTTP")
         if not isinstance(members.get("command", members.get("url")), str):
             raise ConfigError("it has neither a command nor a url")
-        omitted = sorted(original.keys() - set(_KEYS) - _IGNORED_KEYS - {"serverUrl"})
-        if omitted:
+        if omitted := sorted(original.keys() - members.keys() - _IGNORED_KEYS):
             self.notes.append(f"{name}: left out: {', '.join(omitted)}")
         return {key: self._convert(name, key, value) for key, value in members.items()}
 

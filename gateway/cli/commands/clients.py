@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,9 +18,8 @@ from gateway.cli import options
 from gateway.cli.client_files import (
     SERVERS_KEY,
     Client,
-    ClientConfig,
     Conversion,
-    client_configs,
+    client_files,
     input_descriptions,
     is_this_gateway,
     member,
@@ -39,25 +37,13 @@ from gateway.manifests.jsonc import parse
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 
 app = command_group()
+Outcome = Literal["imported", "replaced", "there", "conflict", "skipped"]
 ClientArgument = Annotated[Client, Argument(help="Whose file.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedServer:
-    """What happened to one server of a client."""
-
-    name: str
-    source: str
-    """The client's file."""
-    outcome: Literal["imported", "replaced", "there", "conflict", "skipped"]
-    detail: str = ""
-    entry: Mapping[str, object] = field(default_factory=dict)
-    """The entry in our file; empty if it was not written."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ServerImport:
-    """One import: the text of our file, and what happened to each server."""
+    """One import: the text of our file, as it changes."""
 
     text: str
     where: str
@@ -65,41 +51,24 @@ class ServerImport:
     replace: bool
     """Whether servers of the same name are overwritten."""
     conversion: Conversion = field(default_factory=Conversion)
-    servers: list[ImportedServer] = field(default_factory=list)
 
-    def read(self, config: ClientConfig, folder: Path) -> None:
-        """Import the servers of a client's file.
-
-        Raises:
-            ConfigError: The file cannot be read.
-        """
-        document = parse(read_text(config.path), where=str(config.path))
-        self.conversion.inputs = input_descriptions(document)
-        self.conversion.project = config.project
-        for name, entry in server_entries(document, folder):
-            self.servers.append(self._import(str(config.path), name, entry))
-
-    def _import(self, source: str, original_name: str, original: object) -> ImportedServer:
-        name = valid_name(original_name)
-        detail = "" if name == original_name else f"called {original_name!r} there"
-        result = partial(ImportedServer, name=name, source=source)
+    def add(self, name: str, original: object) -> tuple[Outcome, str, Mapping[str, object]]:
+        """Import one server; return what happened, why, and our entry if one was written."""
         if is_this_gateway(original):
-            return result(outcome="skipped", detail="it is this gateway")
+            return "skipped", "it is this gateway", {}
         conversion = deepcopy(self.conversion)
         try:
             entry = conversion.entry(name, original)
         except ConfigError as error:
-            return result(outcome="skipped", detail=str(error))
-        servers = server_table(self.text, where=self.where)[1]
-        is_taken = name in servers and servers[name] != entry
-        if is_taken and not self.replace:
-            message = "another server of this name is there: rename one, or --replace"
-            return result(outcome="conflict", detail=message)
+            return "skipped", str(error), {}
+        present = server_table(self.text, where=self.where)[1].get(name)
+        if present not in (None, entry) and not self.replace:
+            return "conflict", "another server of this name is there: rename one, or --replace", {}
         self.conversion = conversion
-        if name in servers and not is_taken:
-            return result(outcome="there", detail=detail)
+        if present == entry:
+            return "there", "", {}
         self.text = set_server(self.text, name, entry, where=self.where)
-        return result(outcome="replaced" if is_taken else "imported", detail=detail, entry=entry)
+        return "imported" if present is None else "replaced", "", entry
 
 
 @command(app, "import")
@@ -118,40 +87,50 @@ def import_(
     """Take over the servers of another client. Secrets become references, never copies."""
     before = read_text(config)
     run = ServerImport(text=before, where=config.name, replace=replace)
-    folder = Path.cwd()
-    for client_config in _client_files(client, source, folder):
-        run.read(client_config, folder)
+    folder, servers = Path.cwd(), []
+    for path, project in _files(client, source, folder):
+        document = parse(read_text(path), where=str(path))
+        run.conversion.inputs, run.conversion.project = input_descriptions(document), project
+        for theirs, original in server_entries(document, folder):
+            name = valid_name(theirs)
+            outcome, detail, entry = run.add(name, original)
+            if name != theirs:
+                detail = detail or f"called {theirs!r} there"
+            row = {"name": name, "source": str(path), "outcome": outcome, "detail": detail}
+            servers.append({**row, "entry": entry})
     if run.text != before and not dry_run:
         write_text(config, run.text, expected=before)
     variables, notes = run.conversion.required, run.conversion.notes
     data = {
         "config": str(config),
         "dry_run": dry_run,
-        "servers": run.servers,
+        "servers": servers,
         "variables": variables,
         "notes": notes,
     }
-    if not run.servers:
+    if not servers:
         return Output(data, "No servers were found. Name a file with --from PATH.", found=False)
     view = Group(
-        table(run.servers, "server=name", "outcome", "source", "detail"),
+        table(servers, "server=name", "outcome", "source", "detail"),
         *([table(variables, "set=variable", "server", "where")] if variables else []),
     )
     return Output(data, view, notes=(*notes, "nothing was written") if dry_run else notes)
 
 
-def _client_files(client: Client, source: Path | None, folder: Path) -> Iterator[ClientConfig]:
-    if source is not None:
-        if not source.is_file():
-            raise ConfigError(f"there is no file {str(source)!r}")
-        parent = source.resolve().parent
-        is_hidden = parent.name in {".vscode", ".cursor"}
-        project = parent.parent if is_hidden else parent if source.name == ".mcp.json" else None
-        yield ClientConfig(path=source, project=project)
-        return
-    # In the home folder a project's file may be the user's own.
-    configs = {item.path.resolve(): item for item in reversed(client_configs(client, folder))}
-    yield from (item for item in reversed(configs.values()) if item.path.is_file())
+def _files(client: Client, source: Path | None, folder: Path) -> list[tuple[Path, Path | None]]:
+    """Return the files to read, each with the folder of its project; None for a user's own."""
+    if source is None:
+        *own, of_project = client_files(client, folder)
+        files: dict[Path, tuple[Path, Path | None]] = {path.resolve(): (path, None) for path in own}
+        # In the home folder a project's file may be the user's own.
+        files.setdefault(of_project.resolve(), (of_project, folder))
+        return [file for path, file in files.items() if path.is_file()]
+    if not source.is_file():
+        raise ConfigError(f"there is no file {str(source)!r}")
+    parent = source.resolve().parent
+    is_hidden = parent.name in {".vscode", ".cursor"}
+    project = parent.parent if is_hidden else parent if source.name == ".mcp.json" else None
+    return [(source, project)]
 
 
 @command(app)
@@ -168,7 +147,7 @@ def install(  # noqa: PLR0913  (one for each option)
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Write this gateway into another client's file, with a dated copy of what was there."""
-    path = to or client_configs(client, Path.cwd())[-1 if project else 0].path
+    path = to or client_files(client, Path.cwd())[-1 if project else 0]
     before = text = read_text(path)
     place = (SERVERS_KEY[client], name)
     document = parse(before, where=str(path)) if before.strip() else {}
@@ -203,11 +182,9 @@ def install(  # noqa: PLR0913  (one for each option)
 
 def _own_entry(client: Client, config: Path) -> dict[str, object]:
     read_config(config)
-    program = Path(sys.executable).parent / (
-        "gateway.exe" if sys.platform == "win32" else "gateway"
-    )
-    serve = ["serve", "--config", str((config).absolute())]
-    entry: dict[str, object] = {"command": str(program), "args": serve}
-    if not program.is_file():
-        entry = {"command": sys.executable, "args": ["-m", "gateway", *serve]}
+    command = Path(sys.executable).parent / f"gateway{'.exe' * (sys.platform == 'win32')}"
+    arguments = ["serve", "--config", str(config.absolute())]
+    if not command.is_file():
+        command, arguments = Path(sys.executable), ["-m", "gateway", *arguments]
+    entry: dict[str, object] = {"command": str(command), "args": arguments}
     return {"type": "stdio", **entry} if client == "vscode" else entry
