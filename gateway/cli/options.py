@@ -11,6 +11,8 @@ from gateway import types
 
 DEFAULT_CONFIG = Path("mcp.json")
 """The configuration that commands read if none is named: that of the current folder."""
+Texts = list[str] | None
+"""An argument that may be repeated."""
 Config = Annotated[Path, Option("--config", "-c", help="The configuration.")]
 Graph = Annotated[
     Path | None,
@@ -21,18 +23,11 @@ Strategy = Annotated[
     Option(help="Default: auto with the embedded model installed, else graph."),
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document on standard output.")]
-Kind = Annotated[
-    list[str] | None, Option("--kind", "-k", help="Only of this kind; repeat it for more.")
-]
-Tag = Annotated[list[str] | None, Option("--tag", "-t", help="With this tag; repeat it for more.")]
-Status = Annotated[list[str] | None, Option("--status", help="Without any: active; repeat it.")]
+Kind = Annotated[Texts, Option("--kind", "-k", help="Only of this kind; repeat it for more.")]
+Tag = Annotated[Texts, Option("--tag", "-t", help="With this tag; repeat it for more.")]
+Status = Annotated[Texts, Option("--status", help="Without any: active; repeat it.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would be done; write nothing.")]
 Folder = Annotated[Path | None, Option("--out", "-o", help="A folder to write to.")]
 Force = Annotated[bool, Option("--force", help="Overwrite existing files.")]
-Registry = Annotated[
-    str, Option("--registry", help="An MCP registry's URL; without one, nothing is fetched.")
-]
-Trust = Annotated[
-    list[str] | None,
-    Option("--trust", help="A registry's namespace/*, or namespace/name, that you trust."),
-]
+Registry = Annotated[str, Option("--registry", help="An MCP registry's URL; else none is asked.")]
+Trust = Annotated[Texts, Option("--trust", help="A namespace/*, or namespace/name, you trust.")]

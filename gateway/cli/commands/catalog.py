@@ -49,7 +49,7 @@ def add(  # noqa: PLR0913  (one for each option)
     description: Annotated[str, Option("--description", "-d", help="What it is for.")] = "",
     namespace: NamespaceOption = "catalog",
     tag: options.Tag = None,
-    scope: Annotated[list[str] | None, Option(help="What a caller needs; repeat it.")] = None,
+    scope: Annotated[options.Texts, Option(help="What a caller needs; repeat it.")] = None,
     status: Annotated[Status, Option(help="Drafts are found only on demand.")] = "active",
     metadata: Annotated[str, Option(help="A JSON object; '-' reads standard input.")] = "{}",
 ) -> Output:
@@ -133,8 +133,7 @@ def show(
     key: EntryId,
     *,
     field: Annotated[
-        list[str] | None,
-        Option("--field", "-f", help="Only this of its metadata, as a.b; repeat it."),
+        options.Texts, Option("--field", "-f", help="Only this of its metadata, as a.b; repeat it.")
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:

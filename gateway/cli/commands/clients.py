@@ -75,12 +75,8 @@ class ServerImport:
 def import_(
     client: ClientArgument,
     *,
-    source: Annotated[
-        Path | None, Option("--from", help="This file, instead of those the client has.")
-    ] = None,
-    replace: Annotated[
-        bool, Option("--replace", help="Overwrite servers of the same name.")
-    ] = False,
+    source: Annotated[Path | None, Option("--from", help="This file alone.")] = None,
+    replace: Annotated[bool, Option("--replace", help="Overwrite servers of that name.")] = False,
     dry_run: options.DryRun = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:

@@ -156,7 +156,7 @@ def propose(  # noqa: PLR0913  (one for each option)
     out: options.Folder = None,
     model: Annotated[str, Option(help="The chat model; its key is OPENAI_API_KEY.")] = "",
     base_url: Annotated[str, Option(help="Another endpoint of the same wire format.")] = "",
-    server: Annotated[list[str] | None, Option(help="Only this one; repeatable.")] = None,
+    server: Annotated[options.Texts, Option(help="Only this one; repeatable.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would be asked.")] = False,
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,

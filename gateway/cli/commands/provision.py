@@ -46,9 +46,7 @@ app = command_group()
 
 @command(app)
 def discover(
-    intent: Annotated[
-        str, Argument(help="What is wanted, in any language; none shows everything.")
-    ] = "",
+    intent: Annotated[str, Argument(help="What is wanted, in any language; none: all.")] = "",
     *,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
@@ -79,9 +77,7 @@ def discover(
 def provision(  # noqa: PLR0913  (one for each option)
     intent: Annotated[str, Argument(help="What tools are wanted for.")],
     *,
-    apply: Annotated[
-        bool, Option("--apply", help="Do it, after consent; without it, only plan.")
-    ] = False,
+    apply: Annotated[bool, Option("--apply", help="Do it, after consent; else only plan.")] = False,
     yes: Annotated[
         bool, Option("--yes", "-y", help="Agree where no gate has a doubt; else agree to nothing.")
     ] = False,
@@ -89,15 +85,11 @@ def provision(  # noqa: PLR0913  (one for each option)
     trust: options.Trust = None,
     pick: Annotated[str, Option(help="The server that is wanted, by its whole name.")] = "",
     values: Annotated[
-        list[str] | None,
+        options.Texts,
         Option("--set", help="NAME=VALUE that the server needs; secrets as NAME=env:NAME."),
     ] = None,
-    into: Annotated[
-        Path | None, Option(help="The folder of all packages; default: in your data folder.")
-    ] = None,
-    bundled: Annotated[
-        bool, Option("--known/--no-known", help="Look at the bundled list as well.")
-    ] = True,
+    into: Annotated[Path | None, Option(help="Another folder for all packages.")] = None,
+    bundled: Annotated[bool, Option("--known/--no-known", help="Use the bundled list.")] = True,
     config: options.Config = options.DEFAULT_CONFIG,
     strategy: options.Strategy = None,
 ) -> Output:

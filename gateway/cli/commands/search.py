@@ -133,9 +133,7 @@ def tools(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
 @command(app)
 def call(
     tool: Annotated[str, Argument(help="Its id (server/name) or its name.")],
-    arguments: Annotated[
-        str, Argument(help="A JSON object; '-' reads it from standard input.")
-    ] = "{}",
+    arguments: Annotated[str, Argument(help="A JSON object; '-' reads standard input.")] = "{}",
     *,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:

@@ -35,36 +35,28 @@ app = command_group()
 @command(app, has_json=False)
 def serve(  # noqa: PLR0913  (one for each option)
     *,
-    http: Annotated[
-        bool, Option("--http/--stdio", help="Streamable HTTP, or this process's own pipes.")
-    ] = False,
+    http: Annotated[bool, Option("--http/--stdio", help="Streamable HTTP, or pipes.")] = False,
     expose: Annotated[
         Literal["meta", "all"],
         Option(help="meta: search and call; all: the catalog's tools, in pages."),
     ] = "meta",
     host: Annotated[str | None, Option(help="Where to listen.", show_default="127.0.0.1")] = None,
     port: Annotated[int | None, Option(help="0 takes a free one.", show_default="8930")] = None,
-    token_env: Annotated[
-        str, Option(help="The environment variable that holds the token of clients.")
-    ] = "",
+    token_env: Annotated[str, Option(help="The variable that holds the clients' token.")] = "",
     allow_host: Annotated[
-        list[str] | None, Option(help="Another host name that requests may use.")
+        options.Texts, Option(help="Another host name that requests may use.")
     ] = None,
     allow_origin: Annotated[
-        list[str] | None, Option(help="A web origin whose pages may send requests.")
+        options.Texts, Option(help="A web origin whose pages may send requests.")
     ] = None,
     extra: Annotated[
-        list[str] | None,
+        options.Texts,
         Option(
             "--with", help="discover; provision, which plans; install, which does it; route; next."
         ),
     ] = None,
-    api: Annotated[
-        bool, Option("--api/--no-api", help="With --http: the catalog as JSON, beside it.")
-    ] = True,
-    tokens: Annotated[
-        Path | None, Option(help="With --http: a TOML file of clients and their scopes.")
-    ] = None,
+    api: Annotated[bool, Option("--api/--no-api", help="With --http: the catalog as JSON.")] = True,
+    tokens: Annotated[Path | None, Option(help="With --http: clients and scopes, as TOML.")] = None,
     registry: options.Registry = "",
     trust: options.Trust = None,
     config: options.Config = options.DEFAULT_CONFIG,

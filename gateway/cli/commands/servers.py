@@ -87,24 +87,20 @@ class ServerTest:
 def add(  # noqa: PLR0913  (one for each option)
     name: Annotated[str, Argument(help="Its name in the configuration.")],
     command: Annotated[
-        list[str] | None, Argument(help="After '--': the program and its arguments.")
+        options.Texts, Argument(help="After '--': the program and its arguments.")
     ] = None,
     *,
     url: Annotated[str, Option(help="Instead of a program: its address.")] = "",
-    env: Annotated[
-        list[str] | None, Option("--env", "-e", help="NAME=VALUE for the program.")
-    ] = None,
+    env: Annotated[options.Texts, Option("--env", "-e", help="NAME=VALUE for the program.")] = None,
     header: Annotated[
-        list[str] | None, Option("--header", "-H", help="'Name: value' for the address.")
+        options.Texts, Option("--header", "-H", help="'Name: value' for the address.")
     ] = None,
     cwd: Annotated[str, Option(help="The program's folder.")] = "",
     bearer_env: Annotated[
         str, Option(metavar="NAME", help="Sign in with the token in this variable.")
     ] = "",
     oauth: Annotated[bool, Option("--oauth", help="Sign in by OAuth.")] = False,
-    oauth_set: Annotated[
-        list[str] | None, Option(help="KEY=VALUE of it, such as scope=read.")
-    ] = None,
+    oauth_set: Annotated[options.Texts, Option(help="KEY=VALUE of it, such as scope=read.")] = None,
     replace: Annotated[bool, Option("--replace", help="Overwrite one of that name.")] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
@@ -272,7 +268,7 @@ def is_about(warning: Diagnostic, server: str) -> bool:
 
 @command(app, "test")
 def run_tests(
-    names: Annotated[list[str] | None, Argument(help="Which; none is all.")] = None,
+    names: Annotated[options.Texts, Argument(help="Which; none is all.")] = None,
     *,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:

@@ -33,8 +33,7 @@ app = command_group()
 @command(app)
 def approve(
     names: Annotated[
-        list[str] | None,
-        Argument(help="A server, or a tool as server/tool; none lists what changed."),
+        options.Texts, Argument(help="A server, or a tool as server/tool; none lists what changed.")
     ] = None,
     *,
     everything: Annotated[bool, Option("--all", help="Approve all that changed.")] = False,
