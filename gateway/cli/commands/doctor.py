@@ -68,15 +68,11 @@ def doctor(
         checks += check_servers(config, manifest)
         if connect:
             checks += check_connections(manifest)
-    failed = [check for check in checks if check.verdict == "fail"]
-    items = [
-        {"name": check.name, "verdict": check.verdict, "told": check.detail, "todo": check.remedy}
-        for check in checks
-    ]
+    healthy = all(check.verdict != "fail" for check in checks)
     return Output(
-        {"healthy": not failed, "checks": items},
+        {"healthy": healthy, "checks": checks},
         table(checks, "name", "verdict", "detail", "what to do=remedy"),
-        code=OK if not failed else USAGE if is_usage else UNAVAILABLE,
+        code=OK if healthy else USAGE if is_usage else UNAVAILABLE,
     )
 
 

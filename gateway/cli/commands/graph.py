@@ -18,13 +18,10 @@ from gateway.cli.tables import document, pairs, table
 from gateway.errors import ConfigError
 from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, node_named
-from gateway.index.tool_graph import ToolGraph
 from gateway.manifests.config_file import read_text, write_text
+from gateway.runtime.text import estimate_tokens
 from gateway.search.edges import around, edges, name_of, written
 from gateway.search.expand.edge_proposals import batches
-
-_CHARS_PER_TOKEN = 4
-"""An estimate."""
 
 app = command_group("graph")
 
@@ -56,28 +53,25 @@ def show(
         ]
         view = table(rows, "direction", "predicate", "other", "rule", "source")
         return Output({"tool": name, "edges": rows}, view, found=rows, code=session.code)
-    counts = {"tools": session.report.tools, **_counts(graph)}
-    return Output(
-        {**counts, "index": session.report}, document(counts), found=graph.nodes, code=session.code
-    )
-
-
-def _counts(graph: ToolGraph) -> dict[str, object]:
     found = edges(graph)
-    names = sorted({edge.predicate for edge in found})
-    predicates = {name: {"declared": 0, "derived": 0} for name in names}
-    for edge in found:
-        predicates[edge.predicate]["declared" if edge.declared else "derived"] += 1
-    declared = sum(edge.declared for edge in found)
-    return {
+    declared = Counter(edge.predicate for edge in found if edge.declared)
+    derived = Counter(edge.predicate for edge in found if not edge.declared)
+    counts = {
+        "tools": session.report.tools,
         "nodes": len(graph.index.network),
         "documents": graph.index.kinds.count("document"),
         "edges": len(found),
-        "declared": declared,
-        "derived": len(found) - declared,
-        "predicates": predicates,
+        "declared": declared.total(),
+        "derived": derived.total(),
+        "predicates": {
+            name: {"declared": declared[name], "derived": derived[name]}
+            for name in sorted({*declared, *derived})
+        },
         "rules": dict(sorted(Counter(edge.rule for edge in found if edge.rule).items())),
     }
+    return Output(
+        {**counts, "index": session.report}, document(counts), found=graph.nodes, code=session.code
+    )
 
 
 @command(app, has_json=False)
@@ -96,10 +90,9 @@ def export(
     """Write the graph as RDF, or draw it, as a whole or around one tool."""
     with open_session(config, documents=documents) as session:
         text = session.gateway.export_graph(form, centre=centre, hops=hops)
-    if out is None:
-        return Output(None, text, code=session.code)
-    write_text(out, text, expected=read_text(out))
-    return Output(None, "", code=session.code)
+    if out is not None:
+        write_text(out, text, expected=read_text(out))
+    return Output(None, "" if out else text, code=session.code)
 
 
 @command(app)
@@ -135,19 +128,15 @@ def validate(
     if config is not None:
         with open_session(config) as session:
             code, names = session.code, dict(host_names(session.gateway.list_tools()))
-    is_checked = True
-    faults: Sequence[graphs.ShapeViolation] = ()
+    faults: Sequence[graphs.ShapeViolation] | None = None
     try:
         faults = graphs.validate(graphs.extract_facts(documents, names=names))
     except graphs.ExtraError as error:
-        is_checked = False
         note(f"the graph's shape was not checked: {error}")
+    data = {"documents": len(documents), "notices": notices, "shacl": faults is not None}
     # A notice is a fault too: the author meant something by what was skipped.
-    is_wrong = bool(notices) or any(fault.severity == "violation" for fault in faults)
-    return Output(
-        {"documents": len(documents), "notices": notices, "shacl": is_checked, "faults": faults},
-        code=USAGE if is_wrong else code,
-    )
+    is_wrong = notices or any(fault.severity == "violation" for fault in faults or ())
+    return Output({**data, "faults": faults or ()}, code=USAGE if is_wrong else code)
 
 
 @command(app)
@@ -172,11 +161,10 @@ def propose(  # noqa: PLR0913  (one for each option)
     with open_session(config) as session:
         if dry_run:
             requests = batches(session.snapshot(), servers)
-            tokens = sum(len(batch.text) for batch in requests) // _CHARS_PER_TOKEN
             texts = [{"server": batch.server, "text": batch.text} for batch in requests]
-            remark = f"{len(requests)} requests of about {tokens} tokens in all; nothing was sent"
+            tokens = sum(estimate_tokens(batch.text) for batch in requests)
             data = {"requests": texts, "about_input_tokens": tokens}
-            return Output(data, code=session.code, notes=(remark,))
+            return Output(data, code=session.code, notes=("nothing was sent",))
         from gateway.search.openai import connected  # noqa: PLC0415  (openai is heavy)
 
         with connected(model=model, base_url=base_url) as proposer:
@@ -240,12 +228,6 @@ def document_output(
     if folder is None:
         shown = "\n".join(f"<!-- {item['path']} -->\n{item['content']}" for item in texts)
         return Output(data, shown, found=documents, code=code)
-    _write_documents(documents, folder, force=force)
-    remark = f"{len(documents)} documents written to {folder}: read them, then --graph {folder}"
-    return Output(data, "", found=documents, code=code, notes=(remark,))
-
-
-def _write_documents(documents: Sequence[graphs.Document], folder: Path, *, force: bool) -> None:
     try:
         existing = [item.path for item in documents if (folder / item.path).exists()]
         if existing and not force:
@@ -256,3 +238,5 @@ def _write_documents(documents: Sequence[graphs.Document], folder: Path, *, forc
         graphs.write(documents, folder)
     except OSError as error:
         raise ConfigError(f"cannot write to {str(folder)!r}: {error.strerror}") from error
+    remark = f"{len(documents)} documents written to {folder}: read them, then --graph {folder}"
+    return Output(data, "", found=documents, code=code, notes=(remark,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -24,10 +24,12 @@ from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http import HttpOptions, Transport, serve_http
-from gateway.serve.mcp_server import Expose, ExtraTool, mcp_server, serve_stdio
+from gateway.serve.mcp_server import mcp_server, serve_stdio
 
 Extra = Literal[ExtraName, "route", "next"]
 """Tools on demand; *route* shows servers before tools, *next* the graph's next steps."""
+
+_HOST, _PORT = HttpOptions().host, HttpOptions().port
 
 app = command_group()
 
@@ -40,8 +42,8 @@ def serve(  # noqa: PLR0913  (one for each option)
         Literal["meta", "all"],
         Option(help="meta: search and call; all: the catalog's tools, in pages."),
     ] = "meta",
-    host: Annotated[str | None, Option(help="Where to listen.", show_default="127.0.0.1")] = None,
-    port: Annotated[int | None, Option(help="0 takes a free one.", show_default="8930")] = None,
+    host: Annotated[str | None, Option(help="Where to listen.", show_default=_HOST)] = None,
+    port: Annotated[int | None, Option(help="0 takes a free one.", show_default=str(_PORT))] = None,
     token_env: Annotated[str, Option(help="The variable that holds the clients' token.")] = "",
     allow_host: Annotated[
         options.Texts, Option(help="Another host name that requests may use.")
@@ -68,85 +70,62 @@ def serve(  # noqa: PLR0913  (one for each option)
     Requests are accepted at once; the first one that needs the catalog waits for it. The
     configuration is read again when it changes, or at SIGHUP.
     """
-    address = None
-    if http:
-        address = _http_options(host, port, token_env, allow_host or (), allow_origin or ())
-    else:
-        _refuse_over_pipes(
-            {
-                "--host": host,
-                "--port": port,
-                "--token-env": token_env,
-                "--allow-host": allow_host,
-                "--allow-origin": allow_origin,
-                "--tokens": tokens,
-            }
-        )
+    only_http = {
+        "--host": host,
+        "--port": port,
+        "--token-env": token_env,
+        "--allow-host": allow_host,
+        "--allow-origin": allow_origin,
+        "--tokens": tokens,
+    }
+    # A server whose user names a token must not run without one.
+    given = [name for name, value in only_http.items() if value not in (None, "", [])]
+    if given and not http:
+        raise ConfigError(f"{', '.join(given)} needs --http: over pipes there is no address")
     extras: frozenset[Extra] = read_value(frozenset[Extra], extra or (), where="--with")
     if extras and expose == "all":
         # A tool of the catalog may have the name of an extra tool.
         raise ConfigError("--with goes with --expose meta, not with all")
+    address = HttpOptions(
+        host=_HOST if host is None else host,
+        port=_PORT if port is None else port,
+        token=_read_token(token_env),
+        hosts=tuple(allow_host or ()),
+        origins=tuple(allow_origin or ()),
+    )
     manifest = read_config(config)
     warn(manifest.warnings)
-    strategy, own_options = choose_strategy(strategy), _gateway_options(extras)
-    opened = open_gateway(manifest, strategy=strategy, documents=documents, options=own_options)
-    provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
-    with graceful_shutdown() as shutdown, opened as gateway:
-        shutdown.close = gateway.close
-        run_server = (
-            _http_server(gateway, address, tokens, with_api=api) if address else serve_stdio
-        )
-        provisioner = _provisioner(gateway, provision, config)
-        names = frozenset(name for name in get_args(ExtraName) if name in extras)
-        tools = tuple(extra_tools(gateway, names, provisioner))
-        asyncio.run(_run(gateway, run_server, expose, config, tools))
-        shutdown.has_begun = True
-    return Output(None, "")
-
-
-def _http_options(
-    host: str | None,
-    port: int | None,
-    token_env: str,
-    hosts: Collection[str],
-    origins: Collection[str],
-) -> HttpOptions:
-    usual = HttpOptions()
-    return HttpOptions(
-        host=usual.host if host is None else host,
-        port=usual.port if port is None else port,
-        token=_read_token(token_env),
-        hosts=tuple(hosts),
-        origins=tuple(origins),
-    )
-
-
-def _refuse_over_pipes(options: dict[str, object]) -> None:
-    # A server whose user names a token must not run without one.
-    names = [option for option, value in options.items() if value not in (None, "", [])]
-    if names:
-        raise ConfigError(f"{', '.join(names)} needs --http: over pipes there is no address")
-
-
-def _read_token(variable: str) -> str:
-    if not variable:
-        return ""
-    token = variables(frozenset({variable})).get(variable, "").strip()
-    if not token:
-        raise ConfigError(f"the environment variable {variable} is not set: it holds the token")
-    return token
-
-
-def _gateway_options(extras: frozenset[Extra]) -> Options:
     discovery = DiscoveryOptions(
         route_name="route_tools" if "route" in extras else "",
         next_name="next_tools" if "next" in extras else "",
     )
-    # No client waits for vectors.
-    return Options(search=SearchOptions(first_search="words"), discovery=discovery)
+    opened = open_gateway(
+        manifest,
+        strategy=choose_strategy(strategy),
+        documents=documents,
+        # No client waits for vectors.
+        options=Options(search=SearchOptions(first_search="words"), discovery=discovery),
+    )
+    provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
+    with graceful_shutdown() as shutdown, opened as gateway:
+        shutdown.close = gateway.close
+        transport = _http_transport(gateway, address, tokens, with_api=api) if http else serve_stdio
+        names = frozenset(name for name in get_args(ExtraName) if name in extras)
+        tools = extra_tools(gateway, names, _provisioner(gateway, provision, config))
+        server = mcp_server(gateway, expose=expose, extras=tuple(tools))
+        asyncio.run(_run(gateway, partial(transport, server), config))
+        shutdown.has_begun = True
+    return Output(None, "")
 
 
-def _http_server(
+def _read_token(variable: str) -> str:
+    token = variables(frozenset({variable})).get(variable, "").strip()
+    if variable and not token:
+        raise ConfigError(f"the environment variable {variable} is not set: it holds the token")
+    return token
+
+
+def _http_transport(
     gateway: Gateway, address: HttpOptions, tokens: Path | None, *, with_api: bool
 ) -> Transport:
     def on_listening(url: str) -> None:
@@ -154,14 +133,14 @@ def _http_server(
         if with_api:
             note(f"the catalog as JSON is described at {url.removesuffix('/mcp')}/openapi.json")
 
-    run_server = partial(serve_http, options=address, on_listening=on_listening)
+    transport = partial(serve_http, options=address, on_listening=on_listening)
     if not with_api:
-        return run_server
+        return transport
     from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (pipes need no HTTP API)
     from gateway.serve.api.auth import read_tokens  # noqa: PLC0415  (likewise)
 
     clients = read_tokens(tokens) if tokens else ()
-    return partial(run_server, beside=partial(beside, api_app(gateway, address, tokens=clients)))
+    return partial(transport, beside=partial(beside, api_app(gateway, address, tokens=clients)))
 
 
 def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> Provisioner:
@@ -175,18 +154,11 @@ def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> P
     )
 
 
-async def _run(
-    gateway: Gateway,
-    run_server: Transport,
-    expose: Expose,
-    config: Path,
-    extras: Sequence[ExtraTool],
-) -> None:
-    server = mcp_server(gateway, expose=expose, extras=extras)
+async def _run(gateway: Gateway, serve: Callable[[], Awaitable[None]], config: Path) -> None:
     indexing = asyncio.create_task(_index(gateway))
     try:
         async with watch_file(config, lambda: _reload(gateway)):
-            await run_server(server)
+            await serve()
     except ConfigError as error:
         # The listener does not know the options of the command.
         raise ConfigError(f"{error} (--host, --port)") from error

@@ -20,12 +20,10 @@ from gateway.options.environment import ledger_path
 from gateway.search.expand.usage_evaluation import evaluate_usage
 from gateway.storage.call_log import SqliteCallLog
 from gateway.usage.call_log import Tally
-from gateway.usage.evaluation import UsageEvaluation
 from gateway.usage.history import CallHistory, sum_outcomes
 from gateway.usage.rerank import Outcomes, multiplier
-from gateway.usage.transitions import Transition, count_transitions, is_predictive
+from gateway.usage.transitions import count_transitions, is_predictive
 
-_DOCUMENT = "urn:tool-gateway:shown-by-use"
 _NO_CALLS = "no calls are noted: a program has them noted with UsageOptions(record=True)"
 _MAY_BE_CHANCE = "these orders may be chance: the tasks do not predict each other yet"
 
@@ -43,12 +41,7 @@ def show(
     transitions = [item for item in count_transitions(tasks) if tool in {"", item.before}]
     rows = _tool_rows(tallies)
     is_trusted = is_predictive(tasks)
-    data = {
-        "tools": rows,
-        "followed": _transition_rows(transitions),
-        "tasks": len(tasks),
-        "believed": is_trusted,
-    }
+    data = {"tools": rows, "followed": transitions, "tasks": len(tasks), "believed": is_trusted}
     if not rows:
         return Output(data, _NO_CALLS, found=False)
     return Output(data, notes=() if is_trusted or not transitions else (_MAY_BE_CHANCE,))
@@ -65,14 +58,28 @@ def export(
     with _open_ledger() as ledger:
         tasks = [task.tools for task in ledger.tasks()]
     transitions = count_transitions(tasks, min_count=min_count)
-    if transitions and not is_predictive(tasks):
-        note(_MAY_BE_CHANCE)
-    more = {"followed": _transition_rows(transitions)}
     if not transitions:
         note("nothing was called after something else often enough to be written down")
-        return document_output((), None, force=force, more=more)
-    document = _transition_document(transitions)
-    return document_output([document], out, force=force, more=more)
+        return document_output((), None, force=force, more={"followed": ()})
+    if not is_predictive(tasks):
+        note(_MAY_BE_CHANCE)
+    edges = tuple(
+        graphs.Edge(subject=item.before, predicate="nextStep", object=item.after)
+        for item in transitions
+    )
+    counts = "\n".join(
+        f"- `{item.before}` then `{item.after}`: {item.count} of {item.of} tasks, "
+        f"sure to {item.confidence:.2f}"
+        for item in transitions
+    )
+    document = graphs.Document(
+        id="urn:tool-gateway:shown-by-use",
+        path="shown-by-use.md",
+        title="Next steps that use has shown",
+        edges=edges,
+        sections=(graphs.Section(heading="Counts", level=2, text=counts),),
+    )
+    return document_output([document], out, force=force, more={"followed": transitions})
 
 
 @command(app)
@@ -87,20 +94,14 @@ def report(
         history = CallHistory.read(ledger)
     with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
         replayed = evaluate_usage(session.snapshot(), history.tasks, history.outcomes)
-    gains = gain_rows(replayed, is_trusted=history.is_predictive)
-    return Output(
-        {"tasks": len(history.tasks), "believed": history.is_predictive, **gains},
-        found=replayed.learn.calls,
-        code=session.code,
-    )
-
-
-def gain_rows(replayed: UsageEvaluation, *, is_trusted: bool) -> dict[str, dict[str, object]]:
-    """Return the gain of each signal, and whether ``auto`` would turn it on."""
-    return {
-        "learn": {**asdict(replayed.learn), "on": replayed.learn.measured and is_trusted},
-        "rerank": {**asdict(replayed.rerank), "on": replayed.rerank.measured},
+    is_trusted, learn, rerank = history.is_predictive, replayed.learn, replayed.rerank
+    data = {
+        "tasks": len(history.tasks),
+        "believed": is_trusted,
+        "learn": {**asdict(learn), "on": learn.measured and is_trusted},
+        "rerank": {**asdict(rerank), "on": rerank.measured},
     }
+    return Output(data, found=learn.calls, code=session.code)
 
 
 @command(app)
@@ -118,25 +119,6 @@ def forget(
     return Output({"forgotten": count})
 
 
-def _transition_document(transitions: Sequence[Transition]) -> graphs.Document:
-    edges = tuple(
-        graphs.Edge(subject=item.before, predicate="nextStep", object=item.after)
-        for item in transitions
-    )
-    text = "\n".join(
-        f"- `{item.before}` then `{item.after}`: {item.count} of {item.of} tasks, "
-        f"sure to {item.confidence:.2f}"
-        for item in transitions
-    )
-    return graphs.Document(
-        id=_DOCUMENT,
-        path="shown-by-use.md",
-        title="Next steps that use has shown",
-        edges=edges,
-        sections=(graphs.Section(heading="Counts", level=2, text=text),),
-    )
-
-
 def _open_ledger() -> closing[SqliteCallLog]:
     return closing(SqliteCallLog(ledger_path(Options())))
 
@@ -151,17 +133,4 @@ def _tool_rows(tallies: Sequence[Tally]) -> list[dict[str, object]]:
             "multiplier": round(multiplier(Outcomes(), outcomes), 3),
         }
         for tool, outcomes in sorted(sum_outcomes(tallies).items())
-    ]
-
-
-def _transition_rows(transitions: Sequence[Transition]) -> list[dict[str, object]]:
-    return [
-        {
-            "before": item.before,
-            "after": item.after,
-            "tasks": item.count,
-            "of": item.of,
-            "confidence": item.confidence,
-        }
-        for item in transitions
     ]
