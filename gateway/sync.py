@@ -93,6 +93,7 @@ class SyncGateway(_Twin[Gateway]):
     reload = _blocking(Gateway.reload)
     refresh = _blocking(Gateway.refresh)
     report = _blocking(Gateway.report)
+    snapshot = _blocking(Gateway.snapshot)
     export_graph = _blocking(Gateway.export_graph)
     graph = _blocking(Gateway.graph)
     propose_edges = _blocking(Gateway.propose_edges)

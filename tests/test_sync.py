@@ -41,7 +41,7 @@ def test_every_verb_works_without_a_loop(
 
 
 TWINS: dict[type, tuple[type, set[str]]] = {
-    Gateway: (SyncGateway, {"aclose", "snapshot"}),
+    Gateway: (SyncGateway, {"aclose"}),
     Catalog: (SyncCatalog, set()),
     ResourceLibrary: (SyncLibrary, {"ask", "follow", "owner"}),
 }

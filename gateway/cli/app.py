@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -55,18 +55,11 @@ COMMANDS: Mapping[str, str] = {
 """Each command and its summary."""
 
 
-class Command(Protocol):
-    """A command or a group of commands, as typer has it."""
-
-    name: str | None
-
-
-def load_command(name: str) -> Command:
-    """Import the module of a command and return the command."""
+def load_command(name: str) -> Any:
+    """Import the module of a command and return the command, or the group, as typer has it."""
     module = import_module(f"gateway.cli.commands.{_MODULES.get(name, name)}")
     loaded = typer.main.get_command(module.app)
-    command: Command = getattr(loaded, "commands", {}).get(name, loaded)
-    return command
+    return getattr(loaded, "commands", {}).get(name, loaded)
 
 
 @contextmanager
@@ -97,7 +90,7 @@ class JsonAwareGroup(TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]):  # type: ignore[no-untyped-def,override]  # noqa: ANN201  (typer's own class of contexts is private)
         """Load the command that *args* begin with."""
         if args[0] in COMMANDS:
-            self.commands[args[0]] = load_command(args[0])  # type: ignore[assignment]
+            self.commands[args[0]] = load_command(args[0])
         return super().resolve_command(ctx, args)
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:

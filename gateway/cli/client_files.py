@@ -136,24 +136,24 @@ class Conversion:
 
     def _convert(self, server: str, key: str, value: object) -> object:
         if isinstance(value, list):
-            return self._convert_arguments(server, [self._expand(server, item) for item in value])
+            arguments = [self._expand(server, item) for item in value]
+            secrets = {place: (name, span) for place, name, span in find_in_arguments(arguments)}
+            return [
+                self._hide(server, f"args[{place}]", text, *secrets.get(place, ("", None)))
+                for place, text in enumerate(arguments)
+            ]
         if isinstance(value, dict):
+            texts = {name: self._expand(server, item) for name, item in value.items()}
             return {
-                name: self._hide_secret(server, f"{key}.{name}", name, self._expand(server, item))
-                for name, item in value.items()
+                name: self._hide(server, f"{key}.{name}", text, name, find_secret(name, text))
+                for name, text in texts.items()
             }
         if not isinstance(value, str):
             return value
         text = self._expand(server, value)
-        return self._hide_secret(server, key, key, text) if key == "url" else text
-
-    def _convert_arguments(self, server: str, arguments: list[str]) -> list[str]:
-        for position, name, span in find_in_arguments(list(arguments)):
-            where = f"args[{position}]"
-            arguments[position] = self._replace(server, where, name, arguments[position], span)
-        for position, text in enumerate(arguments):
-            self._note_if_random(server, f"args[{position}]", text)
-        return arguments
+        if key != "url":
+            return text
+        return self._hide(server, key, text, key, find_secret(key, text))
 
     def _expand(self, server: str, value: object) -> str:
         """Return *value* with the variables of other clients written as ours."""
@@ -176,29 +176,23 @@ class Conversion:
         self.notes.append(f"{server}: {whole} is not known here: write what it stands for")
         return whole
 
-    def _hide_secret(self, server: str, where: str, name: str, text: str) -> str:
-        span = find_secret(name, text)
-        if span is not None:
-            return self._replace(server, where, name, text, span)
-        self._note_if_random(server, where, text)
-        return text
-
-    def _note_if_random(self, server: str, where: str, text: str) -> None:
-        if looks_random(text):
-            self.notes.append(
-                f"{server}: {where} looks random; if it is a secret, write ${{NAME}} instead"
-            )
-
-    def _replace(self, server: str, where: str, name: str, text: str, span: Span) -> str:
-        start, end = span
-        own, secret = _variable_name(f"{server}_{name or 'secret'}"), text[start:end]
+    def _hide(self, server: str, where: str, text: str, name: str, secret: Span | None) -> str:
+        """Return *text* with a reference in the place of the *secret* in it, if there is one."""
+        if secret is None:
+            if looks_random(text):
+                self.notes.append(
+                    f"{server}: {where} looks random; if it is a secret, write ${{NAME}} instead"
+                )
+            return text
+        before, value, after = text[: secret[0]], text[slice(*secret)], text[secret[1] :]
+        own = _variable_name(f"{server}_{name or 'secret'}")
         names = chain([own], (f"{own}_{number}" for number in count(2)))
         if where.startswith("env."):
             names = chain([_variable_name(name)], names)
         # A name is taken by the first secret that needs it.
-        variable = next(name for name in names if self._secrets.setdefault(name, secret) == secret)
+        variable = next(name for name in names if self._secrets.setdefault(name, value) == value)
         self._require(variable, server, where)
-        return f"{text[:start]}${{{variable}}}{text[end:]}"
+        return f"{before}${{{variable}}}{after}"
 
     def _require(self, variable: str, server: str, where: str) -> None:
         item = RequiredVariable(variable=variable, server=server, where=where)

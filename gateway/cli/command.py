@@ -115,10 +115,11 @@ def note(text: str) -> None:
 
 
 def warn(diagnostics: Iterable[Diagnostic]) -> None:
-    """Print *diagnostics* to standard error, equal ones once."""
+    """Print *diagnostics* that are warnings to standard error, equal ones once."""
     lines = (
         f"{printable(item.detail or CODES.get(item.code, ''))} [{item.code}]"
         for item in diagnostics
+        if item.code != "name_qualified"
     )
     for line in dict.fromkeys(lines):
         stderr().print(Text.assemble(("warning: ", "yellow"), line))

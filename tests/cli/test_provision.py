@@ -68,7 +68,7 @@ def test_what_is_agreed_to_is_done_and_can_be_called(
     assert "installed: 1 tools can be called" in ran.out
     assert "will run now: " in ran.err
     assert "Install it? [y/N]" in ran.err
-    assert "note: probe ok: weigh_parcel" in ran.err
+    assert "note: probe ok weigh_parcel" in ran.err
     assert (0, "parcels") == (called.code, json.loads(called.out)[2].rpartition("/")[2])
     assert ["parcels/weigh_parcel"] == [tool["id"] for tool in found.json["tools"]]
     assert "idle" == found.json["servers"][0]["state"]

@@ -67,7 +67,7 @@ def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     return run
 
 
-def told(ran: Ran) -> Mapping[str, str]:
+def error_of(ran: Ran) -> Mapping[str, str]:
     """What standard output says, after a look at the rest."""
     error: Mapping[str, str] = ran.json["error"]
 
@@ -89,7 +89,7 @@ def test_an_unknown_option_is_reported_by_every_command(
     typed: Callable[..., Ran], path: tuple[str, ...]
 ) -> None:
     """`serve` and `graph export` have no `--json` of their own: that is what they say."""
-    error = told(typed(*path, "--json", "--no-such-option"))
+    error = error_of(typed(*path, "--json", "--no-such-option"))
 
     assert ["type", "message", "hint"] == list(error)
     assert "UsageError" == error["type"]
@@ -101,7 +101,7 @@ def test_an_unknown_option_is_reported_by_every_command(
 def test_a_missing_argument_is_reported_by_every_command(
     typed: Callable[..., Ran], path: tuple[str, ...]
 ) -> None:
-    error = told(typed(*path, "--json"))
+    error = error_of(typed(*path, "--json"))
 
     first = needed(LEAVES[path])[0]
     assert error["message"].startswith(f"Missing argument '{first.metavar or first.name}'.")
@@ -120,9 +120,9 @@ def test_a_bad_configuration_is_reported_by_every_command(
     ran = place.at_home(*path, *values, *MORE.get(" ".join(path), ()), "--json", "-c", str(broken))
 
     output = (
-        next(each["told"] for each in ran.json["checks"] if each["verdict"] == "fail")
+        next(each["detail"] for each in ran.json["checks"] if each["verdict"] == "fail")
         if (path == ("doctor",))
-        else told(ran)["message"]
+        else error_of(ran)["message"]
     )
     assert "broken.json' is not JSON: line 1, column 17" in output
 
@@ -143,7 +143,7 @@ def test_a_bad_configuration_is_reported_by_every_command(
 def test_a_bad_value_is_reported(
     typed: Callable[..., Ran], arguments: tuple[str, ...], message: str
 ) -> None:
-    assert message in told(typed(*arguments, "--json"))["message"]
+    assert message in error_of(typed(*arguments, "--json"))["message"]
 
 
 def test_what_stands_after_two_dashes_is_not_ours(typed: Callable[..., Ran]) -> None:

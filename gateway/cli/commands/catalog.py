@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, get_args
@@ -12,7 +12,7 @@ from typer import Argument, Option
 from gateway.catalog.entries import Entry, project
 from gateway.catalog.kinds import KINDS
 from gateway.cli import options
-from gateway.cli.command import Output, command, command_group, warn
+from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import parse_object
 from gateway.cli.session import ONE_COMMAND, open_session, vector_store
 from gateway.cli.tables import table, to_json
@@ -83,29 +83,20 @@ def list_(
     """List what there is, by id: entries, and what the configured servers have."""
     with open_session(config, optional=True) as session:
         entries = session.gateway.catalog
-        page = entries.list(_filters(entries, kind, tag, status), after=after, limit=limit)
-    return Output(
-        {"entities": [_fields(entity) for entity in page.entities], "next": page.next},
-        table(map(_fields, page.entities), "id", "status", "enabled", "tags", "description")
-        if page.entities
-        else _NOTHING,
-        found=page.entities,
-        notes=(f"there are more: --after {page.next}",) if page.next else (),
-    )
+        filters = _filters(entries, kind, tag, status) if kind or tag or status else None
+        page = entries.list(filters, after=after, limit=limit)
+    rows = [_fields(entity) for entity in page.entities]
+    view = table(rows, "id", "status", "enabled", "tags", "description") if rows else _NOTHING
+    notes = (f"there are more: --after {page.next}",) if page.next else ()
+    return Output({"entities": rows, "next": page.next}, view, found=rows, notes=notes)
 
 
 def _filters(
-    catalog: SyncCatalog,
-    kinds: Sequence[str] | None,
-    tags: Sequence[str] | None,
-    statuses: Sequence[str] | None,
-) -> Filters | None:
-    if not (kinds or tags or statuses):
-        return None
+    catalog: SyncCatalog, kinds: options.Texts, tags: options.Texts, statuses: options.Texts
+) -> Filters:
     entries = catalog.entries()
-    own_kinds = {entry.kind for entry in entries}
     return Filters(
-        kinds=frozenset(kinds or {*KINDS, *own_kinds}),
+        kinds=frozenset(kinds or {*KINDS, *(entry.kind for entry in entries)}),
         tags=frozenset(tags or ()),
         statuses=read_value(frozenset[Status], statuses or get_args(Status), where="--status"),
         scopes=frozenset(scope for entry in entries for scope in entry.scopes),
@@ -153,11 +144,9 @@ def remove(key: EntryId) -> Output:
     """Remove an entry. What a server lists goes with its server."""
     with _open_entries() as entries:
         is_removed = entries.remove(key)
-    return Output(
-        {"id": key, "removed": is_removed},
-        found=is_removed,
-        notes=() if is_removed else ("no entry has this id; what servers list goes with them",),
-    )
+    if not is_removed:
+        note("no entry has this id; what servers list goes with them")
+    return Output({"id": key, "removed": is_removed}, found=is_removed)
 
 
 @command(app, "import")
@@ -200,4 +189,4 @@ def export(
     for path, text in files.items():
         write_text(path, text, expected=read_text(path))
     data = {"entries": len(entries), "files": list(files)}
-    return Output(data, "", found=entries, notes=(f"{len(entries)} entries written to {out}",))
+    return Output(data, found=entries)

@@ -35,7 +35,7 @@ def show(
 ) -> Output:
     """Count what the graph holds, or list the edges around one tool and where they come from."""
     with open_session(config, documents=documents) as session:
-        snapshot = session.snapshot()
+        snapshot = session.gateway.snapshot()
     graph = graph_of(snapshot)
     if tool:
         node = node_named(snapshot, graph, tool)
@@ -109,7 +109,7 @@ def derive(
     is a bundle that --graph reads.
     """
     with open_session(config, documents=documents) as session:
-        derived = written(graph_of(session.snapshot()))
+        derived = written(graph_of(session.gateway.snapshot()))
     return document_output(derived, out, force=force, code=session.code)
 
 
@@ -160,7 +160,7 @@ def propose(  # noqa: PLR0913  (one for each option)
     servers = tuple(server or ())
     with open_session(config) as session:
         if dry_run:
-            requests = batches(session.snapshot(), servers)
+            requests = batches(session.gateway.snapshot(), servers)
             texts = [{"server": batch.server, "text": batch.text} for batch in requests]
             tokens = sum(estimate_tokens(batch.text) for batch in requests)
             data = {"requests": texts, "about_input_tokens": tokens}
@@ -192,7 +192,7 @@ def query(
 ) -> Output:
     """Ask the graph in SPARQL; nothing is changed and nothing is fetched."""
     with open_session(config, documents=documents) as session:
-        graph = graph_of(session.snapshot())
+        graph = graph_of(session.gateway.snapshot())
     answer = graphs.query_sparql(graph.facts, text, limit=limit, timeout_s=timeout_s)
     if answer.truncated:
         note(f"cut at {limit} rows: ask for less, or raise --limit")

@@ -16,13 +16,7 @@ from typer import Argument, Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, stderr, warn
 from gateway.cli.exit_codes import OK, UNAVAILABLE
-from gateway.cli.session import (
-    ONE_COMMAND,
-    choose_strategy,
-    open_gateway,
-    open_session,
-    parse_pairs,
-)
+from gateway.cli.session import choose_strategy, open_gateway, open_session, parse_pairs
 from gateway.cli.tables import pairs, printable, table, to_jsonable
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import read_manifest
@@ -103,15 +97,13 @@ def provision(  # noqa: PLR0913  (one for each option)
     )
     manifest = read_manifest(config) if config.is_file() else Manifest(servers={})
     warn(manifest.warnings)
-    with open_gateway(manifest, strategy=choose_strategy(strategy), options=ONE_COMMAND) as gateway:
+    with open_gateway(manifest, strategy=choose_strategy(strategy)) as gateway:
         provisioner = Provisioner(
             gateway,
             options=options,
             config=config,
             consent=by_policy if yes else ask_person,
-            progress=lambda step, outcome, about: note(
-                f"{step} {outcome}" + (f": {about}" if about else "")
-            ),
+            progress=lambda *step: note(" ".join(filter(None, step))),
         )
         result = asyncio.run(provisioner.provision(intent, apply=apply, pick=pick, inputs=inputs))
     warn(result.diagnostics)

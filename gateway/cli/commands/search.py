@@ -15,7 +15,8 @@ from rich.text import Text
 from typer import Argument, Option
 
 from gateway.cli import options
-from gateway.cli.command import Output, command, command_group, warn
+from gateway.cli.command import Output, command, command_group, note, warn
+from gateway.cli.exit_codes import OK
 from gateway.cli.session import choose_strategy, open_session, vector_store
 from gateway.cli.tables import pairs, printable, table, to_json, to_jsonable
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
@@ -143,7 +144,7 @@ def call(
         try:
             result = session.gateway.invoke(tool, parsed)
         except UnknownToolError as error:
-            if not session.unusable:
+            if session.code == OK:
                 raise
             # It may belong to a server that could not be used.
             raise UpstreamError(tool, f"{error} Mend the servers first.") from error
@@ -193,23 +194,17 @@ def index(
             store.clear()
     with open_session(config, strategy=choose_strategy(None), relist=True) as session:
         report = session.report
-    path = str(vector_store().path)
-    return Output(
-        {"strategy": session.strategy, "store": path, **to_jsonable(report)},
-        found=report.tools,
-        code=session.code,
-    )
+    data = {"strategy": session.strategy, "store": vector_store().path, **to_jsonable(report)}
+    return Output(data, found=report.tools, code=session.code)
 
 
 def _show_store() -> Output:
     store = vector_store()
-    count, size = 0, 0
     # A store that is opened makes its file.
-    if store.path.is_file():
-        with closing(store):
-            count, size = store.count(), store.path.stat().st_size
-    return Output(
-        {"store": str(store.path), "bytes": size, "vectors": count},
-        found=count,
-        notes=() if count else ("nothing is stored yet: gateway index build",),
-    )
+    if not store.path.is_file():
+        note("nothing is stored yet: gateway index build")
+        return Output({"store": store.path, "bytes": 0, "vectors": 0}, found=False)
+    with closing(store):
+        count = store.count()
+    size = store.path.stat().st_size
+    return Output({"store": store.path, "bytes": size, "vectors": count}, found=count)

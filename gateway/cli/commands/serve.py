@@ -12,7 +12,7 @@ from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
-from gateway.cli.session import choose_strategy, open_gateway, read_config, warn_of_index
+from gateway.cli.session import choose_strategy, open_gateway, read_config
 from gateway.cli.signals import graceful_shutdown, watch_file
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
@@ -150,7 +150,7 @@ def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> P
         config=config,
         # There is no person to ask.
         consent=by_policy,
-        progress=lambda step, outcome, about: note(f"provision: {step} {outcome} {about}".strip()),
+        progress=lambda *step: note(" ".join(filter(None, ("provision:", *step)))),
     )
 
 
@@ -185,4 +185,4 @@ async def _index(gateway: Gateway) -> None:
     if isinstance(report, Failed):
         note(f"the catalog could not be indexed: {report.reason}")
         return
-    warn_of_index(report.diagnostics)
+    warn(report.diagnostics)

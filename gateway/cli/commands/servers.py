@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -109,12 +110,16 @@ def add(  # noqa: PLR0913  (one for each option)
     typed = _entry(command or [], url=url, env=env or [], headers=header or [], cwd=cwd)
     auth = _auth_entry(url, bearer_env, is_oauth=oauth, settings=oauth_set or [])
     entry = {**conversion.entry(name, typed), **auth}
-    _check_entry(name, entry)
+    # The values of references are not known here and do not matter.
+    plain = json.loads(_REFERENCE.sub("x", json.dumps(entry)))
+    manifest = parse_manifest({"mcpServers": {name: plain}}, where="the server")
+    if manifest.unusable:
+        raise ConfigError(manifest.warnings[-1].detail)
     text = read_text(config)
-    _, servers = server_table(text, where=str(config))
-    if name in servers and not replace and servers[name] != entry:
+    present = server_table(text, where=str(config))[1].get(name)
+    if present not in (None, entry) and not replace:
         raise ConfigError(f"{str(config)!r} has a server {name!r}: take another name, or --replace")
-    if servers.get(name) != entry:
+    if present != entry:
         write_text(config, set_server(text, name, entry, where=str(config)), expected=text)
     notes = [
         f"{item.where} is a secret: it is written as a reference; set {item.variable}"
@@ -123,10 +128,8 @@ def add(  # noqa: PLR0913  (one for each option)
     notes += [*conversion.notes, f"try it: gateway servers test {name}"]
     if auth and not bearer_env:
         notes.append(f"sign in once: gateway login {name}")
-    return Output(
-        {"config": str(config), "name": name, "entry": entry, "variables": conversion.required},
-        notes=notes,
-    )
+    data = {"config": str(config), "name": name, "entry": entry}
+    return Output({**data, "variables": conversion.required}, notes=notes)
 
 
 def _entry(
@@ -170,14 +173,6 @@ def _auth_entry(
     return {"auth": {"type": "oauth", **values}}
 
 
-def _check_entry(name: str, entry: Mapping[str, object]) -> None:
-    # The values of references are not known here and do not matter.
-    plain = _REFERENCE.sub("x", json.dumps(entry))
-    manifest = parse_manifest({"mcpServers": {name: json.loads(plain)}}, where="the server")
-    if manifest.unusable:
-        raise ConfigError(manifest.warnings[-1].detail)
-
-
 @command(app)
 def remove(
     names: Annotated[list[str], Argument(help="Which.")],
@@ -203,14 +198,11 @@ def remove(
 def list_(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
     """Show what is known of each server: state, tools, pins. None is started."""
     statuses = server_statuses(config)
+    data = {"config": str(config), "servers": statuses}
+    if not statuses:
+        return Output(data, "No servers are configured: gateway servers add", found=False)
     columns = ("kind", "target", "state", "tools", "age_s", "pins", "changed", "detail")
-    return Output(
-        {"config": str(config), "servers": statuses},
-        table(statuses, "server=name", *columns)
-        if statuses
-        else "No servers are configured: gateway servers add",
-        found=statuses,
-    )
+    return Output(data, table(statuses, "server=name", *columns))
 
 
 def server_statuses(config: Path) -> tuple[ServerStatus, ...]:
@@ -228,36 +220,35 @@ def server_statuses(config: Path) -> tuple[ServerStatus, ...]:
 
 
 def _status(name: str, manifest: Manifest, records: SqliteCatalog) -> ServerStatus:
-    items = sorted(records.changed(manifest.owner(name)))
-    changed = tuple(changed_name(name, item) for item in items)
     if name in manifest.unusable:
         reasons = [item.detail for item in manifest.warnings if is_about(item, name)]
         return ServerStatus(name=name, state="unusable", detail="; ".join(reasons))
+    items = sorted(records.changed(manifest.owner(name)))
+    known = partial(
+        ServerStatus,
+        name=name,
+        pins="changed" if items else "kept",
+        changed=tuple(changed_name(name, item) for item in items),
+    )
     if virtual := manifest.virtual.get(name):
-        aliases = len(virtual.tools) + len(virtual.resources) + len(virtual.prompts)
-        return ServerStatus(
-            name=name,
-            kind="virtual",
-            target=f"{aliases} aliases",
-            state="listed",
-            tools=len(virtual.tools),
-            pins="changed" if changed else "kept",
-            changed=changed,
-        )
+        tools = len(virtual.tools)
+        aliases = f"{tools + len(virtual.resources) + len(virtual.prompts)} aliases"
+        return known(kind="virtual", target=aliases, state="listed", tools=tools)
     target = manifest.servers.get(name)
     if target is None:
         return ServerStatus(name=name, state="disabled")
+    if isinstance(target, StdioServer):
+        known = partial(known, kind="program", target=target.command)
+    else:
+        known = partial(known, kind="address", target=target.origin)
     stored = records.listing(target.fingerprint)
-    return ServerStatus(
-        name=name,
-        kind="program" if isinstance(target, StdioServer) else "address",
-        target=target.command if isinstance(target, StdioServer) else target.origin,
-        state="listed" if stored else "never listed",
-        tools=len(stored.listing.tools) if stored else None,
-        age_s=max(time.time() - stored.listed_at, 0.0) if stored else None,
-        pins="changed" if changed else "kept" if stored else "none",
-        changed=changed,
-        digests=stored.listing.digests if stored else {},
+    if stored is None:
+        return known(state="never listed", **({} if items else {"pins": "none"}))
+    return known(
+        state="listed",
+        tools=len(stored.listing.tools),
+        age_s=max(time.time() - stored.listed_at, 0.0),
+        digests=stored.listing.digests,
     )
 
 

@@ -6,7 +6,6 @@ import asyncio
 import threading
 import webbrowser
 from contextlib import closing
-from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
@@ -16,7 +15,6 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.session import check_configured, read_config
 from gateway.errors import ConfigError
-from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.session import sign_in
 from gateway.options import Options, UpstreamOptions
@@ -41,16 +39,21 @@ def approve(
 ) -> Output:
     """Approve tools and command lines that changed since they were approved."""
     manifest = read_config(config)
+    servers, wanted = (*manifest.servers, *manifest.virtual), frozenset(names or ())
+    for name in wanted:
+        check_configured(name.partition("/")[0], servers)
     with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
         changes = {
-            changed_name(server, name): (manifest.owner(server), name)
-            for server in (*manifest.servers, *manifest.virtual)
-            for name in sorted(records.changed(manifest.owner(server)))
+            changed_name(server, item): (server, item)
+            for server in servers
+            for item in sorted(records.changed(manifest.owner(server)))
         }
-        approved = list(changes) if everything else _select(names or [], changes, manifest)
-        for name in approved:
-            owner, item = changes[name]
-            records.approve(owner, [item])
+        approved = []
+        for name, (server, item) in changes.items():
+            # A server's name stands for its command line and for all of its tools.
+            if everything or not wanted.isdisjoint((name, server)):
+                records.approve(manifest.owner(server), [item])
+                approved.append(name)
     pending = [name for name in changes if name not in approved]
     return Output(
         {"approved": approved, "changed": pending},
@@ -64,14 +67,6 @@ def changed_name(server: str, item: str) -> str:
     return server if item == COMMAND_LINE_PIN else f"{server}/{item}"
 
 
-def _select(names: list[str], changes: dict[str, tuple[str, str]], manifest: Manifest) -> list[str]:
-    servers = (*manifest.servers, *manifest.virtual)
-    for name in names:
-        check_configured(name.partition("/")[0], servers)
-    # A server's name stands for its command line and for all of its tools.
-    return [name for name in changes if name in names or name.partition("/")[0] in names]
-
-
 @command(app)
 def login(
     server: Annotated[str, Argument(help="Its name in the configuration.")],
@@ -83,7 +78,12 @@ def login(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""
-    target = _find_server(server, config)
+    servers = read_config(config).servers
+    check_configured(server, servers)
+    target = servers[server]
+    if not isinstance(target, HttpServer):
+        raise ConfigError(f"server {server!r} is a program of this machine: it has no sign-in")
+    target = with_token_store(server, target, tokens_path(Options()))
     if forget:
         if target.auth is not None and target.auth.tokens is not None:
             target.auth.tokens.forget()
@@ -98,12 +98,3 @@ def login(
     limits = UpstreamOptions(connect_timeout_s=_SIGN_IN_S)
     listing = asyncio.run(sign_in(server, target, limits, on_address))
     return Output({"server": server, "signed_in": True, "tools": len(listing.tools)})
-
-
-def _find_server(name: str, config: Path) -> HttpServer:
-    servers = read_config(config).servers
-    check_configured(name, servers)
-    target = servers[name]
-    if not isinstance(target, HttpServer):
-        raise ConfigError(f"server {name!r} is a program of this machine: it has no sign-in")
-    return with_token_store(name, target, tokens_path(Options()))

@@ -93,7 +93,7 @@ def report(
     with _open_ledger() as ledger:
         history = CallHistory.read(ledger)
     with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
-        replayed = evaluate_usage(session.snapshot(), history.tasks, history.outcomes)
+        replayed = evaluate_usage(session.gateway.snapshot(), history.tasks, history.outcomes)
     is_trusted, learn, rerank = history.is_predictive, replayed.learn, replayed.rerank
     data = {
         "tasks": len(history.tasks),
