@@ -95,17 +95,8 @@ def serve(  # noqa: PLR0913  (one for each option)
     )
     manifest = read_config(config)
     warn(manifest.warnings)
-    discovery = DiscoveryOptions(
-        route_name="route_tools" if "route" in extras else "",
-        next_name="next_tools" if "next" in extras else "",
-    )
-    opened = open_gateway(
-        manifest,
-        strategy=choose_strategy(strategy),
-        documents=documents,
-        # No client waits for vectors.
-        options=Options(search=SearchOptions(first_search="words"), discovery=discovery),
-    )
+    strategy, own_options = choose_strategy(strategy), _gateway_options(extras)
+    opened = open_gateway(manifest, strategy=strategy, documents=documents, options=own_options)
     provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
     with graceful_shutdown() as shutdown, opened as gateway:
         shutdown.close = gateway.close
@@ -123,6 +114,15 @@ def _read_token(variable: str) -> str:
     if variable and not token:
         raise ConfigError(f"the environment variable {variable} is not set: it holds the token")
     return token
+
+
+def _gateway_options(extras: frozenset[Extra]) -> Options:
+    discovery = DiscoveryOptions(
+        route_name="route_tools" if "route" in extras else "",
+        next_name="next_tools" if "next" in extras else "",
+    )
+    # No client waits for vectors.
+    return Options(search=SearchOptions(first_search="words"), discovery=discovery)
 
 
 def _http_transport(
