@@ -14,8 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
 import pytest
+from mcp.client.auth import AuthorizationCodeResult
 
 from gateway.errors import ConfigError, UpstreamError
+from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.mcp.session import sign_in
 from gateway.runtime.background_loop import Bridge
@@ -38,8 +40,8 @@ class Place:
     record: Path
 
     def target(self, auth: OAuth | None = None) -> HttpServer:
-        kept = (auth or OAuth()).with_tokens(self.tokens)
-        return HttpServer(self.url, {"X-Key": "of-the-server"}, kept)
+        with_tokens = (auth or OAuth()).with_tokens(self.tokens)
+        return HttpServer(self.url, {"X-Key": "of-the-server"}, with_tokens)
 
     @asynccontextmanager
     async def source(self, auth: OAuth | None = None) -> AsyncIterator[McpSource]:
@@ -119,12 +121,7 @@ async def test_one_sign_in_lasts(place: Place) -> None:
     assert ["registered", "authorized", "exchanged"] == place.authority.seen
     assert 0o600 == stat.S_IMODE(place.file.stat().st_mode)
     assert 0o700 == stat.S_IMODE(place.file.parent.stat().st_mode)
-
-
-async def test_the_servers_own_headers_never_reach_the_authorization_server(place: Place) -> None:
-    """It may be somebody else's."""
-    await place.sign_in()
-
+    # The server's own headers never reach the authorization server, which may be somebody else's.
     assert place.authority.headers
     assert "x-key" not in place.authority.headers
 
@@ -176,12 +173,12 @@ async def test_where_nothing_can_be_refreshed_somebody_must_sign_in_again(
     assert "SECRET" not in str(raised.value)
 
 
-async def test_a_token_without_a_refresh_is_told_after_one_request(place: Place) -> None:
+async def test_a_token_without_a_refresh_is_an_error_after_one_request(place: Place) -> None:
     """Nothing is sent twice that must fail twice."""
     await place.sign_in()
-    kept = json.loads(place.file.read_text("utf-8"))
-    del kept["tokens"]["refresh_token"]
-    place.tokens.write(json.dumps(kept))
+    record = json.loads(place.file.read_text("utf-8"))
+    del record["tokens"]["refresh_token"]
+    place.tokens.write(json.dumps(record))
     place.authority.tokens.clear()
     async with place.source() as source:
         with pytest.raises(UpstreamError, match="gateway login srv"):
@@ -288,3 +285,74 @@ async def test_a_file_that_is_no_record_is_as_none(place: Place) -> None:
     listing = await place.sign_in()
 
     assert 4 == len(listing.tools)
+
+
+async def asking() -> LoopbackSignIn:
+    callback = LoopbackSignIn("srv", 7, lambda _url: None)
+    await callback.show("https://giver/authorize?state=ours")
+    return callback
+
+
+async def test_an_answer_is_taken_once() -> None:
+    """With the issuer, which the SDK compares (RFC 9207)."""
+    callback = await asking()
+    first = callback.receive("/callback?code=c&state=ours&iss=https%3A%2F%2Fgiver")
+    second = callback.receive("/callback?code=other&state=ours")
+
+    result = AuthorizationCodeResult(code="c", state="ours", iss="https://giver")
+    assert result == await callback.wait()
+    assert ("200", "400") == (first[0][:3], second[0][:3])
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/callback?code=c&state=theirs", "400"),
+        ("/callback?code=c", "400"),
+        ("/favicon.ico", "404"),
+        ("", "404"),
+    ],
+)
+async def test_what_another_page_sends_counts_for_nothing(target: str, status: str) -> None:
+    """Any page can send a browser to this machine; the sign-in goes on."""
+    callback = await asking()
+    refused, taken = (callback.receive(each) for each in (target, "/callback?code=c&state=ours"))
+
+    assert (status, "200") == (refused[0][:3], taken[0][:3])
+    early = LoopbackSignIn("srv", 7, lambda _url: None)
+    assert "400" == early.receive("/callback?code=c&state=")[0][:3]
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [("error=access_denied", "access_denied"), ("error=<b>", "no code"), ("x=1", "no code")],
+)
+async def test_a_refusal_is_named_by_its_code(query: str, reason: str) -> None:
+    """Words of a stranger are not repeated."""
+    callback = await asking()
+    callback.receive(f"/callback?{query}&state=ours")
+
+    with pytest.raises(UpstreamError, match=rf"refused \({reason}\)"):
+        await callback.wait()
+
+
+async def test_a_line_that_is_no_request_is_answered_and_a_port_is_had_once() -> None:
+    """Port scanners exist; the person chose the port, for it is registered."""
+    async with listen_for_sign_in("srv", lambda _url: None) as callback:
+        port = urlsplit(callback.address).port
+        assert port
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"x" * 20_000 + b"\n")
+        answer = await reader.readline()
+        writer.close()
+        with pytest.raises(ConfigError, match="choose another callback_port"):
+            async with listen_for_sign_in("srv", lambda _url: None, port=port):
+                pass
+
+    assert answer.startswith(b"HTTP/1.1 404")
+
+
+async def test_a_server_that_does_not_sign_in_says_what_to_add() -> None:
+    """Before anything is opened."""
+    with pytest.raises(ConfigError, match='add "auth"'):
+        await sign_in("srv", HttpServer("http://127.0.0.1:9/mcp"), PATIENT, print)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
 from mcp import MCPError, types
 
-from gateway.errors import CallerError
 from gateway.mcp.server_requests import (
     ActiveCall,
     ActiveCalls,
@@ -21,10 +20,35 @@ from gateway.mcp.server_requests import (
 )
 from gateway.options import UpstreamOptions
 from gateway.types import JsonObject
-from tests.mcp.callers import Person
 from tests.serve.asking import NAME, sample
 
 CAN: JsonObject = {"elicitation": {}}
+ADA = types.ElicitResult(action="accept", content={"name": "Ada"})
+
+
+class Person:
+    """A client that answers every form with the same name, once its door is open."""
+
+    listens = True
+
+    def __init__(self, capabilities: JsonObject, *, who: object = "me") -> None:
+        self.capabilities = capabilities
+        self.who = who
+        self.questions: list[str] = []
+        self.reports: list[float] = []
+        self.called = asyncio.Event()
+        self.door = asyncio.Event()
+        self.door.set()
+
+    async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
+        self.questions += requests
+        self.called.set()
+        await self.door.wait()
+        return dict.fromkeys(requests, ADA)
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        await self.door.wait()
+        self.reports.append(progress)
 
 
 def active_calls(**options: float) -> ActiveCalls:
@@ -46,14 +70,12 @@ async def test_a_question_goes_to_the_only_caller() -> None:
     async with under_way(calls), under_way(calls, person), under_way(calls, person):
         answer = await calls.answer(NAME)
 
-    assert isinstance(answer, types.ElicitResult)
-    assert {"name": "Ada"} == answer.content
+    assert ADA == answer
 
 
 @pytest.mark.parametrize(
     ("callers", "question", "reason"),
     [
-        ([], NAME, "no client that can be asked waits"),
         ([None], NAME, "no client that can be asked waits"),
         ([Person(CAN), Person(CAN, who="you")], NAME, "several clients"),
         ([Person(CAN)], sample("hello"), "sampling"),
@@ -73,7 +95,7 @@ async def test_a_question_that_nobody_can_answer_is_refused(
     # The SDK takes -32600 for a session that the server has forgotten.
     assert types.INVALID_PARAMS == answer.code
     assert reason in answer.message
-    assert [] == [asked for person in callers if person for asked in person.asked]
+    assert not any(person.questions for person in callers if person)
 
 
 async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
@@ -98,10 +120,10 @@ async def test_a_client_that_never_answers_is_given_up() -> None:
     calls, person = active_calls(ask_timeout_s=0.01), Person(CAN)
     person.door.clear()
     async with under_way(calls, person):
-        said = await calls.answer(NAME)
+        answer = await calls.answer(NAME)
 
-    assert isinstance(said, types.ErrorData)
-    assert "did not answer" in said.message
+    assert isinstance(answer, types.ErrorData)
+    assert "did not answer" in answer.message
 
 
 async def test_a_call_that_is_late_is_late() -> None:
@@ -144,67 +166,40 @@ async def test_rounds_are_played_until_the_server_is_content() -> None:
         result = await calls.input_rounds(call, server)
 
     assert done == result
-    assert ["who", "again"] == person.asked
-    answer = types.ElicitResult(action="accept", content={"name": "Ada"})
+    assert ["who", "again"] == person.questions
     assert [
         {},
-        {"requestState": "1", "inputResponses": {"who": answer}},
+        {"requestState": "1", "inputResponses": {"who": ADA}},
         {"requestState": "2"},
-        {"inputResponses": {"again": answer}},
+        {"inputResponses": {"again": ADA}},
     ] == server.received
 
 
-async def test_rounds_have_an_end() -> None:
-    """A server that asks for ever gets no answer for ever."""
-    calls, person = active_calls(), Person(CAN)
-    server = Server(required("s", who=NAME))
-    async with under_way(calls, person) as call:
-        with pytest.raises(CallerError, match="asks again"):
-            await calls.input_rounds(call, server)
-
-    assert 16 == len(server.received)
-
-
-async def test_progress_goes_to_who_wants_it() -> None:
-    """And to nobody else."""
-    calls, person = active_calls(), Person(CAN)
-    async with calls.start() as silent:
-        nobody = silent.progress_listener
-    with on_behalf_of(person):
-        call: ActiveCall
-        async with calls.start() as call:
-            listener = call.progress_listener
-    assert listener is not None
-    await listener(1, 2, "half")
-
-    assert nobody is None
-    assert [(1, 2, "half")] == person.heard
-
-
-async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
+async def test_a_call_ends_after_its_progress_and_reports_it_in_order() -> None:
     """The library begins each by itself; what comes after an answer is lost."""
     calls, person = active_calls(), Person(CAN)
     person.door.clear()
+    reports: list[asyncio.Future[None]] = []
 
-    async def called() -> None:
+    async def run() -> None:
         async with calls.start() as call:
             listener = call.progress_listener
             assert listener is not None
-            told.extend(asyncio.ensure_future(listener(part, 3, None)) for part in (1, 2, 3))
+            reports.extend(asyncio.ensure_future(listener(part, 3, None)) for part in (1, 2, 3))
             await asyncio.sleep(0)
 
-    told: list[asyncio.Future[None]] = []
     with on_behalf_of(person):
-        under_way = asyncio.ensure_future(called())
-        for _ in range(10):
-            await asyncio.sleep(0)
-    waits = not under_way.done()
+        running = asyncio.ensure_future(run())
+        await asyncio.wait({running}, timeout=0.01)
+    waits = not running.done()
     person.door.set()
-    await under_way
+    await running
 
     assert waits
-    assert [1, 2, 3] == [part for part, _, _ in person.heard]
-    assert all(each.done() for each in told)
+    assert [1, 2, 3] == person.reports
+    assert all(each.done() for each in reports)
+    async with under_way(calls) as silent:
+        assert silent.progress_listener is None
 
 
 async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> None:
@@ -232,9 +227,9 @@ CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 def with_tools() -> types.CreateMessageRequest:
     """A model that may call tools."""
-    asked = sample("hello")
-    asked.params.tools = []
-    return asked
+    request = sample("hello")
+    request.params.tools = []
+    return request
 
 
 @pytest.mark.parametrize(
@@ -266,35 +261,32 @@ def modern(capabilities: object) -> JsonObject:
     return {"name": "a", "_meta": {CAPABILITIES: capabilities, "other": 1}}
 
 
-def test_a_server_is_told_what_this_caller_can_do() -> None:
-    """And no more: nothing that we would not pass on, nothing of anybody else."""
-    can: JsonObject = {"sampling": {"tools": {}}, "experimental": {"x": {}}, "roots": None}
-    params = modern({"elicitation": {}})
-    with on_behalf_of(Person(can)):
-        declared = declare_capabilities("tools/call", params, can_be_asked=True)
-
-    assert modern({"sampling": {"tools": {}}}) == declared
-    assert modern({}) == declare_capabilities("tools/call", params, can_be_asked=True)
-
-
-def test_a_session_declares_only_where_callers_can_be_asked() -> None:
-    """For the older servers, once for all calls."""
-    params: JsonObject = {"capabilities": {"elicitation": {}}, "protocolVersion": "2025-11-25"}
-
-    assert params == declare_capabilities("initialize", params, can_be_asked=True)
-    assert {**params, "capabilities": {}} == declare_capabilities(
-        "initialize", params, can_be_asked=False
-    )
-
-
-@pytest.mark.parametrize("params", [{}, {"name": "a"}, {"_meta": {"progressToken": 1}}])
-def test_what_declares_nothing_stays_as_it_is(params: JsonObject) -> None:
-    """Requests of the older versions."""
-    assert params == declare_capabilities("tools/call", params, can_be_asked=True)
+OLDER: JsonObject = {"capabilities": {"elicitation": {}}, "protocolVersion": "2025-11-25"}
 
 
 @pytest.mark.parametrize(
-    ("data", "needed", "said"),
+    ("method", "params", "can_be_asked", "declared"),
+    [
+        ("tools/call", modern({"elicitation": {}}), True, modern({"sampling": {"tools": {}}})),
+        ("initialize", OLDER, True, OLDER),
+        ("initialize", OLDER, False, {**OLDER, "capabilities": {}}),
+        ("tools/call", {}, True, {}),
+        ("tools/call", {"_meta": {"progressToken": 1}}, True, {"_meta": {"progressToken": 1}}),
+    ],
+)
+def test_a_server_learns_what_this_caller_can_do_and_no_more(
+    method: str, params: JsonObject, *, can_be_asked: bool, declared: JsonObject
+) -> None:
+    """Nothing that we would not pass on. An older server learns it once for all calls, and only
+    where callers can be asked.
+    """
+    can: JsonObject = {"sampling": {"tools": {}}, "experimental": {"x": {}}, "roots": None}
+    with on_behalf_of(Person(can)):
+        assert declared == declare_capabilities(method, params, can_be_asked=can_be_asked)
+
+
+@pytest.mark.parametrize(
+    ("data", "needed", "named"),
     [
         ({"requiredCapabilities": {"sampling": {}}}, {"sampling": {}}, "sampling"),
         ({"requiredCapabilities": "x"}, {}, "more"),
@@ -302,10 +294,10 @@ def test_what_declares_nothing_stays_as_it_is(params: JsonObject) -> None:
     ],
 )
 def test_a_servers_refusal_says_what_was_missing(
-    data: object, needed: JsonObject, said: str
+    data: object, needed: JsonObject, named: str
 ) -> None:
     """As far as the server says it."""
     error = capability_error("srv", MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "no", data))
 
     assert needed == error.needed
-    assert said in str(error)
+    assert named in str(error)

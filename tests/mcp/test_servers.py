@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import ConfigError
 from gateway.mcp.naming import check_server_name
-from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 
 
 @pytest.mark.parametrize("name", ["a", "My.Server_1-x", "x" * 64])
@@ -99,3 +99,35 @@ def test_a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run() 
     assert 7 == len({plain.launch, *(each.launch for each in others)})
     assert 8 == len({plain.fingerprint, turned.fingerprint, *(e.fingerprint for e in others)})
     assert plain.launch == turned.launch
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"client_metadata_url": "http://a/b"}, "https address with a path"),
+        ({"client_metadata_url": "https://a/"}, "https address with a path"),
+        ({"client_secret": "x"}, "goes with a client_id"),
+        ({"callback_port": 70000}, "between 0 and 65535"),
+        ({"store": "cloud"}, "file or keyring"),
+    ],
+)
+def test_what_no_server_would_take_is_refused_at_once(
+    options: dict[str, object], fault: str
+) -> None:
+    """Where it is written, not where it fails."""
+    with pytest.raises(ConfigError, match=fault):
+        OAuth(**options)  # type: ignore[arg-type]  # on purpose
+
+
+def test_a_sign_in_is_part_of_what_is_pinned_and_its_secret_is_not() -> None:
+    """Another client is another configuration; a file with the tokens tells no secret."""
+    url = "https://a/mcp"
+    plain = HttpServer(url)
+    signing, other = (
+        HttpServer(url, auth=OAuth(client_id="me", client_secret=secret))
+        for secret in ("s3cret", "other")
+    )
+
+    assert 3 == len({plain.launch, signing.launch, HttpServer("https://b/mcp").launch})
+    assert signing.launch == other.launch
+    assert "s3cret" not in repr(signing)
