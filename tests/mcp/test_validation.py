@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gateway.mcp.listing import DefinitionCollector
 from gateway.mcp.validation import (
@@ -24,11 +21,6 @@ from gateway.options import UpstreamOptions
 from gateway.types import JsonObject, ToolDefinition
 from gateway.types.listing import Listing
 
-
-def digest(tool: dict[str, Any]) -> str:
-    return digest_definition(tool, TOOLS)
-
-
 TOOL: dict[str, Any] = {
     "name": "pay",
     "title": "Pay",
@@ -37,60 +29,6 @@ TOOL: dict[str, Any] = {
     "outputSchema": {"type": "object"},
     "annotations": {"readOnlyHint": False, "openWorldHint": True},
 }
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-DEFINITIONS = st.fixed_dictionaries(
-    {
-        "name": st.text(min_size=1),
-        "description": st.text(),
-        "inputSchema": st.dictionaries(st.text(), JSON, max_size=3),
-    },
-    optional={
-        "title": st.text(),
-        "outputSchema": st.dictionaries(st.text(), JSON, max_size=3),
-        "annotations": st.dictionaries(st.text(), JSON, max_size=3),
-    },
-)
-
-
-def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    """Every place in *value*, from the outside in."""
-    inner: list[tuple[object, object]] = []
-    if isinstance(value, dict):
-        inner = list(value.items())
-    elif isinstance(value, list):
-        inner = list(enumerate(value))
-    return [path, *(each for key, child in inner for each in places(child, (*path, key)))]
-
-
-def flipped(value: Any, path: tuple[Any, ...], new: object) -> Any:
-    if not path:
-        return new
-    copied = dict(value) if isinstance(value, dict) else list(value)
-    copied[path[0]] = flipped(value[path[0]], path[1:], new)
-    return copied
-
-
-@settings(max_examples=150, deadline=None)
-@given(DEFINITIONS, st.data())
-def test_whatever_is_flipped_in_a_definition_is_seen(
-    tool: dict[str, Any], data: st.DataObject
-) -> None:
-    """Anywhere in it, however deep; and nothing else is a change."""
-    path = data.draw(st.sampled_from(places(tool)[1:]))
-    new = data.draw(JSON | st.just({"type": "object"}))
-    changed = flipped(tool, path, new)
-    turned = dict(reversed(tool.items()))
-
-    assert digest(turned) == digest({**tool, "_meta": {"any": 1}, "icons": []})
-    same = json.dumps(changed, sort_keys=True) == json.dumps(tool, sort_keys=True)
-    left_out = len(path) == 1 and new is None and path[0] not in tool
-    assert (digest(changed) == digest(tool)) == (same or left_out)
 
 
 NEST: dict[str, Any] = {"type": "string"}
@@ -150,16 +88,11 @@ def test_a_resource_keeps_what_a_client_is_shown() -> None:
 def test_a_template_wants_its_variables() -> None:
     """Those of RFC 6570, whatever their operators and lists."""
     thing = one(TEMPLATES, {"uriTemplate": "a://{id}/{+path}{?q,page*}{", "name": "t"})
+    text = {"type": "string"}
+    properties = {"id": text, "path": text, "q": text, "page": text}
 
-    assert ["id", "path", "q", "page"] == list(properties(thing))
+    assert {"type": "object", "properties": properties} == thing.input_schema
     assert {"template": True} == thing.details
-
-
-def properties(thing: ToolDefinition) -> JsonObject:
-    """The properties of its schema."""
-    found = thing.input_schema["properties"]
-    assert isinstance(found, dict)
-    return found
 
 
 def test_a_prompt_wants_its_arguments() -> None:
@@ -212,13 +145,7 @@ def test_one_bad_thing_costs_one_thing(raw: object, reason: str) -> None:
         (PROMPTS, [{"name": f"p{n}"} for n in range(5)], {"max_resources": 3}, 3, 0),
         (PROMPTS, [None] * 5, {"max_resources": 3}, 0, 3),
         (PROMPTS, [{"name": f"p{n}", "description": "d" * 400} for n in range(5)], SMALL, 2, 0),
-        (
-            TOOLS,
-            [{**TOOL, "name": f"t{n}", "description": "d" * 400} for n in range(9)],
-            SMALL,
-            2,
-            0,
-        ),
+        (TOOLS, [{**LONG, "name": f"t{n}"} for n in range(9)], SMALL, 2, 0),
     ],
 )
 def test_a_listing_has_limits(
@@ -281,9 +208,10 @@ def flips(whole: JsonObject, *, at: str = "") -> Iterator[tuple[str, JsonObject]
         yield from ((name, {**whole, key: each}) for name, each in inner)
 
 
+WHOLE = {TOOLS: TOOL, RESOURCES: RESOURCE, TEMPLATES: TEMPLATE, PROMPTS: PROMPT}
 FLIPS = [
     pytest.param(method, whole, flipped, id=f"{method.method}, {name}")
-    for method, whole in ((RESOURCES, RESOURCE), (TEMPLATES, TEMPLATE), (PROMPTS, PROMPT))
+    for method, whole in WHOLE.items()
     for name, flipped in flips(whole)
 ]
 
@@ -293,18 +221,17 @@ def test_every_field_that_is_flipped_is_another_definition(
     method: ListMethod, whole: JsonObject, flipped: JsonObject
 ) -> None:
     """Whatever a person or a model reads of it; what names it makes another thing of it."""
-    before, after = collect(method, whole).digests, collect(method, flipped).digests
-
-    assert 2 == len(before)
-    assert before != after
+    assert digest_definition(whole, method) != digest_definition(flipped, method)
 
 
 def test_what_a_resource_holds_today_is_no_part_of_its_definition() -> None:
-    """A file that grows is the same file; nor does the order of keys matter."""
+    """A file that grows is the same file; nor do the order of keys and what nobody reads matter."""
     marks = {"priority": 0.5, "audience": ["user"], "lastModified": "2026-11-22T00:00:00Z"}
     grown = {**dict(reversed(RESOURCE.items())), "size": 5, "annotations": marks}
+    turned = {**dict(reversed(TOOL.items())), "_meta": {"any": 1}, "icons": []}
 
-    assert collect(RESOURCES, RESOURCE).digests == collect(RESOURCES, grown).digests
+    assert digest_definition(RESOURCE, RESOURCES) == digest_definition(grown, RESOURCES)
+    assert digest_definition(TOOL, TOOLS) == digest_definition(turned, TOOLS)
 
 
 @pytest.mark.parametrize("pin", ["prompt:p", "server:srv"])
