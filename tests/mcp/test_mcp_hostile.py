@@ -44,12 +44,15 @@ async def test_one_malformed_tool_costs_one_tool(hostile: Hostile) -> None:
     assert "twice" in listing.diagnostics[-1].detail
 
 
-async def test_a_schema_of_many_levels_costs_one_tool(hostile: Hostile) -> None:
-    """Deeper than fast readers of JSON go."""
-    listing = await hostile("deep").list_tools()
+@pytest.mark.parametrize(("mode", "name"), [("deep", "deep"), ("modern_marked", "marked")])
+async def test_a_tool_that_cannot_be_used_is_quarantined_by_name(
+    hostile: Hostile, mode: str, name: str
+) -> None:
+    """One deeper than fast readers go; one that the protocol forbids and the SDK drops silently."""
+    listing = await hostile(mode).list_tools()
 
     assert ["good"] == [tool.name for tool in listing.tools]
-    assert ["tool 'deep'"] == names(listing.diagnostics)
+    assert [f"tool '{name}'"] == names(listing.diagnostics)
 
 
 async def test_texts_are_cleaned_and_clipped_but_data_is_not(hostile: Hostile) -> None:
@@ -73,25 +76,17 @@ async def test_texts_are_cleaned_and_clipped_but_data_is_not(hostile: Hostile) -
     )
 
 
-async def test_a_tool_that_the_protocol_forbids_is_quarantined_by_name(hostile: Hostile) -> None:
-    """The SDK drops it in silence; the host must learn why it is missing."""
-    listing = await hostile("modern_marked").list_tools()
-
-    assert ["good"] == [tool.name for tool in listing.tools]
-    assert ["tool 'marked'"] == names(listing.diagnostics)
-
-
 @pytest.mark.parametrize(
-    ("mode", "kept", "reason"),
+    ("mode", "count", "reason"),
     [("endless", 5, "pages"), ("repeated", 2, "again"), ("many", 7, "tools")],
 )
 async def test_a_listing_ends_even_if_the_server_does_not(
-    hostile: Hostile, mode: str, kept: int, reason: str
+    hostile: Hostile, mode: str, count: int, reason: str
 ) -> None:
     """The SDK pages for ever."""
     listing = await hostile(mode, max_pages=5, max_tools=7).list_tools()
 
-    assert kept == len(listing.tools)
+    assert count == len(listing.tools)
     cut = listing.diagnostics[-1]
     assert "listing_truncated" == cut.code
     assert reason in cut.detail
@@ -134,29 +129,19 @@ async def test_a_source_can_be_closed_while_it_connects(hostile: Hostile, record
             await task
 
 
-async def test_a_server_that_exits_at_start_is_named_with_the_remedy(hostile: Hostile) -> None:
-    """The SDK gives a nested group of errors; a person needs one sentence."""
-    with pytest.raises(UpstreamError, match="ended before it answered: run it by hand"):
-        await hostile("exits_at_start").list_tools()
-
-
-async def test_a_program_that_opens_no_session_is_told_without_its_words(hostile: Hostile) -> None:
-    """Its words may hold a secret."""
-    with pytest.raises(UpstreamError, match=r"no MCP server that we understand \(error -32603\)$"):
-        await hostile("no_session").list_tools()
-
-
-async def test_a_call_on_a_dying_session_is_never_sent_twice(
-    hostile: Hostile, record: Path
+@pytest.mark.parametrize(
+    ("mode", "remedy"),
+    [
+        ("exits_at_start", "ended before it answered: run it by hand"),
+        ("no_session", r"no MCP server that we understand \(error -32603\)$"),
+    ],
+)
+async def test_a_program_that_opens_no_session_is_named_with_the_remedy(
+    hostile: Hostile, mode: str, remedy: str
 ) -> None:
-    """It may have run: sending money twice is worse than reporting a failure."""
-    source = hostile("exits_mid_call")
-    await source.list_tools()
-
-    with pytest.raises(UpstreamError, match="may or may not have been done"):
-        await source.call("good", {}, tool_id="bad/good")
-
-    assert ["initialized", "call good"] == lines(record)
+    """The SDK gives a nested group of errors; a person needs one sentence, without its words."""
+    with pytest.raises(UpstreamError, match=remedy):
+        await hostile(mode).list_tools()
 
 
 @pytest.mark.parametrize(
@@ -171,7 +156,9 @@ async def test_a_call_on_a_dying_session_is_never_sent_twice(
 async def test_a_lost_call_is_sent_again_only_if_a_trusted_server_says_it_may(
     hostile: Hostile, record: Path, mode: str, *, trusted: bool, calls: int
 ) -> None:
-    """What a stranger says of its own tools may only make us more careful."""
+    """It may have run: sending money twice is worse than a failure. What a stranger says of its own
+    tools may only make us more careful.
+    """
     source = hostile(mode, trusted=trusted)
     await source.list_tools()
 
@@ -246,7 +233,7 @@ async def test_every_block_of_an_answer_is_kept_whole(hostile: Hostile) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "said"),
+    ("mode", "reason"),
     [
         ("no_content", "in a form that MCP does not know"),
         ("bad_text", "in a form that MCP does not know"),
@@ -258,12 +245,12 @@ async def test_every_block_of_an_answer_is_kept_whole(hostile: Hostile) -> None:
     ],
 )
 async def test_an_answer_that_is_none_is_an_error_without_the_servers_words(
-    hostile: Hostile, mode: str, said: str
+    hostile: Hostile, mode: str, reason: str
 ) -> None:
     """What a server says in a protocol error may hold a secret or an argument."""
     source = hostile(mode)
 
-    with pytest.raises(UpstreamError, match=said) as raised:
+    with pytest.raises(UpstreamError, match=reason) as raised:
         await source.call("good", {"a": 1}, tool_id="x")
 
     assert "secret" not in str(raised.value)

@@ -32,16 +32,26 @@ from tests.mcp.servers.plain import plain
 BIN = Path(sys.executable).parent
 
 
-async def test_what_a_server_says_of_itself_describes_it(open_gateway: OpenGateway) -> None:
-    """A server is found by its own words, where servers are looked for."""
+async def test_an_mcpserver_object_runs_in_this_process_and_is_found_by_its_own_words(
+    open_gateway: OpenGateway,
+) -> None:
+    """The high-level server of the SDK is what most examples show."""
+    server = MCPServer("ledger", instructions="Keeps the books of a firm.")
+
+    @server.tool()
+    def double(number: int) -> int:
+        """Double it."""
+        return number * 2
+
     gateway = open_gateway()
-    gateway.add_server("srv", server=MCPServer("ledger", instructions="Keeps the books of a firm."))
+    gateway.add_server("srv", server=server)
     servers = Filters(kinds=frozenset({"server"}))
     found = await gateway.search("books of the firm", filters=servers, ranking="lexical")
 
     assert [("srv", "Keeps the books of a firm.")] == [
         (each.server, each.description) for each in found.matches
     ]
+    assert "8" == (await gateway.invoke("srv/double", {"number": 4})).text
 
 
 @pytest.mark.parametrize(
@@ -59,23 +69,6 @@ async def test_the_servers_of_the_demo_are_listed_whole(
     assert () == listing.diagnostics
 
 
-async def test_an_mcpserver_object_runs_in_this_process(bridge: Bridge) -> None:
-    """The high-level server of the SDK is what most examples show."""
-    server = MCPServer("high")
-
-    @server.tool()
-    def double(number: int) -> int:
-        """Double it."""
-        return number * 2
-
-    async with opened(bridge, server) as source:
-        listing = await source.list_tools()
-        answer = await source.call("double", {"number": 4}, tool_id="t")
-
-    assert ["double"] == [tool.name for tool in listing.tools]
-    assert "8" == answer.text
-
-
 async def test_a_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: Path) -> None:
     """A host may have a way of its own to reach a server."""
     parameters = StdioServerParameters(
@@ -88,7 +81,7 @@ async def test_a_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: 
 
 
 @pytest.mark.parametrize(
-    ("target", "mend"),
+    ("target", "remedy"),
     [
         (StdioServer("no-such-command"), "'no-such-command' was not found: install it"),
         (StdioServer("echo", cwd=Path("/no/such/folder")), "'/no/such/folder' was not found"),
@@ -96,12 +89,12 @@ async def test_a_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: 
         (HttpServer("http://user:pass@127.0.0.1:9/mcp?key=1"), "http://127.0.0.1:9: start"),
     ],
 )
-async def test_a_server_that_cannot_be_reached_is_told_with_the_remedy(
-    bridge: Bridge, target: object, mend: str
+async def test_a_server_that_cannot_be_reached_is_an_error_with_the_remedy(
+    bridge: Bridge, target: object, remedy: str
 ) -> None:
     """The message must be enough to act on, and hold no secret of the address."""
     async with opened(bridge, target) as source:
-        with pytest.raises(UpstreamError, match=mend) as raised:
+        with pytest.raises(UpstreamError, match=remedy) as raised:
             await source.list_tools()
 
     assert "pass" not in str(raised.value)
@@ -153,11 +146,11 @@ async def test_a_server_that_does_not_end_is_left_after_the_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "mend"),
+    ("status", "remedy"),
     [(401, "HTTP 401: give it the right headers"), (404, "path of the url"), (500, "HTTP 500")],
 )
-async def test_a_refusal_over_http_is_told_with_its_status(
-    bridge: Bridge, status: int, mend: str
+async def test_a_refusal_over_http_is_an_error_with_its_status(
+    bridge: Bridge, status: int, remedy: str
 ) -> None:
     """A wrong key is the commonest fault of a remote server."""
 
@@ -169,7 +162,7 @@ async def test_a_refusal_over_http_is_told_with_its_status(
         served(bridge, app) as port,
         opened(bridge, HttpServer(f"http://127.0.0.1:{port}/mcp")) as source,
     ):
-        with pytest.raises(UpstreamError, match=mend):
+        with pytest.raises(UpstreamError, match=remedy):
             await source.list_tools()
 
 
@@ -198,23 +191,18 @@ async def test_headers_go_with_every_request_and_no_proxy_stands_before_loopback
 
 async def test_a_restarted_http_server_is_found_again(bridge: Bridge, record: Path) -> None:
     """A deployment of the server must not need one of the gateway."""
-    async with AsyncExitStack() as first:
-        port = await first.enter_async_context(served(bridge, plain(record).streamable_http_app()))
-        source = McpSource(
-            "srv",
-            HttpServer(f"http://127.0.0.1:{port}/mcp"),
-            bridge=bridge,
-            options=UpstreamOptions(),
-        )
-        await source.list_tools()
-    with pytest.raises(UpstreamError):
-        await source.call("echo", {"text": "x"}, tool_id="t")
+    async with AsyncExitStack() as stack:
+        async with served(bridge, plain(record).streamable_http_app()) as port:
+            target = HttpServer(f"http://127.0.0.1:{port}/mcp")
+            source = await stack.enter_async_context(opened(bridge, target, UpstreamOptions()))
+            await source.list_tools()
+        with pytest.raises(UpstreamError):
+            await source.call("echo", {"text": "x"}, tool_id="t")
 
-    async with served(bridge, plain(record).streamable_http_app(), port):
-        answer = await source.call("echo", {"text": "back"}, tool_id="t")
+        async with served(bridge, plain(record).streamable_http_app(), port):
+            answer = await source.call("echo", {"text": "back"}, tool_id="t")
 
     assert "back" == answer.text
-    await source.close()
 
 
 async def test_closing_after_the_bridge_is_harmless() -> None:
@@ -236,6 +224,6 @@ def test_the_sdk_is_not_imported_before_a_connection_is_opened() -> None:
         "m.McpSource('a', s.StdioServer('x'), bridge=Bridge(), options=UpstreamOptions())\n"
         "print('mcp' in sys.modules, 'httpx2' in sys.modules)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "False False" == told.stdout.strip()
+    assert "False False" == done.stdout.strip()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from gateway.errors import UpstreamError
@@ -24,9 +24,9 @@ from tests.mcp.conftest import opened, served
 GOOD = {"name": "good", "description": "Works.", "inputSchema": {"type": "object"}}
 
 
-def told(request: dict[str, object], size: int) -> bytes:
-    """The answer to *request*, with a description of *size* characters."""
-    answers: dict[object, object] = {
+def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
+    """A server of one tool, with a description of *size* characters."""
+    results = {
         "initialize": {
             "protocolVersion": "2025-11-25",
             "capabilities": {"tools": {}},
@@ -34,30 +34,22 @@ def told(request: dict[str, object], size: int) -> bytes:
         },
         "tools/list": {"tools": [{**GOOD, "description": "x" * size}]},
     }
-    body = {"jsonrpc": "2.0", "id": request.get("id"), "result": answers.get(request["method"])}
-    if body["result"] is None:
-        error = {"code": -32601, "message": "no such method"}
-        body = {"jsonrpc": "2.0", "id": request.get("id"), "error": error}
-    return json.dumps(body).encode()
 
-
-def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
     async def answer(request: Request) -> Response:
         if request.method != "POST":
             return Response(status_code=405)
-        asked = json.loads(await request.body())
-        if "id" not in asked:
+        message = json.loads(await request.body())
+        if "id" not in message:
             return Response(status_code=202)
-        body = told(asked, size)
-        if packed:
-            return Response(
-                gzip.compress(body),
-                media_type="application/json",
-                headers={"content-encoding": "gzip"},
-            )
-        if endless and asked["method"] == "tools/list":
+        method = message["method"]
+        if endless and method == "tools/list":
             return StreamingResponse(_endless(), media_type="application/json")
-        return JSONResponse(json.loads(body))
+        unknown = {"error": {"code": -32601, "message": "no such method"}}
+        found = {"result": results[method]} if method in results else unknown
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **found}).encode()
+        headers = {"content-encoding": "gzip"} if packed else {}
+        content = gzip.compress(body) if packed else body
+        return Response(content, media_type="application/json", headers=headers)
 
     return Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET", "DELETE"])])
 
@@ -66,7 +58,7 @@ async def _endless() -> AsyncIterator[bytes]:
     yield b'{"jsonrpc": "2.0", "id": 1, "result": "'
     while True:
         yield b"x" * 65536
-        await asyncio.sleep(0)  # so that it can be told that nobody listens
+        await asyncio.sleep(0)  # so that it can notice that nobody listens
 
 
 OPTIONS = UpstreamOptions(max_message_bytes=100_000)

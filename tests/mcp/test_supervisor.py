@@ -172,33 +172,25 @@ async def test_failures_in_a_row_open_the_breaker_and_one_probe_closes_it() -> N
 
 
 @pytest.mark.parametrize(
-    "fault",
+    ("fault", "opens"),
     [
-        UpstreamError("s", "an error of the protocol"),
-        UpstreamError("s", "wrong key", kind="authorization"),
-        ConfigError("no kind of server"),
+        (UpstreamError("s", "an error of the protocol"), False),
+        (UpstreamError("s", "wrong key", kind="authorization"), False),
+        (ConfigError("no kind of server"), False),
+        (lost(), True),
+        (UpstreamTimeoutError("s", "silent"), True),
     ],
 )
-async def test_what_a_server_answers_never_opens_the_breaker(fault: Exception) -> None:
+async def test_death_and_silence_open_the_breaker_and_no_answer_does(
+    fault: Exception, *, opens: bool
+) -> None:
     """A tool that fails, or a key that is missing, says nothing about the connection."""
     supervisor, _ = supervised(breaker_failures=1)
 
-    for _ in range(3):
-        with pytest.raises(type(fault)):
-            await supervisor.use(raising(fault))
-
-    assert not supervisor.breaker.is_open
-
-
-@pytest.mark.parametrize("fault", [lost(), UpstreamTimeoutError("s", "silent")])
-async def test_death_and_silence_open_it(fault: UpstreamError) -> None:
-    """Those are the connection's own."""
-    supervisor, _ = supervised(breaker_failures=1)
-
-    with pytest.raises(UpstreamError):
+    with pytest.raises(type(fault)):
         await supervisor.use(raising(fault))
 
-    assert supervisor.breaker.is_open
+    assert opens == supervisor.breaker.is_open
 
 
 async def test_one_death_under_many_calls_is_one_failure() -> None:
