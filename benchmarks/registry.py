@@ -36,7 +36,7 @@ from benchmarks.retrieval import one_of
 from benchmarks.tables import percents, print_table
 from gateway import Embedder, Gateway, Options
 from gateway.catalog.entries import Entry
-from gateway.embed.adapter import resolve_embedder
+from gateway.embed.protocol import resolve_embedder
 from gateway.manifests.agent_cards import read_card
 from gateway.manifests.skills import read_skill
 from gateway.types import Filters, RankingPolicy, Strategy, ToolDefinition

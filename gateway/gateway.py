@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
 from gateway.catalog.catalog import Catalog
-from gateway.embed.adapter import resolve_embedder
-from gateway.embed.protocol import Embedder
+from gateway.embed.protocol import Embedder, resolve_embedder
 from gateway.index.graph_documents import GraphFormat, GraphSource, export, graph_of, source_of
 from gateway.index.indexer import IndexBuild, Indexer, Progress
 from gateway.index.snapshot import Snapshot

@@ -293,7 +293,7 @@ async def until(true: Callable[[], Awaitable[bool]]) -> None:
 def plain_embed(embedder: HashingEmbedder) -> Embed:
     """Embed queries without caches, telemetry or another loop."""
 
-    async def embed(texts: Sequence[str], *, dimensions: int | None) -> QueryEmbeddings:
+    async def embed(texts: Sequence[str], dimensions: int | None) -> QueryEmbeddings:
         del dimensions
         return QueryEmbeddings(vectors=embedder.vectors(texts), embedded=len(texts))
 

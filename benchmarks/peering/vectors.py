@@ -12,8 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gateway import Embedder
-from gateway.embed.adapter import fit_text, split_into_batches
-from gateway.embed.cache import text_key
+from gateway.embed.cache import fit_text, split_into_batches, text_key
 from gateway.runtime.vectors import Matrix, VectorStore, unit_rows
 from gateway.testing.endpoint import Loopback
 

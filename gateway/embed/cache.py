@@ -1,4 +1,4 @@
-"""Vectors that are embedded once: documents in a store, queries in memory.
+"""Requests to an embedder, each text once: documents are kept in a store, queries in memory.
 
 * The key of a document is the SHA-256 of its text; the store keeps it by model id and key.
 * A store that fails leaves a diagnostic: vectors then live in memory only.
@@ -9,25 +9,96 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
-from gateway.embed.adapter import request_vectors, split_into_batches
-from gateway.embed.protocol import Embedder
+from gateway.embed.protocol import Embedded, Embedder, EmbeddingLimits, Role
 from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, SingleFlight
-from gateway.runtime.telemetry import Telemetry
-from gateway.runtime.vectors import Matrix, Vector, VectorStore, usable
+from gateway.runtime.telemetry import Attributes, Telemetry
+from gateway.runtime.vectors import Matrix, Vector, VectorStore, unit_rows, usable
 from gateway.types import Code, Diagnostic
 
+BLANK = "-"
+"""Sent for a blank text: services refuse the empty string."""
 Progress = Callable[[int, int], None]
 """Called with how many texts are done, and of how many."""
 MAX_REQUEST_S = 300.0
 """How long one request for documents may take: on a slow machine the first one takes a minute."""
+
+
+def fit_text(text: str, limits: EmbeddingLimits) -> str:
+    """Return *text* as any embedder takes it: no lone surrogate, no NUL, not blank, not too long.
+
+    The end is cut, since names and purposes stand first.
+    """
+    clipped = text[: limits.max_chars].encode("utf-8", "replace").decode().replace("\x00", " ")
+    return clipped if clipped.strip() else BLANK
+
+
+def split_into_batches(texts: Sequence[str], limits: EmbeddingLimits) -> Iterator[range]:
+    """Yield consecutive ranges of positions of *texts*, each within the *limits*."""
+    start, size = 0, 0
+    for position, text in enumerate(texts):
+        full = position - start >= limits.max_texts or size + len(text) > limits.max_request_chars
+        if full and position > start:
+            yield range(start, position)
+            start, size = position, 0
+        size += len(text)
+    if start < len(texts):
+        yield range(start, len(texts))
+
+
+async def request_vectors(
+    embedder: Embedder,
+    texts: Sequence[str],
+    *,
+    role: Role,
+    telemetry: Telemetry,
+    dimensions: int | None = None,
+) -> Embedded:
+    """Embed *texts* in one request and return unit rows.
+
+    Args:
+        embedder: The embedder.
+        texts: At most ``limits.max_texts``; each is cut to ``limits.max_chars``.
+        role: Whether they are documents or a query.
+        telemetry: Records the span, the duration and the tokens.
+        dimensions: The length that each vector must have; None if that is not known yet.
+
+    Raises:
+        EmbeddingError: The answer has another count or length, NaN, or a vector of zeros.
+        Exception: Whatever the embedder raises.
+    """
+    info = embedder.info
+    labels: dict[str, str | int | float | bool] = {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.provider.name": info.provider,
+    }
+    attributes: Attributes = {
+        "gen_ai.provider.name": info.provider,
+        "gen_ai.request.model": info.model_id,
+        "gateway.embedding.texts": len(texts),
+    }
+    with (
+        telemetry.span("embeddings", info.model_id, attributes) as span,
+        telemetry.timed("gen_ai.client.operation.duration", labels),
+    ):
+        answer = await embedder.embed([fit_text(text, info.limits) for text in texts], role=role)
+        dimensions = dimensions or info.dimensions
+        fault = usable(answer.vectors, count=len(texts), dimensions=dimensions)
+        if fault:
+            raise EmbeddingError(f"embedder {info.model_id!r}: {fault}")
+        span.set_attribute("gen_ai.embeddings.dimension.count", answer.vectors.shape[1])
+        if answer.tokens is not None:
+            span.set_attribute("gen_ai.usage.input_tokens", answer.tokens)
+            usage = {**labels, "gen_ai.token.type": "input"}
+            telemetry.record("gen_ai.client.token.usage", answer.tokens, usage)
+    return Embedded(vectors=unit_rows(answer.vectors), tokens=answer.tokens)
 
 
 class MemoryVectorStore:
@@ -182,14 +253,8 @@ class QueryEmbeddings:
     tokens: int = 0
 
 
-class Embed(Protocol):
-    """Embeds query texts."""
-
-    def __call__(
-        self, texts: Sequence[str], *, dimensions: int | None
-    ) -> Awaitable[QueryEmbeddings]:
-        """Return one unit row for each text, and the cost."""
-        ...
+Embed: TypeAlias = Callable[[Sequence[str], int | None], Awaitable[QueryEmbeddings]]
+"""Query texts and the length of the index's vectors -> one unit row for each text, and the cost."""
 
 
 class QueryEmbedder:
@@ -218,7 +283,7 @@ class QueryEmbedder:
         self._telemetry = telemetry
         self._timeout_s = timeout_s
 
-    async def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> QueryEmbeddings:
+    async def __call__(self, texts: Sequence[str], dimensions: int | None) -> QueryEmbeddings:
         """Return one unit row for each text.
 
         Args:

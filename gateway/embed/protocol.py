@@ -1,4 +1,4 @@
-"""What an embedder is: texts in, unit vectors out."""
+"""What an embedder is, texts in and unit vectors out, and which one a host names or brings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from gateway.errors import ConfigError
+from gateway.options.validation import check_members
 from gateway.runtime.vectors import Matrix
 
 Role = Literal["document", "query"]
@@ -62,3 +64,21 @@ class Embedder(Protocol):
             Exception: Anything; the caller falls back and leaves a diagnostic.
         """
         ...
+
+
+def resolve_embedder(embedder: Embedder | Literal["local"] | None) -> Embedder | None:
+    """Return the embedder that a host names or brings.
+
+    Raises:
+        ConfigError: If it names another than ``local``, or is none.
+        MissingExtraError: If the local one is not installed.
+    """
+    if isinstance(embedder, str):
+        if embedder != "local":
+            raise ConfigError(f"unknown embedder {embedder!r}; give 'local' or an Embedder")
+        from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (only who embeds here pays for it)
+
+        return LocalEmbedder()
+    if embedder is not None:
+        check_members("embedder", embedder, "'local' or an Embedder", "embed", "info")
+    return embedder

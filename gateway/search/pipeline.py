@@ -170,7 +170,7 @@ class Search:
             state.add_diagnostic("embed", "embedder_missing", "give one: Gateway(embedder=…)")
         elif snapshot.vectors is not None:
             texts = list(dict.fromkeys(text for query in queries for text in query.texts_to_embed))
-            work = self.embed(texts, dimensions=snapshot.dimensions)
+            work = self.embed(texts, snapshot.dimensions)
             vectors = await state.attempt_stage("embed", "embedding_failed", work)
             if vectors is not None:
                 state.counts = replace(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.embed.adapter import BLANK, fit_text, request_vectors, split_into_batches
+from gateway.embed.cache import BLANK, fit_text, request_vectors, split_into_batches
 from gateway.embed.protocol import EmbeddingLimits
 from gateway.errors import EmbeddingError
 from gateway.runtime.telemetry import Telemetry

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
@@ -89,11 +90,11 @@ def check_models(models: Iterable[EncoderModel] = ALL_MODELS) -> Iterator[Check]
     """Check the files of the embedded models, byte for byte."""
     for model in models:
         name = f"model {model.id}"
-        if (folder := model.find_folder()) is None or not is_available(model):
+        if not is_available(model):
             detail = "not installed with all that runs it; until all are, the first one ranks alone"
             yield Check(name, "warn", detail, f"for meaning in any language: {_INSTALL_MODEL}")
         else:
-            yield _try(name, "its files are those we know", lambda: verify_files(model, folder))  # noqa: B023  (called at once)
+            yield _try(name, "its files are those we know", partial(verify_files, model))
 
 
 def check_stores() -> Iterator[Check]:

@@ -18,6 +18,8 @@ from typing import TypeAlias
 from gateway.embed.protocol import Role
 from gateway.runtime.vectors import Matrix, Vector
 
+QUERIES_A_PASS = 4
+"""More gain little, and the last ones wait longer."""
 DOCUMENTS_A_PASS = 8
 """Twice as many gain little, and a query may be waiting."""
 MAX_QUERY_PASSES = 8
@@ -32,15 +34,11 @@ class DynamicBatcher:
 
     Args:
         run: Returns one row for each text. Called in the threads of all workers at once.
-        max_queries: The most query texts of one pass.
         workers: How many passes run at once, >= 1.
     """
 
-    def __init__(
-        self, run: Callable[[list[str]], Matrix], *, max_queries: int, workers: int = 1
-    ) -> None:
+    def __init__(self, run: Callable[[list[str]], Matrix], *, workers: int = 1) -> None:
         self._run = run
-        self._max_queries = max_queries
         self._executor = ThreadPoolExecutor(workers, thread_name_prefix="gateway-embed")
         self._idle = workers
         self._lock = threading.Lock()
@@ -96,14 +94,14 @@ class DynamicBatcher:
         """Take the texts of the next pass; none if nothing waits that may start."""
         documents_wait = not self._is_reading_documents and bool(self._queues["document"])
         documents_first = documents_wait and self._query_passes >= MAX_QUERY_PASSES
-        if not documents_first and (batch := self._take("query", self._max_queries)):
+        if not documents_first and (batch := self._take("query", QUERIES_A_PASS)):
             self._query_passes += 1
             return "query", batch
         self._query_passes = 0
         if documents_wait and (batch := self._take("document", DOCUMENTS_A_PASS)):
             self._is_reading_documents = True
             return "document", batch
-        return "query", self._take("query", self._max_queries)
+        return "query", self._take("query", QUERIES_A_PASS)
 
     def _take(self, role: Role, limit: int) -> list[_Text]:
         queue, batch = self._queues[role], list[_Text]()

@@ -25,7 +25,7 @@ import shutil
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from gateway.embed.local.formats import Affine, TransformerWeights
+from gateway.options.environment import environment
 from gateway.runtime.vectors import Matrix, Vector
 
 EncodeWindows = Callable[[Sequence[Sequence[int]]], Matrix]
@@ -58,20 +59,17 @@ _VOCABULARY = ("<unk>", "<s>", "</s>")
 """Tokens go in as numbers, so the engine needs only these names."""
 
 
-def conversion_folder(cache: Path, pattern: str, version: int) -> Path:
-    """Return the folder in *cache* for `write_encoder`, whether it exists or not.
+def conversion_folder(name: str) -> Path:
+    """Return the folder for what `write_encoder` writes, whether it exists or not.
 
     Args:
-        cache: Where such folders are kept.
-        pattern: Matches the folders of all versions; it ends in a star.
-        version: The version of what is written. The engine's version and the offsets are part of
-            the name too.
+        name: Its number rises when a conversion would come out differently. The engine's version
+            and the offsets are added to it.
     """
     from ctranslate2 import __version__  # noqa: PLC0415  (an optional extra)
 
-    digest = hashlib.sha256(OFFSETS_FILE.read_bytes())
-    digest.update(__version__.encode())
-    return cache / f"{pattern[:-1]}{version}-{digest.hexdigest()[:8]}"
+    digest = hashlib.sha256(OFFSETS_FILE.read_bytes() + __version__.encode())
+    return environment().encoder_dir / f"{name}-{digest.hexdigest()[:8]}"
 
 
 def load_encoder(folder: Path) -> EncodeWindows:
@@ -120,7 +118,7 @@ def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None
     from ctranslate2.specs import TransformerEncoderModelSpec  # noqa: PLC0415
 
     unknown, start, end = _VOCABULARY
-    spec = TransformerEncoderModelSpec(_encoder_spec(weights, _load_offsets(model)))
+    spec = TransformerEncoderModelSpec(_encoder_spec(weights, model))
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = unknown, start, end
     spec.config.layer_norm_epsilon = weights.epsilon
     spec.register_vocabulary([str(number) for number in range(len(weights.token_embeddings))])
@@ -130,17 +128,12 @@ def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None
     (folder / "vocabulary.json").write_text(json.dumps(_VOCABULARY), encoding="utf-8")
 
 
-def _load_offsets(model: str) -> Mapping[str, Vector]:
-    with np.load(OFFSETS_FILE, allow_pickle=False) as archive:
-        names = [name for name in archive if name.startswith(f"{model}.")]
-        return {name.removeprefix(f"{model}."): archive[name].astype(np.float32) for name in names}
-
-
-def _encoder_spec(weights: TransformerWeights, offsets: Mapping[str, Vector]) -> Any:
+def _encoder_spec(weights: TransformerWeights, model: str) -> Any:
     from ctranslate2.specs import TransformerEncoderSpec, common_spec  # noqa: PLC0415
 
+    count = len(weights.layers)
     encoder = TransformerEncoderSpec(
-        len(weights.layers),
+        count,
         weights.heads,
         pre_norm=False,
         activation=common_spec.Activation.GELU,
@@ -149,18 +142,22 @@ def _encoder_spec(weights: TransformerWeights, offsets: Mapping[str, Vector]) ->
     encoder.scale_embeddings = False
     quantize(encoder.embeddings[0], weights.token_embeddings, _EMBEDDING_STEPS)
     encoder.position_encodings.encodings = weights.position_embeddings
+    with np.load(OFFSETS_FILE, allow_pickle=False) as archive:
+        attention, inner = (
+            [archive[f"{model}.{number}.{part}"].astype(np.float32) for number in range(count)]
+            for part in ("attention", "inner")
+        )
+    attention.append(_ZERO)
     # Each norm subtracts an offset; the projection that reads it adds what is missing.
-    attention = [offsets.get(f"{number}.attention", _ZERO) for number in range(len(weights.layers))]
     _set_norm(encoder.layernorm_embedding, weights.embedding_norm, attention[0])
     for number, (spec, layer) in enumerate(zip(encoder.layer, weights.layers, strict=True)):
-        offset, inner = attention[number], offsets.get(f"{number}.inner", _ZERO)
-        following = attention[number + 1] if number + 1 < len(attention) else _ZERO
+        offset, inner_offset = attention[number], inner[number]
         _set_linear(spec.self_attention.linear[0], layer.attention, input_offset=offset)
         _set_linear(spec.self_attention.linear[1], layer.attention_output, output_offset=offset)
-        _set_norm(spec.self_attention.layer_norm, layer.attention_norm, inner)
-        _set_linear(spec.ffn.linear_0, layer.feed_forward, input_offset=inner)
-        _set_linear(spec.ffn.linear_1, layer.output, output_offset=inner)
-        _set_norm(spec.ffn.layer_norm, layer.output_norm, following)
+        _set_norm(spec.self_attention.layer_norm, layer.attention_norm, inner_offset)
+        _set_linear(spec.ffn.linear_0, layer.feed_forward, input_offset=inner_offset)
+        _set_linear(spec.ffn.linear_1, layer.output, output_offset=inner_offset)
+        _set_norm(spec.ffn.layer_norm, layer.output_norm, attention[number + 1])
     return encoder
 
 

@@ -48,8 +48,6 @@ RETRY_S = 30.0
 """As long as `UpstreamOptions.retry_after_s`: an index build that is retried finds it retried."""
 _MAX_TEXTS = 32
 """Texts of one request: more would only take memory."""
-_MAX_QUERIES = 4
-"""Query texts of one pass: more gain little, and the last ones wait longer."""
 _READABLE = re.compile(
     "[a-zA-Z"
     "äöüßÄÖÜàâæçéèêëîïôœùûüÿÀÂÆÇÉÈÊËÎÏÔŒÙÛÜŸáíóúñÁÍÓÚÑãõÃÕìòÌÒ"
@@ -133,18 +131,15 @@ class LocalEmbedder:
         def encode(texts: list[str]) -> Matrix:
             return loader()(texts)
 
-        return DynamicBatcher(encode, max_queries=_MAX_QUERIES, workers=MAX_CONCURRENT)
+        return DynamicBatcher(encode, workers=MAX_CONCURRENT)
 
 
 class _LoadedEncoders:
     def __init__(self, models: Sequence[EncoderModel]) -> None:
         from threadpoolctl import ThreadpoolController  # noqa: PLC0415  (an optional extra)
 
-        folders = [folder for model in models if (folder := model.find_folder()) is not None]
-        for model, folder in zip(models, folders, strict=True):
-            verify_files(model, folder)
         self._models = models
-        self._encoders = [model.load(folder) for model, folder in zip(models, folders, strict=True)]
+        self._encoders = [model.load(verify_files(model)) for model in models]
         # Made after the engines are loaded, or it would not know theirs.
         self._threads, self._lock = ThreadpoolController(), threading.Lock()
         with np.load(MEANS_FILE, allow_pickle=False) as archive:
@@ -204,22 +199,20 @@ class RetryingLoader(Generic[T]):
             if self._loaded is None:
                 try:
                     self._loaded = self._load()
-                except (
-                    GatewayError, OSError, RuntimeError, ValueError, ImportError, MemoryError
-                ) as error:  # fmt: skip
-                    failure = error if isinstance(error, GatewayError) else _load_error(error)
+                except GatewayError as error:
+                    self._failure = error, self._clock() + RETRY_S
+                    raise
+                except (OSError, RuntimeError, ValueError, ImportError, MemoryError) as error:
+                    reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+                    failure = EmbeddingError(
+                        f"the embedded model cannot be loaded ({reason}): see that there is room "
+                        "on the disk and in memory: gateway doctor says where its files are, "
+                        "GATEWAY_ENCODER_DIR names another folder. It is tried again after "
+                        f"{RETRY_S:.0f} s"
+                    )
                     self._failure = failure, self._clock() + RETRY_S
                     raise failure from error
             return self._loaded
-
-
-def _load_error(error: Exception) -> EmbeddingError:
-    reason = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return EmbeddingError(
-        f"the embedded model cannot be loaded ({reason}): see that there is room on the disk and "
-        "in memory: gateway doctor says where its files are, GATEWAY_ENCODER_DIR names another "
-        f"folder. It is tried again after {RETRY_S:.0f} s"
-    )
 
 
 def concatenate(parts: Sequence[Matrix], shares: Matrix) -> Matrix:

