@@ -69,20 +69,17 @@ class ToolBroker:
             query: What is wanted, or the name of a tool; empty finds nothing.
             host: The tools that are not ours, or their names.
         """
-        wanted = await self._tools_for(query)
+        snapshot = await self.gateway.snapshot()
+        wanted: tuple[str, ...] = ()
+        if snapshot.exposed(query, snapshot.mask(Filters())):
+            wanted = (query,)
+        elif query.strip():
+            found = await self.gateway.search(query)
+            wanted = direct_names(found, self.gateway.options.discovery)
         request = ToolListRequest(
             messages=(), host_tools=_host_tools(host), required=wanted, mode="stable"
         )
         return await self._tool_lists.build(request)
-
-    async def _tools_for(self, query: str) -> tuple[str, ...]:
-        if not query.strip():
-            return ()
-        snapshot = await self.gateway.snapshot()
-        if snapshot.exposed(query, snapshot.mask(Filters())):
-            return (query,)
-        found = await self.gateway.search(query)
-        return direct_names(found, self.gateway.options.discovery)
 
     async def answer(
         self, tools: ToolList, name: str, arguments: JsonObject, *, call_id: str = ""

@@ -61,9 +61,12 @@ async def request_approval(
     approval = Approval(entity=entity, arguments=arguments, call_id=call_id)
     decision = await attempt(_decide(approve, approval))
     if decision is not True:
+        reason = f" (the answer was of type {type(decision).__name__}, not True)"
+        if isinstance(decision, Failed):
+            reason = f" (asking failed: {decision.reason})"
         raise InvalidRequestError(
-            f"{tool!r} was not approved{_reason(decision)}: do not repeat the call, "
-            "say what you wanted to do"
+            f"{tool!r} was not approved{'' if decision is False else reason}: "
+            "do not repeat the call, say what you wanted to do"
         )
 
 
@@ -72,11 +75,3 @@ async def _decide(approve: Approve, approval: Approval) -> object:
     is_async = inspect.iscoroutinefunction(approve)
     decision = approve(approval) if is_async else await in_thread(approve, approval)
     return await decision if inspect.isawaitable(decision) else decision
-
-
-def _reason(decision: object) -> str:
-    if isinstance(decision, Failed):
-        return f" (asking failed: {decision.reason})"
-    if decision is False:
-        return ""
-    return f" (the answer was of type {type(decision).__name__}, not True)"

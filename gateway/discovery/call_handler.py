@@ -28,7 +28,7 @@ from gateway.errors import (
 )
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
-from gateway.types import Content, Entity, Filters, InvokeResult, JsonObject, SearchResult
+from gateway.types import Entity, Filters, InvokeResult, JsonObject, SearchResult
 
 _TOOLS_A_SERVER = 3
 _MAX_SUGGESTIONS = 32
@@ -238,20 +238,17 @@ def result_text(result: InvokeResult) -> str:
 
     Blocks that no text can hold are named with their type, so that the model knows of them.
     """
-    parts = [block.text or _placeholder(block) for block in result.content]
-    text = "\n".join(part for part in parts if part)
+    parts = []
+    for block in result.content:
+        about = [str(part) for key in ("mimeType", "uri") if (part := block.data.get(key))]
+        named = f"[{block.type}: {' '.join(about)}]" if about else f"[{block.type}]"
+        parts.append(block.text or ("" if block.type == "text" else named))
+    text = "\n".join(filter(None, parts))
     if not text and result.structured is not None:
         text = json.dumps(result.structured, ensure_ascii=False, default=str)
     if result.is_error:
         return f"The tool reported an error:\n{text}"
     return text or "The tool answered with nothing."
-
-
-def _placeholder(block: Content) -> str:
-    if block.type == "text":
-        return ""
-    about = [str(part) for key in ("mimeType", "uri") if (part := block.data.get(key))]
-    return f"[{block.type}: {' '.join(about)}]" if about else f"[{block.type}]"
 
 
 def _clip(text: str, limit: int) -> str:

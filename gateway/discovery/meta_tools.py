@@ -8,9 +8,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 
 from gateway.index.texts import humanized
 from gateway.options import DiscoveryOptions
@@ -52,18 +52,12 @@ def meta_names(
     """
     chosen: list[str] = []
     for wanted in (options.search_name, options.call_name, options.route_name, options.next_name):
-        used = (host_names, avoid, chosen)
-        free = (name for name in _candidates(wanted) if not any(name in names for names in used))
+        used, base = (host_names, avoid, chosen), f"gateway_{wanted}"[:60]
+        candidates = chain((wanted, base), (f"{base}_{number}" for number in count(2)))
+        free = (name for name in candidates if not any(name in names for names in used))
         chosen.append(next(free) if wanted else "")
     search, call, route, following = chosen
     return MetaNames(search=search, call=call, route=route, next=following)
-
-
-def _candidates(name: str) -> Iterator[str]:
-    """Yield the name, ``gateway_name``, then that with numbers; at most 64 characters."""
-    base = f"gateway_{name}"[:60]
-    yield from (name, base)
-    yield from (f"{base}_{number}" for number in count(2))
 
 
 _QUERY: JsonObject = {

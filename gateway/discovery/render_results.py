@@ -178,29 +178,24 @@ def _body(entries: Sequence[_Entry], line_chars: int, result: SearchResult) -> d
 
 def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:
     match = entry.match
+    kind = {"kind": entry.kind} if entry.kind != "match" else {}
     if match.suspicious:
-        return _suspicious_row(entry)
+        # What a call of it needs, and nothing that could be an instruction.
+        required = plain(match.required)
+        needs = {"needs": required} if required else {}
+        return {"name": match.name, **needs, **kind, "suspicious": True, "direct": False}
     line = one_line(match.description, limit=line_chars) if line_chars else ""
     row: dict[str, Any] = {"name": match.name}
     if line and not entry.is_shown:
         row["about"] = line
     if match.required and not entry.is_shown:
         row["needs"] = list(match.required)
-    if entry.kind != "match":
-        row["kind"] = entry.kind
+    row |= kind
     if why := _reason(entry, f"{match.name} {line}"):
         row["why"] = why
     if not entry.is_direct:
         row["direct"] = False
     return row
-
-
-def _suspicious_row(entry: _Entry) -> dict[str, Any]:
-    """Write what a call of a suspicious tool needs, and nothing that could be an instruction."""
-    required = plain(entry.match.required)
-    kind = {"kind": entry.kind} if entry.kind != "match" else {}
-    needs = {"needs": required} if required else {}
-    return {"name": entry.match.name, **needs, **kind, "suspicious": True, "direct": False}
 
 
 def _reason(entry: _Entry, visible: str) -> str:
@@ -218,11 +213,7 @@ def _reason(entry: _Entry, visible: str) -> str:
     return f"words: {', '.join(missing[:4])}" if missing else ""
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-
-
-def _dump(body: object) -> str:
-    return _ENCODER.encode(body)
+_dump = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def direct_names_in(content: str) -> tuple[str, ...]:

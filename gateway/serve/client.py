@@ -155,25 +155,21 @@ class _InputRound:
 class _DetachedClient(_SessionClient):
     """A client whose call goes on while it is away."""
 
-    def __init__(self, context: Context) -> None:
+    task: asyncio.Task[Any]
+    """The call."""
+    round: _InputRound | None = None
+    """The last one that it was told of."""
+
+    def __init__(self, context: Context, params: Params) -> None:
         super().__init__(context)
+        self.request = _request_text(params)
+        """Without its responses to rounds."""
         self.rounds: asyncio.Queue[_InputRound] = asyncio.Queue()
 
     async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
         current = _InputRound(dict(requests), self._loop.create_future())
         self.rounds.put_nowait(current)
         return await current.responses
-
-
-@dataclass(slots=True, eq=False)
-class _PendingCall:
-    """A call, and the last round that its client was told of."""
-
-    client: _DetachedClient
-    task: asyncio.Task[Any]
-    request: str
-    """The client's request, without its responses to rounds."""
-    round: _InputRound | None = None
 
 
 class PendingCalls:
@@ -185,7 +181,7 @@ class PendingCalls:
 
     def __init__(self, *, max_pending: int = MAX_PENDING) -> None:
         self._max_pending = max_pending
-        self._calls: dict[str, _PendingCall] = {}
+        self._clients: dict[str, _DetachedClient] = {}
 
     async def run(
         self, context: Context, params: Params, work: Callable[[], Awaitable[T]]
@@ -202,58 +198,58 @@ class PendingCalls:
         if params.request_state is not None:
             result = await self._resume(context, params)
             return result
-        client = _DetachedClient(context)
+        client = _DetachedClient(context, params)
         with on_behalf_of(client):
             if not forwarded_capabilities(client.capabilities):
                 # The client can be asked for nothing: the call need not run in the background.
                 return await work()
-            task = asyncio.ensure_future(work())
-        result = await self._wait(_PendingCall(client, task, _request_text(params)))
+            client.task = asyncio.ensure_future(work())
+        result = await self._wait(client)
         return result
 
     async def _resume(self, context: Context, params: Params) -> Any:
         token = params.request_state or ""
-        call = self._calls.get(token)
-        if call is None or call.round is None or call.request != _request_text(params):
+        client = self._clients.get(token)
+        if client is None or client.round is None or client.request != _request_text(params):
             message = "requestState names no call that waits: begin anew"
             raise MCPError(types.INVALID_PARAMS, message)
-        del self._calls[token]
-        call.client.context = context
-        responses = params.input_responses or {}
-        if not call.round.is_complete(responses):
-            return self._require_input(call, call.round)
+        del self._clients[token]
+        client.context = context
+        current, responses = client.round, params.input_responses or {}
+        if not current.is_complete(responses):
+            return self._require_input(client, current)
         with suppress(asyncio.InvalidStateError):  # its time has just run out
-            call.round.responses.set_result({key: responses[key] for key in call.round.requests})
-        return await self._wait(call)
+            current.responses.set_result({key: responses[key] for key in current.requests})
+        return await self._wait(client)
 
-    async def _wait(self, call: _PendingCall) -> Any:
+    async def _wait(self, client: _DetachedClient) -> Any:
         """Wait until the call is done, or asks for something."""
-        next_round = asyncio.ensure_future(call.client.rounds.get())
+        next_round = asyncio.ensure_future(client.rounds.get())
         try:
-            await asyncio.wait({call.task, next_round}, return_when=asyncio.FIRST_COMPLETED)
-            if call.task.done():
-                return call.task.result()
-            return self._require_input(call, next_round.result())
+            await asyncio.wait({client.task, next_round}, return_when=asyncio.FIRST_COMPLETED)
+            if client.task.done():
+                return client.task.result()
+            return self._require_input(client, next_round.result())
         except BaseException:
-            call.task.cancel()
+            client.task.cancel()
             raise
         finally:
             next_round.cancel()
 
     def _require_input(
-        self, call: _PendingCall, input_round: _InputRound
+        self, client: _DetachedClient, input_round: _InputRound
     ) -> types.InputRequiredResult:
-        if len(self._calls) >= self._max_pending:
+        if len(self._clients) >= self._max_pending:
             raise MCPError(types.INTERNAL_ERROR, "too many calls wait for their clients")
         token = secrets.token_urlsafe(24)
-        call.round = input_round
-        self._calls[token] = call
-        call.task.add_done_callback(lambda task: self._forget(token, task))
+        client.round = input_round
+        self._clients[token] = client
+        client.task.add_done_callback(lambda task: self._forget(token, task))
         return types.InputRequiredResult(input_requests=input_round.requests, request_state=token)
 
     def _forget(self, token: str, task: asyncio.Task[Any]) -> None:
         """Forget a call that ended, even if its client never comes back for the result."""
-        self._calls.pop(token, None)
+        self._clients.pop(token, None)
         if not task.cancelled():
             task.exception()
 

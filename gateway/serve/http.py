@@ -17,9 +17,7 @@ from typing import Annotated, TypeAlias
 import uvicorn
 from mcp.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -70,14 +68,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def http_app(server: Server, options: HttpOptions) -> Starlette:
+def http_app(server: Server, options: HttpOptions) -> ASGIApp:
     """Return the ASGI application that serves *server* under `PATH`."""
     app = server.streamable_http_app(
         streamable_http_path=PATH, transport_security=transport_security(options), host=options.host
     )
-    if options.token:
-        app.user_middleware.insert(0, Middleware(_TokenCheck, token=options.token))
-    return app
+    return _guarded(app, options.token.encode()) if options.token else app
 
 
 def transport_security(options: HttpOptions) -> TransportSecuritySettings:
@@ -95,22 +91,19 @@ def _is_bare_ipv6(name: str) -> bool:
     return name.count(":") > 1 and not name.startswith("[")
 
 
-class _TokenCheck:
-    """Refuses requests without the bearer token."""
+def _guarded(app: ASGIApp, token: bytes) -> ASGIApp:
+    """Refuse requests without the bearer token."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._token = token.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
+        answer = app
         if scope["type"] != "lifespan":
             secret = bearer_secret(Headers(scope=scope).get("authorization", ""))
-            if not secrets.compare_digest(secret.encode(), self._token):
+            if not secrets.compare_digest(secret.encode(), token):
                 headers = {"WWW-Authenticate": REALM}
-                refusal = PlainTextResponse("a bearer token is needed", 401, headers)
-                await refusal(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+                answer = PlainTextResponse("a bearer token is needed", 401, headers)
+        await answer(scope, receive, send)
+
+    return check
 
 
 def bearer_secret(authorization: str) -> str:

@@ -45,7 +45,7 @@ from gateway.gateway import Gateway
 from gateway.runtime import VERSION
 from gateway.serve.client import Context, PendingCalls, is_stateless, missing_capability
 from gateway.serve.resources import ResourceHandlers, page, readable_block
-from gateway.serve.subscriptions import ListChanges, listable
+from gateway.serve.subscriptions import Subscriptions, listable
 from gateway.types import Entity, JsonObject, SearchResult
 
 Item = SessionMessage | Exception
@@ -90,7 +90,7 @@ def mcp_server(
     """
     library, options = gateway.library, gateway.options.discovery
     library.capabilities.can_be_asked = True
-    changes = ListChanges(library, tools=expose == "all")
+    changes = Subscriptions(library, tools=expose == "all")
     calls = PendingCalls()
     tools = _ToolHandlers(gateway, expose, calls, changes, extras)
     resources = ResourceHandlers(library, calls, changes)
@@ -114,9 +114,9 @@ def mcp_server(
         on_list_prompts=resources.list_prompts,
         on_get_prompt=resources.get_prompt,
         on_completion=resources.complete,
-        on_subscribe_resource=changes.resources.subscribe,
-        on_unsubscribe_resource=changes.resources.unsubscribe,
-        on_subscriptions_listen=changes.resources.listen,
+        on_subscribe_resource=changes.subscribe,
+        on_unsubscribe_resource=changes.unsubscribe,
+        on_subscriptions_listen=changes.listen,
     )
     # The argument of the constructor takes only models.
     server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call_tool)
@@ -175,7 +175,7 @@ class _ToolHandlers:
         gateway: Gateway,
         expose: Expose,
         calls: PendingCalls,
-        changes: ListChanges,
+        changes: Subscriptions,
         extras: Sequence[ExtraTool],
     ) -> None:
         self._gateway = gateway

@@ -20,7 +20,7 @@ from gateway.mcp.naming import rewrite_block_uri, rewrite_uri
 from gateway.mcp.validation import is_malformed, is_well_formed
 from gateway.search.resources import ResourceLibrary
 from gateway.serve.client import Context, PendingCalls, raise_as_mcp_error
-from gateway.serve.subscriptions import ListChanges, listable
+from gateway.serve.subscriptions import Subscriptions, listable
 from gateway.types import Entity, JsonObject, Kind
 
 M = TypeVar("M", bound=BaseModel)
@@ -52,7 +52,9 @@ class ResourceHandlers:
         changes: Notes the lists that clients were sent.
     """
 
-    def __init__(self, library: ResourceLibrary, calls: PendingCalls, changes: ListChanges) -> None:
+    def __init__(
+        self, library: ResourceLibrary, calls: PendingCalls, changes: Subscriptions
+    ) -> None:
         self._library = library
         self._calls = calls
         self._changes = changes

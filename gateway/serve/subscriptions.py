@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
@@ -91,29 +91,29 @@ class _Watch:
             raise ended.error
 
 
-class ResourceSubscriptions:
-    """The resources that the clients of one server watch.
+class Subscriptions:
+    """The resources that the clients of one server watch, and the lists that they were sent last.
 
     Args:
-        library: The resources.
-        bus: Receives the changes.
+        library: The resources and prompts.
+        tools: Whether the list of tools is that of the catalog.
         max_watched: Resources that are watched at the same time.
     """
 
     def __init__(
-        self,
-        library: ResourceLibrary,
-        bus: InMemorySubscriptionBus,
-        *,
-        max_watched: int = MAX_WATCHED,
+        self, library: ResourceLibrary, *, tools: bool = False, max_watched: int = MAX_WATCHED
     ) -> None:
         self._library = library
-        self._bus = bus
+        self._tools = tools
         self._max_watched = max_watched
-        self._listen = ListenHandler(bus)
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
         self._watches: dict[str, _Watch] = {}
         self._sessions: dict[Hashable, dict[str, End]] = {}
         self._publishing: asyncio.Task[None] | None = None
+        self._sent: dict[Kind, str] = {}
+        self._connections = 0
+        self._catalog_task: asyncio.Task[None] | None = None
 
     async def watch(self, address: str) -> End:
         """Watch the resource at *address*; return the function that ends that.
@@ -184,15 +184,6 @@ class ResourceSubscriptions:
             for end in ends.values():
                 end()
 
-    def watched_by(self, context: Context) -> Collection[str]:
-        """Return the addresses that the session of *context* watches."""
-        return self._sessions.get(client_identity(context), ())
-
-    def drop_session(self, context: Context) -> None:
-        """End the subscriptions of the session of *context*."""
-        for end in self._sessions.pop(client_identity(context), {}).values():
-            end()
-
     def _end(self, address: str, watch: _Watch) -> None:
         watch.watchers -= 1
         if not watch.watchers:
@@ -203,24 +194,6 @@ class ResourceSubscriptions:
     def _publish(self, address: str) -> None:
         self._publishing = asyncio.create_task(self._bus.publish(ResourceUpdated(uri=address)))
 
-
-class ListChanges:
-    """The lists that the clients of one server were sent last, and their changes.
-
-    Args:
-        library: The resources and prompts.
-        tools: Whether the list of tools is that of the catalog.
-    """
-
-    def __init__(self, library: ResourceLibrary, *, tools: bool) -> None:
-        self.bus = InMemorySubscriptionBus()
-        self.resources = ResourceSubscriptions(library, self.bus)
-        self._library = library
-        self._tools = tools
-        self._sent: dict[Kind, str] = {}
-        self._connections = 0
-        self._task: asyncio.Task[None] | None = None
-
     def note_list(self, kind: Kind, entities: Iterable[Entity]) -> None:
         """Note that a client was sent *entities*, all that are `listable` of *kind*."""
         if self._tools or kind != "tool":
@@ -230,15 +203,15 @@ class ListChanges:
     async def watch_catalog(self, _server: object) -> AsyncIterator[object]:
         """Watch the catalog while there are connections; yield an identity for this one."""
         if not self._connections:
-            self._task = asyncio.create_task(self._watch(), name="list_changed")
+            self._catalog_task = asyncio.create_task(self._watch(), name="list_changed")
         self._connections += 1
         try:
             yield object()
         finally:
             self._connections -= 1
-            if not self._connections and self._task is not None:
-                self._task.cancel()
-                await asyncio.wait({self._task})
+            if not self._connections and self._catalog_task is not None:
+                self._catalog_task.cancel()
+                await asyncio.wait({self._catalog_task})
 
     async def _watch(self) -> None:
         changed = asyncio.Event()
@@ -254,7 +227,7 @@ class ListChanges:
                     digest = _digest(listable(entities))
                     if digest != self._sent[kind]:
                         self._sent[kind] = digest
-                        await self.bus.publish(_EVENTS[kind])
+                        await self._bus.publish(_EVENTS[kind])
         finally:
             end()
 
@@ -267,16 +240,17 @@ class ListChanges:
         if ctx.method != "notifications/initialized" or is_stateless(ctx):
             return result
         queue: asyncio.Queue[ServerEvent] = asyncio.Queue()
-        end = self.bus.subscribe(queue.put_nowait)
+        session, unsubscribe = client_identity(ctx), self._bus.subscribe(queue.put_nowait)
         try:
             while True:
                 event = await queue.get()
-                watched = self.resources.watched_by(ctx)
+                watched = self._sessions.get(session, {})
                 if not isinstance(event, ResourceUpdated) or event.uri in watched:
                     await ctx.session.send_notification(event_to_notification(event, {}))
         finally:
-            end()
-            self.resources.drop_session(ctx)
+            unsubscribe()
+            for end in self._sessions.pop(session, {}).values():
+                end()
 
 
 def _digest(entities: Iterable[Entity]) -> str:

@@ -16,13 +16,12 @@ from mcp.client.subscriptions import (
     ResourceUpdated,
     ToolsListChanged,
 )
-from mcp.server.subscriptions import InMemorySubscriptionBus
 
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.serve.http import HttpOptions
 from gateway.serve.mcp_server import Expose, mcp_server
-from gateway.serve.subscriptions import ResourceSubscriptions
+from gateway.serve.subscriptions import Subscriptions
 from gateway.types.listing import WatchCallbacks
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, suspicious, tool
@@ -311,7 +310,7 @@ async def test_no_more_than_so_many_are_watched(open_gateway: OpenGateway) -> No
     gateway = open_gateway()
     gateway.add_source(Reporting())
     gateway.add_source(ListSource("silent", [tool("two")]))
-    watching = ResourceSubscriptions(gateway.library, InMemorySubscriptionBus(), max_watched=1)
+    watching = Subscriptions(gateway.library, max_watched=1)
     with pytest.raises(UpstreamError, match="is not there"):
         await watching.watch("gateway:/reporting/a:never")
     with pytest.raises(InvalidRequestError, match="reports no changes"):

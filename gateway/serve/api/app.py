@@ -186,17 +186,13 @@ def _validate(model: type[M], value: object, message: str, root: str) -> M:
     except ValidationError as error:
         # Without the input: it may hold what must not stand in a log.
         faults = error.errors(include_url=False, include_context=False, include_input=False)
-    named = [
-        RequestFault(where=_where(root, fault["loc"]), detail=fault["msg"])
-        for fault in faults[:MAX_FAULTS]
-    ]
+    named = []
+    for fault in faults[:MAX_FAULTS]:
+        # A JSON pointer (RFC 6901), each step clipped.
+        steps = [str(step)[:64].replace("~", "~0").replace("/", "~1") for step in fault["loc"]]
+        where = root + "/".join(steps) if steps else "#"
+        named.append(RequestFault(where=where, detail=fault["msg"]))
     raise RefusedError(422, "invalid_request", message, errors=named)
-
-
-def _where(root: str, path: Sequence[int | str]) -> str:
-    """Return *path* as a JSON pointer (RFC 6901) behind *root*, each step clipped."""
-    steps = [str(step)[:64].replace("~", "~0").replace("/", "~1") for step in path]
-    return root + "/".join(steps) if steps else "#"
 
 
 def problem(error: RefusedError) -> Response:
