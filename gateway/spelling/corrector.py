@@ -9,20 +9,16 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from gateway.runtime.text import literals
 from gateway.spelling.error_model import find_guesses, split_words, unknown_cost
-from gateway.spelling.query_words import (
-    MIN_LETTERS,
-    QueryWord,
-    correctable,
-    fold_words,
-    match_case,
-    words,
-)
 from gateway.spelling.word_lists import (
     COMMON,
     LANGUAGES,
@@ -46,6 +42,16 @@ FEW = 2
 """So many unknown words do not yet make a query foreign."""
 MIN_FOREIGN_LETTERS = 6
 """Without a language, shorter words are not mended."""
+MIN_LETTERS = 4
+"""Shorter words say too little of what was meant."""
+MAX_LETTERS = 48
+"""Longer ones are no words: keys, codes, a cat on the keyboard. To mend one costs its square."""
+_MARKS = "\u0300-\u036f\u064b-\u0652\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
+_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}]|['\u2019](?=[^\W\d_]))*")
+_PLAIN_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
+"""The same in a casefolded ASCII text, found in a third of the time, as word lists spell it."""
+_OWNERS = frozenset({"'s", "\u2019s"})
+_CLINGING = frozenset("@#$/\\_=&~%+")
 _FIRST = frozenset(names[0] for names in LANGUAGES.values())
 _PLAINLY = 0.4
 """With this share of common English words, a query is in English."""
@@ -56,6 +62,17 @@ _RATHER = 0.6
 _MAX_LIKELY = 3
 
 
+class QueryWord(NamedTuple):
+    """One word of a query, without its ``'s``."""
+
+    start: int
+    written: str
+    folded: str
+    """Casefolded, with straight apostrophes: how word lists spell it."""
+    script: str
+    """Empty for scripts that are not mended: those without spaces, and rare ones."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
     """A query after the spelling pass."""
@@ -64,8 +81,6 @@ class Correction:
     """The query itself if nothing was to be mended."""
     changed: tuple[tuple[str, str], ...] = ()
     """What became what, in order."""
-    language: str = ""
-    """ISO 639 code of most of its words; empty if that is not known."""
 
     @property
     def summary(self) -> str:
@@ -111,36 +126,33 @@ class CatalogCorrector:
     def correct(self, query: str, mask: Mask | None = None) -> Correction:
         """Correct *query*; a text without words comes back as it is."""
         if self._is_plain_english(query):
-            return Correction(text=query, language="en")
-        every_word = words(query)
-        changed: dict[int, str] = {}
-        languages: Counter[str] = Counter()
+            return Correction(text=query)
+        every_word = _words(query)
+        changed: dict[QueryWord, str] = {}
         for script in dict.fromkeys(word.script for word in every_word):
             group = [word for word in every_word if word.script == script]
             lists = self._likely_languages(script, group)
             language_lists = self._language_of(group, lists)
-            languages.update({each.language: len(group) for each in language_lists})
-            guessed = self._guess(query, group, lists, language_lists)
-            if mask is not None:
-                guessed = {
-                    at: to
-                    for at, to in guessed.items()
-                    if self._is_visible(to, language_lists, mask)
-                }
-            changed |= guessed
-        before = {word.start: word.written for word in every_word if word.start in changed}
+            guesses = self._guess(query, group, lists, language_lists)
+            changed |= {
+                word: guess
+                for word, guess in guesses.items()
+                if mask is None or self._is_visible(guess, language_lists, mask)
+            }
+        text = query
+        for word, guess in sorted(changed.items(), reverse=True):
+            text = text[: word.start] + guess + text[word.start + len(word.written) :]
         return Correction(
-            text=_replace_words(query, before, changed),
-            changed=tuple((written, changed[start]) for start, written in before.items()),
-            language=max(languages, key=lambda name: languages[name], default=""),
+            text=text,
+            changed=tuple((word.written, guess) for word, guess in sorted(changed.items())),
         )
 
     def _is_plain_english(self, query: str) -> bool:
         """Return quickly whether *query* is English without a fault, as most queries are."""
         if self.folder is None or not query.isascii():
             return False
-        text_words, common = fold_words(query), common_words(self.folder, "en")
-        rare = text_words - common
+        text_words = {word.removesuffix("'s") for word in _PLAIN_WORD.findall(query.casefold())}
+        rare = text_words - common_words(self.folder, "en")
         if not text_words or len(text_words) - len(rare) < _PLAINLY * len(text_words):
             return False
         strange = [word for word in rare if not self.catalog.knows(word)]
@@ -151,15 +163,12 @@ class CatalogCorrector:
         if self.folder is None or script not in LANGUAGES:
             return []
         first, *others = LANGUAGES[script]
-        names = [first]
-        if others:
-            text_words = Counter(word.folded for word in group)
-            if not _is_plainly(word_list(self.folder, first), text_words):
-                names = (
-                    likely_languages(language_signs(self.folder, script), text_words, rather=first)
-                    or names
-                )
-        lists = (word_list(self.folder, name) for name in names)
+        text_words = Counter(word.folded for word in group)
+        names: list[str] = []
+        if others and not _is_plainly(word_list(self.folder, first), text_words):
+            signs = language_signs(self.folder, script)
+            names = likely_languages(signs, text_words, rather=first)
+        lists = (word_list(self.folder, name) for name in names or [first])
         return [each for each in lists if each.costs]
 
     def _language_of(self, group: Sequence[QueryWord], lists: Sequence[WordList]) -> list[WordList]:
@@ -179,22 +188,22 @@ class CatalogCorrector:
         group: Sequence[QueryWord],
         lists: Sequence[WordList],
         language_lists: Sequence[WordList],
-    ) -> dict[int, str]:
-        """Return what the words of *group* that none of *lists* knows become, by their starts."""
+    ) -> dict[QueryWord, str]:
+        """Return what the words of *group* that none of *lists* knows become."""
         strange = [word for word in group if not self._is_known(word.folded, lists)]
         min_letters = MIN_LETTERS if language_lists else MIN_FOREIGN_LETTERS
         misspelt = [
-            word for word in correctable(query, strange) if len(word.folded) >= min_letters
+            word for word in _correctable(query, strange) if len(word.folded) >= min_letters
         ][:MAX_GUESSES]
         every_list = [self.catalog.words, *language_lists] if misspelt else []
         guesses = find_guesses([word.folded for word in misspelt], every_list)
-        corrections: dict[int, str] = {}
+        corrections: dict[QueryWord, str] = {}
         for word, choices in zip(misspelt, guesses, strict=True):
             if language_lists and (split := split_words(word.folded, every_list)):
                 choices[split[0]] = split[1]
             best = min(choices, key=lambda guess: (choices[guess], guess), default="")
             if best and choices[best] < unknown_cost(word.written):
-                corrections[word.start] = match_case(word.written, best)
+                corrections[word] = _match_case(word.written, best)
         return corrections
 
     def _is_visible(self, guess: str, language_lists: Sequence[WordList], mask: Mask) -> bool:
@@ -206,6 +215,59 @@ class CatalogCorrector:
 
     def _is_known(self, word: str, lists: Sequence[WordList]) -> bool:
         return any(word in each.costs for each in lists) or self.catalog.knows(word)
+
+
+def _words(query: str) -> list[QueryWord]:
+    """Return the words of *query*, in order."""
+    result: list[QueryWord] = []
+    for match in _WORD.finditer(query):
+        written = match.group()
+        if written[-2:] in _OWNERS:
+            written = written[:-2]
+        folded = written.casefold()
+        if not folded.isascii():
+            folded = folded.replace("\u2019", "'")
+        result.append(QueryWord(match.start(), written, folded, _script(folded)))
+    return result
+
+
+def _correctable(query: str, candidates: Sequence[QueryWord]) -> list[QueryWord]:
+    """Return those of *candidates*, words of *query*, that may be corrected.
+
+    Words too short or too long stay, parts of literals and of identifiers, and words in mixed case.
+    """
+    fixed = {part for literal in literals(query) for part in _WORD.findall(literal)}
+    shouted = query.isupper()
+    return [
+        word
+        for word in candidates
+        if word.script
+        and MIN_LETTERS <= len(word.written) <= MAX_LETTERS
+        and word.written not in fixed
+        and (shouted or word.written[1:] == word.written[1:].lower())
+        and not _clings(query, word.start, word.start + len(word.written))
+    ]
+
+
+def _match_case(written: str, better: str) -> str:
+    """Return *better* with the capitals of *written*."""
+    if written.isupper():
+        return better.upper()
+    return better[:1].upper() + better[1:] if written[:1].isupper() else better
+
+
+def _clings(query: str, start: int, end: int) -> bool:
+    """Return whether the word between *start* and *end* is a part of a path, an address or code."""
+    before, after, beyond = query[start - 1 : start], query[end : end + 1], query[end + 1 : end + 2]
+    if before in _CLINGING or after in _CLINGING or (before and before in ".:"):
+        return True
+    return before.isdigit() or after.isdigit() or (after in {".", ":"} and beyond.isalnum())
+
+
+def _script(word: str) -> str:
+    # Letters are named after their script: "CYRILLIC SMALL LETTER A".
+    script = unicodedata.name(word[0], "").partition(" ")[0].lower()
+    return script if script in LANGUAGES else ""
 
 
 def _is_plainly(language: WordList, text_words: Collection[str]) -> bool:
@@ -236,12 +298,3 @@ def likely_languages(
     ]
     first = [rather] if scores[rather] >= _RATHER * best > 0 else []
     return [*first, *likely][:_MAX_LIKELY]
-
-
-def _replace_words(query: str, before: Mapping[int, str], after: Mapping[int, str]) -> str:
-    pieces: list[str] = []
-    end = 0
-    for start, written in before.items():
-        pieces += [query[end:start], after[start]]
-        end = start + len(written)
-    return "".join([*pieces, query[end:]])
