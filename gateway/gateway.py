@@ -29,7 +29,7 @@ from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import CachedSearch, Caches, cached_search
 from gateway.search.expand.edge_proposals import EdgeProposals, Proposer, propose
-from gateway.search.expand.usage_evaluation import evaluate_usage
+from gateway.search.expand.next_steps import evaluate_usage, suggest_next_steps
 from gateway.search.invoke import filters_with_scopes, invoke
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
@@ -232,8 +232,6 @@ class Gateway(GatewaySources):
             UnknownToolError: If one of *tools* is not in the catalog.
             InvalidRequestError: If *limit* is below 1.
         """
-        from gateway.search.expand.next_steps import suggest_next_steps  # noqa: PLC0415  (a search needs none of it)
-
         snapshot = await self.snapshot(vectors=bool(query))
         return await suggest_next_steps(
             snapshot,

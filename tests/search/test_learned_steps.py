@@ -12,9 +12,8 @@ import pytest
 from gateway.discovery.call_handler import next_steps_hint
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
-from gateway.search.expand.learned_steps import confidences, learned_steps_after
-from gateway.search.expand.next_steps import score_next_steps
-from gateway.search.expand.supplements import supplement
+from gateway.search.expand.next_steps import confidences, score_next_steps
+from gateway.search.expand.supplements import learned_steps_after, supplement
 from gateway.search.rank.parameters import LEARNED_SCALE, LEARNED_WEIGHT, POPULARITY_SHARE
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import Entity, Filters, Match
@@ -201,7 +200,9 @@ async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
     snapshot = await gateway.snapshot()
     spot = snapshot.position("shelf/find_room")
     shown = edge("shelf/send_mail", before="shelf/find_room", confidence=0.001)
-    weighed = score_next_steps(snapshot, [spot], task=None, mask=snapshot.mask(Filters()))
+    assert snapshot.graph is not None
+    mask = snapshot.mask(Filters())
+    weighed = score_next_steps(snapshot, snapshot.graph, [spot], task=None, mask=mask)
 
     def scores(confidence: float) -> dict[str, float]:
         sure = edge("shelf/send_mail", before="shelf/find_room", confidence=confidence)
@@ -216,18 +217,6 @@ async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
     assert LEARNED_SCALE * shown.confidence == pytest.approx(0.1)
     assert plain["book_room"] == scores(0.9)["book_room"] > scores(0.9)["send_mail"]
     assert ["book_room", "send_mail"] == [*scores(0.9)][:2]
-
-
-async def test_without_a_graph_nothing_is_learned(open_gateway: OpenGateway) -> None:
-    """Scores stay, and no way leads anywhere."""
-    snapshot = await open_gateway(TOOLS).snapshot()
-    spot = snapshot.position("shelf/find_room")
-    learned = LearnedSteps(edges={"shelf/find_room": (edge("shelf/send_mail"),)})
-    bare = replace(snapshot, graph=None)
-    weighed = score_next_steps(bare, [spot], task=None, mask=bare.mask(Filters()))
-
-    assert weighed.best(9, LearnedSteps()) == weighed.best(9, learned)
-    assert all(each.path == () for each in weighed.best(9, learned))
 
 
 def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -> None:

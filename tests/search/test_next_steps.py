@@ -102,14 +102,14 @@ def test_an_unknown_tool_is_refused_with_near_names(
 def test_what_follows_in_a_long_request() -> None:
     """The part that the used tool serves, and the two behind it; nothing of a request of one."""
     parts = np.eye(5, dtype=np.float32)
-    index = VectorIndex.of(parts)
+    index, none = VectorIndex.of(parts), np.zeros(5, np.float32)
 
-    found = following_clauses(parts, index, None, used=1)
+    found = following_clauses(parts, index, none, used=1)
     centred = following_clauses(parts, index, parts.mean(axis=0), used=4)
 
     np.testing.assert_array_equal(found, parts[1:4])
     np.testing.assert_array_equal(centred, parts[4:])
-    assert 0 == len(following_clauses(parts[:1], index, None, used=0))
+    assert 0 == len(following_clauses(parts[:1], index, none, used=0))
 
 
 async def test_one_text_is_no_list_of_tools(

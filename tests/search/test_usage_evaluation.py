@@ -10,7 +10,7 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.options import GraphOptions, Options, UsageOptions
-from gateway.search.expand.usage_evaluation import MAX_CALLS, evaluate_usage
+from gateway.search.expand.next_steps import MAX_CALLS, evaluate_usage
 from gateway.testing import ManualClock
 from gateway.usage.call_log import Call, Task
 from gateway.usage.rerank import Outcomes

@@ -17,7 +17,7 @@ from gateway.cli.session import choose_strategy, open_session
 from gateway.errors import InvalidRequestError
 from gateway.options import Options
 from gateway.options.environment import ledger_path
-from gateway.search.expand.usage_evaluation import evaluate_usage
+from gateway.search.expand.next_steps import evaluate_usage
 from gateway.storage.call_log import SqliteCallLog
 from gateway.usage.call_log import Tally
 from gateway.usage.history import CallHistory, sum_outcomes

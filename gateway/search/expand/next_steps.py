@@ -1,15 +1,20 @@
-"""The tools that are likely to be used next, after given ones.
+"""The tools that are likely to be used next, after given ones, and what past calls add to that.
 
 Edges count first: stated and derived next steps, tools that take what was produced, and what calls
 have shown. Beside them counts nearness: to the task, to the tool just used, and its server. Of a
 long request, the clause that the last tool served and what follows it count most.
+
+`evaluate_usage` judges past tasks, each by all the others. For each call that followed another, all
+tools are ranked as next steps three times: plainly, with the transitions of the other tasks, and
+with the outcomes of their calls. The right one is the tool that was called next. There is no query,
+since queries are never kept.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,10 +22,16 @@ from gateway.embed.cache import Embed
 from gateway.errors import Failed, InvalidRequestError
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot, resolve
+from gateway.index.tool_graph import ToolGraph, node_of
 from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Matrix, Vector, deviations, top
-from gateway.search.expand.learned_steps import confidences, learned_steps_after, path_of
+from gateway.search.expand.supplements import (
+    Supplement,
+    entities_of,
+    learned_path,
+    learned_steps_after,
+)
 from gateway.search.query import Query
 from gateway.search.rank.fusion import lexical_deviations
 from gateway.search.rank.parameters import (
@@ -32,16 +43,25 @@ from gateway.search.rank.parameters import (
     MAX_STEP_EDGES,
     MIN_SQUARED_LENGTH,
     NEIGHBOUR_WEIGHT,
+    POPULARITY_SHARE,
     SERVER_WEIGHT,
     TASK_WEIGHT,
 )
 from gateway.search.results import to_match
 from gateway.search.retrieve import find_candidates, score_lexical
 from gateway.search.state import with_timeout
-from gateway.types import Evidence, Filters, Match, PathStep
+from gateway.types import Evidence, Filters, Match
+from gateway.usage.call_log import Task
+from gateway.usage.evaluation import UsageEvaluation, measure_gain
 from gateway.usage.history import NO_SIGNALS, UsageSignals
-from gateway.usage.transitions import LearnedSteps, Transition
+from gateway.usage.rerank import Outcomes, decay, multiplier, rerank
+from gateway.usage.transitions import LearnedSteps, TransitionCounts
 from graphs.expansion import Neighbour, expand
+
+MAX_CALLS = 400
+"""Calls that are judged, those of the newest tasks."""
+MAX_RANK = 50
+"""A tool further down counts as not found."""
 
 
 async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gateway.next_steps`)
@@ -79,15 +99,16 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
     used = [snapshot.position(resolve(snapshot, tool, visible).id) for tool in tools]
     if limit < 1:
         raise InvalidRequestError(f"limit must be at least 1, got {limit}")
-    if not used:
+    if not used or snapshot.graph is None:
         return ()
     mask = snapshot.mask(filters)
     task = await _score_task(snapshot, used[-1], query, embed, mask, options) if query else None
-    steps = score_next_steps(snapshot, used, task=task, mask=mask).best(limit, usage.learned)
-    entities = snapshot.entities
+    scores = score_next_steps(snapshot, snapshot.graph, used, task=task, mask=mask)
     return tuple(
-        to_match(entities[step.position], score=step.score, evidence=Evidence(path=step.path))
-        for step in steps
+        to_match(
+            snapshot.entities[step.position], score=step.score, evidence=Evidence(path=step.path)
+        )
+        for step in scores.best(limit, usage.learned)
     )
 
 
@@ -106,9 +127,9 @@ async def _score_task(
     Returns:
         Deviations, shape (n,).
     """
-    query = Query(text=text).split()
+    query, index, mean = Query(text=text).split(), snapshot.vectors, snapshot.mean_vector
     lexical = score_lexical(snapshot.lexical, query)
-    if embed is None or snapshot.vectors is None:
+    if embed is None or index is None or mean is None:
         return deviations(lexical.scores)
     texts = query.texts_to_embed
     work = embed(texts, snapshot.dimensions)
@@ -117,89 +138,63 @@ async def _score_task(
         return deviations(lexical.scores)
     query = query.with_vectors(dict(zip(texts, embedded.vectors, strict=True)))
     everything = np.arange(len(snapshot.entities))
-    candidates = find_candidates(snapshot.vectors, query.vectors, mask=mask, count=options.pool(1))
+    candidates = find_candidates(index, query.vectors, mask=mask, count=options.pool(1))
     scores = candidates.deviations(candidates.strengths_at(everything))
     scores += lexical_deviations(lexical, everything, mask, options.lexical_weight)
-    clauses = query.vectors.clauses
-    following = following_clauses(clauses, snapshot.vectors, snapshot.mean_vector, last)
+    following = following_clauses(query.vectors.clauses, index, mean, last)
     if len(following):
-        scores += FOLLOWING_CLAUSE_WEIGHT * _score_clauses(following, snapshot.vectors)
+        served = [deviations(_cosines(index, clause)) for clause in following]
+        scores += FOLLOWING_CLAUSE_WEIGHT * np.max(served, axis=0)
     return scores
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextStep:
-    """One suggestion."""
-
-    position: int
-    score: float
-    path: tuple[PathStep, ...] = ()
-    """The edges that led here, if any did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NextStepScores:
     """The scores of every tool, before what calls have shown."""
 
-    snapshot: Snapshot
+    graph: ToolGraph
     last: int
     """The tool just used."""
     scores: Vector
     """One for each entity, shape (n,); minus infinity where it may not be suggested."""
-    edges: dict[int, Neighbour] = field(default_factory=dict)
+    edges: Mapping[int, Neighbour]
     """The graph's next steps, by position."""
 
-    def best(self, limit: int, learned: LearnedSteps) -> tuple[NextStep, ...]:
+    def best(self, limit: int, learned: LearnedSteps) -> tuple[Supplement, ...]:
         """Return the best *limit* suggestions, with what calls have shown.
 
         A learned edge changes nothing of one that the host declared, and lifts no tool above one
         that the host declared.
         """
-        steps = self._learned_steps(learned)
-        scores = self._with_learned(learned) if learned else self.scores
+        scores = self.scores.copy()
+        declared = {at for at, edge in self.edges.items() if all(s.declared for s in edge.path)}
+        limits = sorted(float(scores[position]) for position in declared)
+        for position, confidence in confidences(self.graph, learned, self.last).items():
+            if position not in declared:
+                before = scores[position]
+                after = before + LEARNED_WEIGHT * math.log1p(LEARNED_SCALE * confidence)
+                above = next((score for score in limits if score > before), math.inf)
+                scores[position] = min(after, np.nextafter(np.float32(above), np.float32(-np.inf)))
+        paths = {
+            position: learned_path(edge)
+            for position, edge in learned_steps_after(self.graph, learned, self.last)
+        }
+        paths |= {position: self.graph.steps(edge.path) for position, edge in self.edges.items()}
         allowed = int(np.isfinite(scores).sum())
         return tuple(
-            NextStep(position=at, score=float(scores[at]), path=self._path(at, steps))
+            Supplement(position=at, score=float(scores[at]), path=paths.get(at, ()))
             for at in top(scores, min(limit, allowed)).tolist()
         )
 
-    def _learned_steps(self, learned: LearnedSteps) -> dict[int, Transition]:
-        graph = self.snapshot.graph
-        return {} if graph is None else dict(learned_steps_after(graph, learned, self.last))
-
-    def _with_learned(self, learned: LearnedSteps) -> Vector:
-        graph = self.snapshot.graph
-        scores = self.scores.copy()
-        if graph is None:
-            return scores
-        declared = sorted(float(scores[at]) for at in self.edges if self._is_declared(at))
-        for position, confidence in confidences(graph, learned, self.last).items():
-            if self._is_declared(position):
-                continue
-            before = scores[position]
-            after = before + LEARNED_WEIGHT * math.log1p(LEARNED_SCALE * confidence)
-            above = next((score for score in declared if score > before), math.inf)
-            scores[position] = min(after, np.nextafter(np.float32(above), np.float32(-np.inf)))
-        return scores
-
-    def _is_declared(self, position: int) -> bool:
-        edge = self.edges.get(position)
-        return edge is not None and all(step.declared for step in edge.path)
-
-    def _path(self, position: int, learned: dict[int, Transition]) -> tuple[PathStep, ...]:
-        graph, edge = self.snapshot.graph, self.edges.get(position)
-        if graph is not None and edge is not None:
-            return graph.steps(edge.path)
-        return path_of(learned[position]) if position in learned else ()
-
 
 def score_next_steps(
-    snapshot: Snapshot, used: Sequence[int], *, task: Vector | None, mask: Mask
+    snapshot: Snapshot, graph: ToolGraph, used: Sequence[int], *, task: Vector | None, mask: Mask
 ) -> NextStepScores:
     """Score what may come after the tools at *used*, never one of them.
 
     Args:
         snapshot: The index.
+        graph: Its graph.
         used: Positions of the tools just used, the last one last; not empty.
         task: How well each entity serves the task, shape (n,), in deviations; None if the task is
             unknown.
@@ -208,77 +203,11 @@ def score_next_steps(
     scores = np.zeros(len(snapshot.entities), dtype=np.float32)
     if task is not None:
         scores += TASK_WEIGHT * task
-    if snapshot.vectors is not None:
+    if snapshot.vectors is not None and snapshot.mean_vector is not None:
         near = _cosines_with(snapshot.vectors, snapshot.mean_vector, used[-1])
         scores += NEIGHBOUR_WEIGHT * deviations(near)
     for server in {snapshot.entities[position].server for position in used}:
         scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)
-    edges = _edges(snapshot, used, mask)
-    for position, neighbour in edges.items():
-        scores[position] += EDGE_WEIGHT * neighbour.score
-    allowed = mask.copy()
-    allowed[list(used)] = False
-    scores = np.where(allowed, scores, -np.inf).astype(np.float32)
-    return NextStepScores(snapshot=snapshot, last=used[-1], scores=scores, edges=edges)
-
-
-def following_clauses(
-    clauses: Matrix, index: VectorIndex, mean: Vector | None, used: int
-) -> Matrix:
-    """Return the clause of a request that a tool serves, and the next two.
-
-    People write the clauses of a request in the order in which they are to be done.
-
-    Args:
-        clauses: Unit vectors, in their order, shape (c, d).
-        index: The rows of the catalog.
-        mean: Their mean; None without any.
-        used: The tool's position.
-
-    Returns:
-        At most three of *clauses*; none if there are fewer than two.
-    """
-    if len(clauses) < 2:
-        return clauses[:0]
-    row, mean = _row_and_mean(index, mean, used)
-    first = int(np.argmax(clauses @ (row - mean)))
-    return clauses[first : first + FOLLOWING_CLAUSES]
-
-
-def _score_clauses(clauses: Matrix, index: VectorIndex) -> Vector:
-    """Return how well each entity serves one of *clauses*, at best, in deviations, shape (n,)."""
-    none = clauses[:0]
-    scores = [
-        deviations(index.score(VectorQuery(texts=clause[None], clauses=none))[0])
-        for clause in clauses
-    ]
-    return np.asarray(np.max(scores, axis=0), dtype=np.float32)
-
-
-def _cosines_with(index: VectorIndex, mean: Vector | None, position: int) -> Vector:
-    """Return the cosine of each entity with the one at *position*, shape (n,).
-
-    Both are measured from the catalog's mean: what all tools share makes no two of them neighbours.
-    """
-    row, mean = _row_and_mean(index, mean, position)
-    away = row - mean
-    none = row[None][:0]
-    along = index.score(VectorQuery(texts=away[None], clauses=none))[0] - float(away @ mean)
-    shared = index.score(VectorQuery(texts=mean[None], clauses=none))[0]
-    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean @ mean), MIN_SQUARED_LENGTH))
-    return np.asarray(along / length, dtype=np.float32)
-
-
-def _row_and_mean(index: VectorIndex, mean: Vector | None, position: int) -> tuple[Vector, Vector]:
-    """Return an entity's row, and the catalog's mean or zeros if there is none."""
-    row = index.rows(np.asarray([position]))[0]
-    return row, np.zeros_like(row) if mean is None else mean
-
-
-def _edges(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> dict[int, Neighbour]:
-    graph = snapshot.graph
-    if graph is None:
-        return {}
     expansion = expand(
         graph.index,
         [graph.nodes[position] for position in used],
@@ -287,8 +216,132 @@ def _edges(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> dict[int, Nei
         excluded=graph.excluded(mask),
         limit=MAX_STEP_EDGES,
     )
-    return {
-        position: neighbour
-        for neighbour in expansion.neighbours
-        if (position := graph.entity(neighbour.node)) is not None
-    }
+    edges = dict(entities_of(graph, expansion))
+    for position, neighbour in edges.items():
+        scores[position] += EDGE_WEIGHT * neighbour.score
+    allowed = mask.copy()
+    allowed[list(used)] = False
+    scores = np.where(allowed, scores, -np.inf).astype(np.float32)
+    return NextStepScores(graph=graph, last=used[-1], scores=scores, edges=edges)
+
+
+def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[int, float]:
+    """Return how likely each tool is to follow the entity at *position*, 0 to 1, by position.
+
+    The learned edges say it. The share that they leave open is distributed by how many other tools
+    each tool has followed.
+    """
+    if not learned:
+        return {}
+    node = graph.nodes[position]
+    left = POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
+    shares: dict[int, float] = {}
+    for tool, share in learned.often.items():
+        target = node_of(tool)
+        end = graph.entity(target)
+        if end is not None and (node, target) not in graph.forbidden:
+            shares[end] = left * share
+    for end, edge in learned_steps_after(graph, learned, position):
+        shares[end] = shares.get(end, 0.0) + edge.confidence
+    return shares
+
+
+def following_clauses(clauses: Matrix, index: VectorIndex, mean: Vector, used: int) -> Matrix:
+    """Return the clause of a request that a tool serves, and the next two.
+
+    People write the clauses of a request in the order in which they are to be done.
+
+    Args:
+        clauses: Unit vectors, in their order, shape (c, d).
+        index: The rows of the catalog.
+        mean: Their mean.
+        used: The tool's position.
+
+    Returns:
+        At most three of *clauses*; none if there are fewer than two.
+    """
+    if len(clauses) < 2:
+        return clauses[:0]
+    row = index.rows(np.asarray([used]))[0]
+    first = int(np.argmax(clauses @ (row - mean)))
+    return clauses[first : first + FOLLOWING_CLAUSES]
+
+
+def _cosines_with(index: VectorIndex, mean: Vector, position: int) -> Vector:
+    """Return the cosine of each entity with the one at *position*, shape (n,).
+
+    Both are measured from the catalog's mean: what all tools share makes no two of them neighbours.
+    """
+    away = index.rows(np.asarray([position]))[0] - mean
+    along = _cosines(index, away) - float(away @ mean)
+    shared = _cosines(index, mean)
+    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean @ mean), MIN_SQUARED_LENGTH))
+    return np.asarray(along / length, dtype=np.float32)
+
+
+def _cosines(index: VectorIndex, vector: Vector) -> Vector:
+    """Return the product of each row with *vector*, shape (n,)."""
+    return index.score(VectorQuery(texts=vector[None], clauses=vector[None][:0]))[0]
+
+
+def evaluate_usage(
+    snapshot: Snapshot, tasks: Sequence[Task], outcomes: Mapping[str, Outcomes]
+) -> UsageEvaluation:
+    """Judge each task by what the others say.
+
+    Args:
+        snapshot: The catalog; tools that are not in it are passed over.
+        tasks: Oldest first.
+        outcomes: How the calls of each tool ended, those of the tasks too.
+    """
+    learn: list[list[float]] = []
+    reranked: list[list[float]] = []
+    counts = TransitionCounts.of(
+        [task.tools for task in tasks], [decay(task.age_s) for task in tasks]
+    )
+    left = MAX_CALLS
+    for task in reversed(tasks):
+        if left <= 0:
+            break
+        weight = decay(task.age_s)
+        counts.remove(task.tools, weight)
+        others = dict(outcomes)
+        for tool in task.tools:
+            counted = others.get(tool, Outcomes())
+            others[tool] = replace(counted, succeeded=max(counted.succeeded - weight, 0.0))
+        gains = list(_judge(snapshot, task, counts, others))
+        counts.add(task.tools, weight)
+        left -= len(gains)
+        learn.append([gain for gain, _ in gains])
+        reranked.append([gain for _, gain in gains])
+    return UsageEvaluation(learn=measure_gain(learn), rerank=measure_gain(reranked))
+
+
+def _judge(
+    snapshot: Snapshot, task: Task, counts: TransitionCounts, others: Mapping[str, Outcomes]
+) -> Iterator[tuple[float, float]]:
+    """Yield for each call of *task* what transitions and what outcomes would have gained."""
+    mask, by_id, graph = snapshot.mask(Filters()), snapshot.eligibility.by_id, snapshot.graph
+    if graph is None:
+        return
+    positions = [by_id[tool] for tool in dict.fromkeys(task.tools) if tool in by_id]
+    visible = [position for position in positions if mask[position]]
+    for index in range(1, len(visible)):
+        used, target = visible[:index], visible[index]
+        scores = score_next_steps(snapshot, graph, used, task=None, mask=mask)
+        plain = scores.best(MAX_RANK, LearnedSteps())
+        base = _reciprocal_rank(plain, target)
+        last = snapshot.entities[used[-1]].id
+        learned = scores.best(MAX_RANK, counts.learned_steps(before=(last,)))
+        ids = [snapshot.entities[step.position].id for step in plain]
+        multipliers = {tool: multiplier(Outcomes(), others[tool]) for tool in ids if tool in others}
+        order = rerank(ids, [step.score for step in plain], multipliers)
+        yield (
+            _reciprocal_rank(learned, target) - base,
+            _reciprocal_rank([plain[place] for place in order], target) - base,
+        )
+
+
+def _reciprocal_rank(steps: Sequence[Supplement], target: int) -> float:
+    positions = [step.position for step in steps]
+    return 1 / (1 + positions.index(target)) if target in positions else 0.0

@@ -5,6 +5,8 @@
 * A prerequisite that the host declared is listed wherever it stands. So are those that sure rules
   derive for the first match. All others must stand inside the window, and only what stands there
   becomes a direct proxy.
+* What calls have shown is laid over the graph at each search: nothing is compiled, and what is
+  forgotten is gone at once. What the host declared wins, and what it forbids is never suggested.
 * Nothing here touches the matches: the graph adds, it never reorders.
 """
 
@@ -14,14 +16,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gateway.index.eligibility import Mask
-from gateway.index.tool_graph import RELIABLE_RULES, ToolGraph
+from gateway.index.tool_graph import RELIABLE_RULES, STEP_PREDICATE, ToolGraph, node_of
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
-from gateway.search.expand.learned_steps import learned_steps_after, path_of, strength
 from gateway.search.rank.parameters import DERIVED_HOPS, PREREQUISITE_HOPS
 from gateway.types import PathStep
-from gateway.usage.transitions import LearnedSteps
+from gateway.usage.transitions import LearnedSteps, Transition
 from graphs.expansion import ExcludeNode, Expansion, Neighbour, Role, expand
+from graphs.facts.vocabulary import PREDICATES
 
 Nearness = Callable[[Sequence[int]], Vector]
 """Takes positions, gives how near each is to the request, shape (count,); only order counts."""
@@ -161,19 +163,13 @@ class _Gatherer:
                 limit=len(self.graph.nodes),
             )
             self.added.visited += expansion.visited
-            found = self._entities(expansion)
+            found = entities_of(self.graph, expansion)
             near = self.nearness([position for position, _ in found])
             rows = zip(found, near.tolist(), strict=True)
             ordered = sorted(
                 rows, key=lambda row: (len(row[0][1].path), -round(row[0][1].score, 6), -row[1])
             )
             yield from (pair for pair, _ in ordered)
-
-    def _entities(self, expansion: Expansion) -> list[tuple[int, Neighbour]]:
-        """Return the neighbours that are entities, with their positions."""
-        entity = self.graph.entity
-        pairs = ((entity(neighbour.node), neighbour) for neighbour in expansion.neighbours)
-        return [(position, neighbour) for position, neighbour in pairs if position is not None]
 
     def _admits(self, neighbour: Neighbour, *, direct: bool, far: bool) -> bool:
         """Whether a prerequisite may be listed, if there is room.
@@ -208,7 +204,7 @@ class _Gatherer:
             limit=limit,
         )
         self.added.visited += expansion.visited
-        supplements = [self._of(*pair) for pair in self._entities(expansion)]
+        supplements = [self._of(*pair) for pair in entities_of(self.graph, expansion)]
         self.listed.update(each.position for each in supplements)
         return supplements
 
@@ -219,7 +215,9 @@ class _Gatherer:
         for primary in self.primaries:
             for position, edge in learned_steps_after(self.graph, learned, primary):
                 if position in self.inside and position not in self.listed:
-                    shown = Supplement(position=position, score=strength(edge), path=path_of(edge))
+                    # On the scale of the graph's edges.
+                    score = PREDICATES[STEP_PREDICATE].weight * edge.confidence
+                    shown = Supplement(position=position, score=score, path=learned_path(edge))
                     steps.setdefault(position, shown)
         ordered = sorted(
             steps.values(),
@@ -235,3 +233,32 @@ class _Gatherer:
     def _of(self, position: int, neighbour: Neighbour, *, direct: bool = True) -> Supplement:
         path = self.graph.steps(neighbour.path)
         return Supplement(position=position, score=neighbour.score, path=path, direct=direct)
+
+
+def entities_of(graph: ToolGraph, expansion: Expansion) -> list[tuple[int, Neighbour]]:
+    """Return the neighbours that are entities, with their positions."""
+    pairs = ((graph.entity(neighbour.node), neighbour) for neighbour in expansion.neighbours)
+    return [(position, neighbour) for position, neighbour in pairs if position is not None]
+
+
+def learned_steps_after(
+    graph: ToolGraph, learned: LearnedSteps, position: int
+) -> Iterator[tuple[int, Transition]]:
+    """Yield what followed the entity at *position* in past tasks, the surest first.
+
+    Each edge comes with the position of its end. Tools that are gone, and what a document of the
+    host forbids, are left out.
+    """
+    node = graph.nodes[position]
+    for edge in learned.edges.get(graph.entity_id(node), ()):
+        target = node_of(edge.after)
+        end = graph.entity(target)
+        if end is not None and (node, target) not in graph.forbidden:
+            yield end, edge
+
+
+def learned_path(edge: Transition) -> tuple[PathStep, ...]:
+    """Return a learned edge as a path of one step; its counts are the source."""
+    source = f"learned, {edge.count} of {edge.of}"
+    step = PathStep(subject=edge.before, predicate=STEP_PREDICATE, object=edge.after, source=source)
+    return (step,)
