@@ -25,7 +25,7 @@ from gateway.options import SearchOptions
 from gateway.runtime.vectors import top
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
-from gateway.search.rank.display import DisplayedEntity, cap_per_kind, select
+from gateway.search.rank.display import cap_per_kind, select
 from gateway.search.rank.fusion import (
     RankedList,
     fuse,
@@ -295,12 +295,12 @@ class Search:
                 for ranked in lists
             ]
         chosen = interleave(lists, limit=request.limit)
-        shown: list[DisplayedEntity] = []
+        shown: list[tuple[int, float]] = []
         if request.display_limit:
             positions = np.array([position for _, position, _ in chosen], dtype=np.intp)
             scores = [score for _, _, score in chosen]
             shown = select(kinds(positions), scores, limit=request.display_limit)
-            chosen = [chosen[entity.place] for entity in shown]
+            chosen = [chosen[place] for place, _ in shown]
         window = frozenset[int]().union(*(ranking.window for ranking in rankings))
         added = self._supplement(state, rankings, [position for _, position, _ in chosen], window)
         state.counts = replace(
@@ -310,7 +310,7 @@ class Search:
             graph_nodes=added.visited,
         )
         result = build_result(state, rankings, chosen, added, mode=mode)
-        result = replace(result, display_scores=tuple(entity.display for entity in shown))
+        result = replace(result, display_scores=tuple(score for _, score in shown))
         return judge(state, rankings, result)
 
     def _supplement(

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from gateway.catalog.kinds import row_of
 from gateway.search.rank.parameters import (
@@ -25,17 +24,8 @@ from gateway.search.rank.parameters import (
     TOOL_WORD_IN_DESCRIPTION,
     TOOL_WORD_IN_NAME,
 )
-from graphs.lexical.analysis import Token
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayedEntity:
-    """One place of a ranking that is shown."""
-
-    place: int
-    """Its place in the ranking, from 0."""
-    display: float
-    """Its score on a scale from 0, the last candidate, to 1, the first; rounded to four digits."""
+from gateway.types import Entity
+from graphs.lexical.analysis import tokens
 
 
 def cap_per_kind(
@@ -84,24 +74,27 @@ def display_depth(limit: int) -> int:
     return max(2 * limit, DISPLAY_MIN_DEPTH)
 
 
-def select(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[DisplayedEntity]:
+def select(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[tuple[int, float]]:
     """Choose which entities of a ranking are shown, in its order.
 
     Args:
         kinds: The kind of each entity, best first.
         scores: What they were ranked by, falling.
         limit: How many are wanted; below 1 gives nothing.
+
+    Returns:
+        Their places in the ranking, and their scores on a scale from 0, the last candidate, to 1,
+        the first.
     """
     competing = first_per_kind(kinds, display_depth(limit))
     displays = scale_scores([scores[place] for place in competing])
     ranked = list(zip(competing, displays, strict=True))
     strong = [pair for pair in ranked if pair[1] >= DISPLAY_MIN_SCORE]
     shown = strong if len(strong) >= limit else ranked
-    places = [place for place, _ in shown]
     picked = cap_per_kind(
-        [kinds[place] for place in places], [scores[place] for place in places], limit=limit
+        [kinds[place] for place, _ in shown], [scores[place] for place, _ in shown], limit=limit
     )
-    return [DisplayedEntity(place=shown[at][0], display=shown[at][1]) for at in picked]
+    return [shown[at] for at in picked]
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:
@@ -112,24 +105,7 @@ def scale_scores(scores: Sequence[float]) -> list[float]:
     return [round((score - low) / (high - low), 4) for score in scores]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolWords:
-    """A tool of a matched server, with the words of its texts."""
-
-    server: str
-    name: str
-    name_words: frozenset[str]
-    description_words: frozenset[str]
-
-
-def words_of(tokens: Sequence[Token]) -> frozenset[str]:
-    """Return the words of a text from its tokens: identifiers split, endings removed."""
-    return frozenset(part for token in tokens for part in token.parts)
-
-
-def server_tools(
-    tools: Sequence[ToolWords], query: Collection[str], *, limit: int
-) -> list[DisplayedEntity]:
+def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tuple[Entity, float]]:
     """Choose the tools of matched servers that the query is about, best first.
 
     At most max(3, ceil(0.6 x limit)); of one server at most its share of them, but two at least.
@@ -137,32 +113,36 @@ def server_tools(
 
     Args:
         tools: Of the matched servers, in any order.
-        query: Its words, as `words_of` gives them.
+        query: What was searched for.
         limit: How many entities the search was for.
 
     Returns:
-        The places in *tools*. The scores are on a scale of their own, in (0, 1].
+        The tools, and their scores on a scale of their own, in (0, 1].
     """
+    words = _words(query)
     count = max(SERVER_TOOLS_MIN, math.ceil(SERVER_TOOLS_SHARE * limit))
     servers = len({tool.server for tool in tools})
     share = max(SERVER_TOOLS_PER_SERVER, math.ceil(count / max(servers, 1)))
-    scored = [(_score(tool, query), place) for place, tool in enumerate(tools)]
-    ranked = sorted(
-        (-score, tools[place].server, tools[place].name, place) for score, place in scored if score
-    )
-    chosen = [ranked[at] for at in first_per_kind([server for _, server, _, _ in ranked], share)]
-    return [DisplayedEntity(place=place, display=-score) for score, _, _, place in chosen[:count]]
+    scored = [(tool, score) for tool in tools if (score := _score(tool, words))]
+    scored.sort(key=lambda pair: (-pair[1], pair[0].server, pair[0].name))
+    chosen = first_per_kind([tool.server for tool, _ in scored], share)
+    return [scored[at] for at in chosen[:count]]
 
 
-def _score(tool: ToolWords, query: Collection[str]) -> float:
+def _score(tool: Entity, query: frozenset[str]) -> float:
     """Score a tool: each word earns 0.5 in its name, else 0.3 in its description.
 
     0.7 x what they earn together, at most 1, and 0.3 x the share of the words that earned.
     """
-    named = sum(word in tool.name_words for word in query)
-    described = sum(word in tool.description_words - tool.name_words for word in query)
-    if not named + described:
+    in_name = query & _words(tool.name)
+    described = len(query & _words(tool.description) - in_name)
+    if not in_name and not described:
         return 0.0
-    earned = TOOL_WORD_IN_NAME * named + TOOL_WORD_IN_DESCRIPTION * described
-    breadth = (named + described) / len(query)
+    earned = TOOL_WORD_IN_NAME * len(in_name) + TOOL_WORD_IN_DESCRIPTION * described
+    breadth = (len(in_name) + described) / len(query)
     return round(TOOL_STRENGTH * min(1.0, earned) + TOOL_BREADTH * breadth, 4)
+
+
+def _words(text: str) -> frozenset[str]:
+    """Return the words of *text*: identifiers split, endings removed."""
+    return frozenset(part for token in tokens(text) for part in token.parts)

@@ -18,13 +18,12 @@ from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
 from gateway.manifests.agent_cards import is_card
-from gateway.search.rank.display import ToolWords, server_tools, words_of
+from gateway.search.rank.display import server_tools
 from gateway.serve.api import models
 from gateway.serve.api.operations import ApiCall, operation
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.visibility import SEARCH_MODES, filters_of, resolve_kinds, visible
 from gateway.types import Entity, Filters, JsonObject, Match, SearchResult
-from graphs.lexical.analysis import tokens
 
 _FUSIONS: Mapping[str, models.Ranking] = {"rrf": "hybrid", "legacy": "legacy"}
 MAX_TAGS = 500
@@ -254,18 +253,8 @@ def _visible_tools(snapshot: Snapshot, filters: Filters, server: _Fields) -> lis
 
 def _lift(tools: Sequence[Entity], request: models.SemanticSearch) -> list[_Fields]:
     """Return those of *tools* that hold words of the query."""
-    words = [
-        ToolWords(
-            server=tool.server,
-            name=tool.name,
-            name_words=words_of(tokens(tool.name)),
-            description_words=words_of(tokens(tool.description)),
-        )
-        for tool in tools
-    ]
-    query = words_of(tokens(request.query))
-    chosen = server_tools(words, query, limit=request.max_results)
-    return [_fields(tools[each.place], each.display) for each in chosen]
+    chosen = server_tools(tools, request.query, limit=request.max_results)
+    return [_fields(tool, score) for tool, score in chosen]
 
 
 def _fields(

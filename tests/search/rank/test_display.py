@@ -12,20 +12,16 @@ from hypothesis import strategies as st
 from gateway.errors import InvalidRequestError
 from gateway.options import Options, SearchOptions
 from gateway.search.rank.display import (
-    DisplayedEntity,
-    ToolWords,
     cap_per_kind,
     display_depth,
     scale_scores,
     select,
     server_tools,
-    words_of,
 )
 from gateway.testing import HashingEmbedder
-from gateway.types import Filters, RankingPolicy, SearchResult
-from graphs.lexical.analysis import tokens
+from gateway.types import Entity, Filters, RankingPolicy, SearchResult
 from tests.conftest import OpenGateway
-from tests.fakes import tool
+from tests.fakes import entity, tool
 
 kinds = st.lists(st.sampled_from(["server", "agent", "tool"]), max_size=40)
 
@@ -56,18 +52,16 @@ def test_the_worked_example_of_two_passes() -> None:
 
     shown = select([kind for kind, _ in ranked], [score for _, score in ranked], limit=10)
 
-    assert list(range(10)) == [each.place for each in shown]
     # 0.75: (0.75 - 0.70) / (0.95 - 0.70) = 0.2, which is not below the floor.
-    assert [1.0, 0.92, 0.84, 0.72, 0.68, 0.6, 0.52, 0.4, 0.32, 0.2] == [
-        each.display for each in shown
-    ]
+    scores = [1.0, 0.92, 0.84, 0.72, 0.68, 0.6, 0.52, 0.4, 0.32, 0.2]
+    assert [*enumerate(scores)] == shown
 
 
 def test_one_kind_alone_has_no_cap() -> None:
     """An empty place helps nobody."""
     shown = select(["s"] * 20, [1 - each / 100 for each in range(20)], limit=10)
 
-    assert list(range(10)) == [each.place for each in shown]
+    assert list(range(10)) == [place for place, _ in shown]
 
 
 def test_a_terrible_candidate_takes_no_place_for_variety() -> None:
@@ -77,23 +71,23 @@ def test_a_terrible_candidate_takes_no_place_for_variety() -> None:
 
     shown = select(["s"] * 9 + ["a"], scores, limit=8)
 
-    assert list(range(8)) == [each.place for each in shown]
+    assert list(range(8)) == [place for place, _ in shown]
 
 
 def test_the_floor_leaves_enough() -> None:
     """Three are wanted and only two stand above it: the third is shown, with what it is worth."""
     shown = select(["s", "s", "s", "s"], [0.9, 0.8, 0.2, 0.1], limit=3)
 
-    assert [(0, 1.0), (1, 0.875), (2, 0.125)] == [(each.place, each.display) for each in shown]
+    assert [(0, 1.0), (1, 0.875), (2, 0.125)] == shown
 
 
 def test_a_kind_that_waits_gets_a_place() -> None:
     """Of five places three are a server's while an agent waits; what is shown stays in order."""
     shown = select(["s", "s", "s", "s", "a", "s"], [10, 9, 8, 7, 6, 5], limit=5)
 
-    assert [0, 1, 2, 3, 4] == [each.place for each in shown]
+    assert [0, 1, 2, 3, 4] == [place for place, _ in shown]
     few = select(["s", "s", "s", "a", "s"], [10, 9, 8, 7, 6], limit=3)
-    assert [0, 1, 3] == [each.place for each in few]
+    assert [0, 1, 3] == [place for place, _ in few]
 
 
 def test_only_the_first_of_each_kind_compete() -> None:
@@ -104,10 +98,10 @@ def test_only_the_first_of_each_kind_compete() -> None:
 
     shown = select(kinds, scores, limit=1)
 
-    assert [DisplayedEntity(place=0, display=1.0)] == shown
+    assert [(0, 1.0)] == shown
     far = select(kinds, scores, limit=40)
     assert 32 == len(far)
-    assert (31, 0.0) == (far[-1].place, far[-1].display)
+    assert (31, 0.0) == far[-1]
 
 
 def test_nothing_is_shown_of_nothing() -> None:
@@ -167,13 +161,16 @@ def test_a_page_is_full_in_order_and_without_repeats(
     assert not places or 0 == places[0]
 
 
-def worded(server: str, name: str, *about: str) -> ToolWords:
-    return ToolWords(
-        server=server,
-        name=name,
-        name_words=frozenset(name.split("_")),
-        description_words=frozenset(about),
-    )
+def worded(server: str, name: str, *about: str) -> Entity:
+    return entity(tool(name, " ".join(about)), server=server)
+
+
+def scored(found: list[tuple[Entity, float]]) -> list[tuple[str, float]]:
+    return [(each.name, score) for each, score in found]
+
+
+def servers(found: list[tuple[Entity, float]]) -> list[str]:
+    return [each.server for each, _ in found]
 
 
 def test_tools_of_matched_servers_are_scored_by_hand() -> None:
@@ -186,9 +183,9 @@ def test_tools_of_matched_servers_are_scored_by_hand() -> None:
         worded("b", "weigh"),
     ]
 
-    found = server_tools(tools, {"send", "letter"}, limit=10)
+    found = server_tools(tools, "send letter", limit=10)
 
-    assert [(0, 1.0), (1, 0.86), (2, 0.36)] == [(each.place, each.display) for each in found]
+    assert [("send_letter", 1.0), ("send_parcel", 0.86), ("stamp", 0.36)] == scored(found)
 
 
 def test_no_server_takes_all_places_of_tools() -> None:
@@ -196,35 +193,24 @@ def test_no_server_takes_all_places_of_tools() -> None:
     tools = [worded("a", f"send_{each}") for each in range(10)]
     tools += [worded("b", f"tell_{each}", "send") for each in range(10)]
 
-    found = server_tools(tools, {"send"}, limit=10)
-
-    assert ["a", "a", "a", "b", "b", "b"] == [tools[each.place].server for each in found]
-    assert 6 == len(server_tools(tools[:10], {"send"}, limit=10))
+    assert ["a", "a", "a", "b", "b", "b"] == servers(server_tools(tools, "send", limit=10))
+    assert 6 == len(server_tools(tools[:10], "send", limit=10))
 
 
 def test_many_servers_have_two_places_each_at_least() -> None:
     """Of three places for one entity, the best two of one server and the next one."""
     tools = [worded(server, f"send_{server}{each}") for server in "abcdef" for each in range(3)]
 
-    found = server_tools(tools, {"send"}, limit=1)
-
-    assert ["a", "a", "b"] == [tools[each.place].server for each in found]
-    assert [] == server_tools([], {"send"}, limit=1)
+    assert ["a", "a", "b"] == servers(server_tools(tools, "send", limit=1))
+    assert [] == server_tools([], "send", limit=1)
 
 
 def test_words_are_whole() -> None:
     """`the` is not in `theme`."""
-    tools = [
-        ToolWords(
-            server="mail",
-            name="menu",
-            name_words=words_of(tokens("menu")),
-            description_words=words_of(tokens("A mention.")),
-        )
-    ]
+    tools = [worded("mail", "menu", "A mention.")]
 
-    assert [] == server_tools(tools, words_of(tokens("men")), limit=3)
-    assert [] == server_tools(tools, frozenset(), limit=3)
+    assert [] == server_tools(tools, "men", limit=3)
+    assert [] == server_tools(tools, "", limit=3)
 
 
 async def test_a_search_can_be_spread(open_gateway: OpenGateway) -> None:
@@ -258,8 +244,8 @@ async def test_a_search_gives_those_alone_who_are_displayed(
 
     few = await searched(open_gateway, "send it", ranking=ranking, display_limit=4)
 
-    assert [whole.matches[each.place] for each in expected] == list(few.matches)
-    assert tuple(each.display for each in expected) == few.display_scores
+    assert [whole.matches[place] for place, _ in expected] == list(few.matches)
+    assert tuple(score for _, score in expected) == few.display_scores
     assert () == few.related == few.next_steps == few.prerequisites
     assert () == whole.display_scores
 
