@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import quote
 
 from typer import Argument, Option
 
@@ -18,10 +19,19 @@ from gateway.cli.tables import document, pairs, table
 from gateway.errors import ConfigError
 from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, node_named
+from gateway.index.tool_graph import ToolGraph
 from gateway.manifests.config_file import read_text, write_text
 from gateway.runtime.text import estimate_tokens
-from gateway.search.edges import around, edges, name_of, written
 from gateway.search.expand.edge_proposals import batches
+from graphs.facts.fact import Fact
+from graphs.graph import EDGE_PREDICATES
+
+_OWN_RULES: Mapping[str, str] = {
+    "memberOf": "groups",
+    "consumes": "data_flow",
+    "produces": "data_flow",
+}
+"""The rules whose edges stand in a tool's own document."""
 
 app = command_group("graph")
 
@@ -39,21 +49,13 @@ def show(
     graph = graph_of(snapshot)
     if tool:
         node = node_named(snapshot, graph, tool)
-        name = name_of(graph, node)
-        rows = [
-            {
-                "direction": "out" if edge.subject == name else "in",
-                "predicate": edge.predicate,
-                "other": edge.object if edge.subject == name else edge.subject,
-                "declared": edge.declared,
-                "rule": edge.rule,
-                "source": edge.source,
-            }
-            for edge in around(graph, node)
-        ]
+        outgoing = [_row(graph, edge, "out") for edge in _edges(graph) if edge.subject == node]
+        incoming = [_row(graph, edge, "in") for edge in _edges(graph) if edge.object == node]
+        rows = [*outgoing, *incoming]
         view = table(rows, "direction", "predicate", "other", "rule", "source")
-        return Output({"tool": name, "edges": rows}, view, found=rows, code=session.code)
-    found = edges(graph)
+        data = {"tool": _name(graph, node), "edges": rows}
+        return Output(data, view, found=rows, code=session.code)
+    found = _edges(graph)
     declared = Counter(edge.predicate for edge in found if edge.declared)
     derived = Counter(edge.predicate for edge in found if not edge.declared)
     counts = {
@@ -67,11 +69,38 @@ def show(
             name: {"declared": declared[name], "derived": derived[name]}
             for name in sorted({*declared, *derived})
         },
-        "rules": dict(sorted(Counter(edge.rule for edge in found if edge.rule).items())),
+        "rules": dict(sorted(Counter(rule for rule in map(_rule, found) if rule).items())),
     }
     return Output(
         {**counts, "index": session.report}, document(counts), found=graph.nodes, code=session.code
     )
+
+
+def _edges(graph: ToolGraph) -> list[Fact]:
+    """Return every statement between two nodes; what is only stored is none."""
+    return [fact for fact in graph.facts if not fact.literal and fact.predicate in EDGE_PREDICATES]
+
+
+def _rule(edge: Fact) -> str:
+    """Return the switch in `GraphOptions` of the rule that derived *edge*; empty if declared."""
+    return "" if edge.declared else edge.origin or _OWN_RULES.get(edge.predicate, "catalog")
+
+
+def _name(graph: ToolGraph, node: str) -> str:
+    """Return a tool's id, or the label of another node."""
+    return graph.index.label(node) if graph.entity(node) is None else graph.entity_id(node)
+
+
+def _row(graph: ToolGraph, edge: Fact, direction: Literal["in", "out"]) -> dict[str, object]:
+    place = f"{edge.path}:{edge.line}" if edge.line else edge.path
+    return {
+        "direction": direction,
+        "predicate": edge.predicate,
+        "other": _name(graph, edge.object if direction == "out" else edge.subject),
+        "declared": edge.declared,
+        "rule": _rule(edge),
+        "source": place if edge.declared else "",
+    }
 
 
 @command(app, has_json=False)
@@ -109,8 +138,43 @@ def derive(
     is a bundle that --graph reads.
     """
     with open_session(config, documents=documents) as session:
-        derived = written(graph_of(session.gateway.snapshot()))
+        derived = _derived_documents(graph_of(session.gateway.snapshot()))
     return document_output(derived, out, force=force, code=session.code)
+
+
+def _derived_documents(graph: ToolGraph) -> list[graphs.Document]:
+    """Write what was derived as documents of the host: one a rule and tool.
+
+    Their paths begin with the rule's name, so that an edge still tells where it comes from when
+    somebody has made it their own.
+    """
+    links = defaultdict[tuple[str, str], defaultdict[str, list[graphs.Link]]](
+        lambda: defaultdict(list)
+    )
+    for edge in _edges(graph):
+        if not edge.declared and graph.entity(edge.subject) is not None:
+            link = graphs.Link(target=_name(graph, edge.object))
+            links[_rule(edge), edge.subject][edge.predicate].append(link)
+    return [_derived_document(graph, *key, found) for key, found in links.items()]
+
+
+def _derived_document(
+    graph: ToolGraph, rule: str, node: str, links: Mapping[str, Sequence[graphs.Link]]
+) -> graphs.Document:
+    tool = graph.entity_id(node)
+    # Quoted, a name of an upstream is one part of a path, whatever it holds.
+    server, name = (quote(part, safe="") for part in tool.split("/", 1))
+    return graphs.Document(
+        id=tool,
+        path=f"{rule}/{server}/{name}.md",
+        title=graph.index.label(node),
+        groups=tuple(links.get("memberOf", ())),
+        consumes=tuple(links.get("consumes", ())),
+        produces=tuple(links.get("produces", ())),
+        requires=tuple(links.get("requires", ())),
+        next_steps=tuple(links.get("nextStep", ())),
+        related=tuple(links.get("relatedTo", ())),
+    )
 
 
 @command(app)
