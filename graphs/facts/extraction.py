@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 from graphs.facts.fact import Fact
 from graphs.facts.provenance import Triple, merge_facts
@@ -29,16 +30,10 @@ from graphs.lexical.analysis import fold, slug
 from graphs.markdown.document import Document, Edge, Link
 
 _LINKS = (
-    ("authors", "author"),
-    ("about", "about"),
-    ("hints", "mentions"),
-    ("related", "relatedTo"),
-    ("next_steps", "nextStep"),
-    ("requires", "requires"),
-    ("groups", "memberOf"),
-    ("consumes", "consumes"),
-    ("produces", "produces"),
-)
+    ("authors", "author"), ("about", "about"), ("hints", "mentions"), ("related", "relatedTo"),
+    ("next_steps", "nextStep"), ("requires", "requires"), ("groups", "memberOf"),
+    ("consumes", "consumes"), ("produces", "produces"),
+)  # fmt: skip
 _OF_CONCEPTS = frozenset({"author", "about", "memberOf", "consumes", "produces"})
 fold_label = lru_cache(maxsize=1 << 17)(fold)
 
@@ -133,42 +128,46 @@ class FactExtractor:
 
     def ban(self, edge: Edge) -> tuple[str, str, str]:
         """Return the subject, predicate and object of an edge that may not be derived."""
-        concept = edge.predicate in _OF_CONCEPTS
         subject, _ = self._node(edge.subject, concept=False)
-        target, _ = self._node(edge.object, concept=concept)
+        target, _ = self._node(edge.object, concept=edge.predicate in _OF_CONCEPTS)
         return subject, edge.predicate, target
 
     def _texts(self, subject: str) -> Iterator[Fact]:
         document = self.document
-        for predicate, values in (
-            ("name", (document.title,)),
-            ("description", (document.summary,)),
-            ("keywords", (*document.tags, *document.keywords)),
-            ("altLabel", document.aliases),
-        ):
+        texts = {
+            "name": (document.title,),
+            "description": (document.summary,),
+            "keywords": (*document.tags, *document.keywords),
+            "altLabel": document.aliases,
+        }
+        for predicate, values in texts.items():
             for value in filter(None, values):
                 yield self._text(subject, predicate, value)
         if document.source_project:
-            yield self._literal(subject, "sourceProject", document.source_project)
+            yield self._fact(subject, "sourceProject", document.source_project, literal=True)
         for section in document.sections:
-            words = f"{section.heading}\n{section.text}".strip()
-            if words:
+            if words := f"{section.heading}\n{section.text}".strip():
                 yield self._text(subject, "text", words, section.line)
 
     def _properties(self, subject: str) -> Iterator[Fact]:
         document = self.document
         if document.url:
             yield self._edge(subject, "url", self._absolute(document.url))
-        for predicate, date in (
-            ("datePublished", document.published),
-            ("dateModified", document.modified),
-        ):
+        dates = {"datePublished": document.published, "dateModified": document.modified}
+        for predicate, date in dates.items():
             if date:
-                yield self._literal(subject, predicate, date, "", _datatype(date))
+                kind = "dateTime" if "T" in date else "date"
+                datatype = NAMESPACES["xsd"] + kind if is_date(date) else ""
+                yield self._fact(subject, predicate, date, literal=True, datatype=datatype)
         for text in document.texts:
-            datatype = self._absolute(text.datatype) if text.datatype else ""
-            yield self._literal(
-                subject, text.predicate, text.value, text.language, datatype, text.line
+            yield self._fact(
+                subject,
+                text.predicate,
+                text.value,
+                text.line,
+                literal=True,
+                language=text.language,
+                datatype=self._absolute(text.datatype),
             )
 
     def _stated(self, edge: Edge) -> Iterator[Fact]:
@@ -224,46 +223,24 @@ class FactExtractor:
     def _edge(
         self, subject: str, predicate: str, target: str, line: int = 0, weight: float = 1.0
     ) -> Fact:
-        return Fact(
-            subject=subject,
-            predicate=predicate,
-            object=target,
-            literal=False,
-            weight=weight,
-            path=self.document.path,
-            line=line,
-            declared=self.document.declared,
-        )
+        return self._fact(subject, predicate, target, line, literal=False, weight=weight)
 
     def _text(self, subject: str, predicate: str, value: str, line: int = 0) -> Fact:
-        return self._literal(subject, predicate, value, self.document.language, "", line)
+        language = self.document.language
+        return self._fact(subject, predicate, value, line, literal=True, language=language)
 
-    def _literal(
-        self,
-        subject: str,
-        predicate: str,
-        value: str,
-        language: str = "",
-        datatype: str = "",
-        line: int = 0,
+    def _fact(
+        self, subject: str, predicate: str, target: str, line: int = 0, **further: Any
     ) -> Fact:
         return Fact(
             subject=subject,
             predicate=predicate,
-            object=value,
-            literal=True,
-            language=language,
-            datatype=datatype,
+            object=target,
             path=self.document.path,
             line=line,
             declared=self.document.declared,
+            **further,
         )
-
-
-def _datatype(date: str) -> str:
-    if not is_date(date):
-        return ""
-    return NAMESPACES["xsd"] + ("dateTime" if "T" in date else "date")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

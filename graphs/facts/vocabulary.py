@@ -1,7 +1,6 @@
 """The words of the graph, as one table.
 
-* A predicate has one name here, one IRI, and one role; everything else is derived from the table.
-* A *hard* predicate is a condition of use; a soft one is a hint.
+A predicate has one name here, one IRI, and one role; everything else is derived from the table.
 """
 
 from __future__ import annotations
@@ -63,8 +62,6 @@ class Predicate:
     """How strongly one such edge ties its ends, in (0, 1]; for texts, unused."""
     both_ways: bool = False
     """Whether the edge is also followed from its object to its subject."""
-    hard: bool = False
-    """Whether the subject cannot be used without the object."""
 
 
 def _table(*rows: tuple[str, str, PredicateRole, float]) -> Mapping[str, Predicate]:
@@ -76,7 +73,6 @@ def _table(*rows: tuple[str, str, PredicateRole, float]) -> Mapping[str, Predica
                 role=role,
                 weight=weight,
                 both_ways=role in {"member", "related"},
-                hard=role == "prerequisite",
             )
             for name, prefixed, role, weight in rows
         }
@@ -115,6 +111,8 @@ PREDICATES: Mapping[str, Predicate] = _table(
     ("wasDerivedFrom", "prov:wasDerivedFrom", "fact", 1.0),
 )
 """Every predicate that the library understands, by name."""
+PREDICATE_NAMES = ", ".join(sorted(PREDICATES))
+"""For messages."""
 
 _SYNONYMS: Mapping[str, str] = MappingProxyType(
     {
@@ -199,11 +197,6 @@ def iri(name: str) -> str:
 def role(name: str) -> PredicateRole:
     """Return the role of a predicate name; ``fact`` for every other IRI."""
     return PREDICATES[name].role if name in PREDICATES else "fact"
-
-
-def predicate_names() -> str:
-    """List the predicate names, for messages."""
-    return ", ".join(sorted(PREDICATES))
 
 
 def context() -> dict[str, object]:

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from graphs.errors import Code, DocumentError, Notice
-from graphs.facts.vocabulary import predicate_names, resolve
+from graphs.facts.vocabulary import PREDICATE_NAMES, resolve
 from graphs.markdown import frontmatter
 from graphs.markdown.document import Edge, Section
 from graphs.markdown.frontmatter import Key, Value
@@ -110,7 +110,7 @@ class Body:
         if predicate is None:
             if not target.strip():
                 return None
-            code, known = "predicate_unknown", f"use an IRI or {predicate_names()}"
+            code, known = "predicate_unknown", f"use an IRI or {PREDICATE_NAMES}"
             detail = f"the arrow names an unknown predicate {word!r}: {known}"
         elif not target.strip():
             detail = "the arrow leads nowhere: write what it leads to"

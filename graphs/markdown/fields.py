@@ -18,10 +18,10 @@ from rapidfuzz.distance import OSA
 from graphs.errors import Code, Notice
 from graphs.facts.vocabulary import (
     NAMESPACES,
+    PREDICATE_NAMES,
     is_date,
     is_iri,
     is_language,
-    predicate_names,
     read_weight,
     resolve,
 )
@@ -263,7 +263,7 @@ class Fields:
     def _predicate(self, word: str, value: Value) -> str | None:
         predicate = resolve(word, self.prefixes)
         if predicate is None:
-            detail = f"unknown predicate {word!r}: use an IRI or {predicate_names()}"
+            detail = f"unknown predicate {word!r}: use an IRI or {PREDICATE_NAMES}"
             self._note("predicate_unknown", detail, value)
         return predicate
 

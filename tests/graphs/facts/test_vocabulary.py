@@ -38,11 +38,6 @@ def test_every_predicate_is_a_term_of_the_context() -> None:
     assert {"@id": "http://purl.org/dc/terms/requires", "@type": "@id"} == terms["requires"]
 
 
-def test_only_a_prerequisite_is_hard() -> None:
-    """A soft edge must never be shown as a condition."""
-    assert ["requires"] == [row.name for row in PREDICATES.values() if row.hard]
-
-
 def test_a_foreign_iri_is_a_plain_fact() -> None:
     """It is kept and exported, and changes no search."""
     assert ("fact", "https://e.org/p") == (role("https://e.org/p"), iri("https://e.org/p"))
