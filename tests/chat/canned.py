@@ -94,10 +94,10 @@ def event(
     return b"data: " + json.dumps(chunk).encode() + b"\n\n"
 
 
-def fragment(position: int, **said: Any) -> dict[str, Any]:
+def fragment(position: int, **parts: Any) -> dict[str, Any]:
     """A delta with one piece of one call."""
-    head = {name: said.pop(name) for name in ("id", "type") if name in said}
-    return {"tool_calls": [{"index": position, **head, "function": said}]}
+    head = {name: parts.pop(name) for name in ("id", "type") if name in parts}
+    return {"tool_calls": [{"index": position, **head, "function": parts}]}
 
 
 DONE = b"data: [DONE]\n\n"

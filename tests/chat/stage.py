@@ -1,4 +1,4 @@
-"""One scripted server for many tests: every test plays a role of its own, told by the model name.
+"""One scripted server for many tests: every test plays a role of its own, named by the model.
 
 The four ways to call the wrapper are one question with one answer, so most tests ask all four.
 """
@@ -25,12 +25,12 @@ WAYS: tuple[Way, ...] = get_args(Way)
 """How the wrapper can be called."""
 
 
-def said(text: str) -> list[ChatCompletionMessageParam]:
+def user_messages(text: str) -> list[ChatCompletionMessageParam]:
     """A conversation that begins."""
     return [{"role": "user", "content": text}]
 
 
-ASK = said("Please help me.")
+ASK = user_messages("Please help me.")
 
 
 def find(query: str, **named: str) -> Turn:
@@ -160,8 +160,8 @@ class Speaker:
 
 def message(answer: dict[str, Any]) -> dict[str, Any]:
     """What the model says in the end."""
-    told: dict[str, Any] = answer["choices"][0]["message"]
-    return told
+    reply: dict[str, Any] = answer["choices"][0]["message"]
+    return reply
 
 
 def text(answer: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ def working(stage: Stage) -> Role:
     return stage.cast(
         find("add two numbers"),
         SUM,
-        lambda asked: Turn(f"It is {asked.last_tool_results()[0]['content']}."),
+        lambda request: Turn(f"It is {request.last_tool_results()[0]['content']}."),
     )
 
 
@@ -53,16 +53,16 @@ def test_a_deployment_is_asked_at_its_own_address_in_every_turn(
     with AzureOpenAI(**given(stage, azure_deployment=deployment)) as azure:
         client = AutoDiscoveryClient(azure, functions)
         reply = client.chat.completions.create(model=role.model, messages=ASK)
-        asked = role.requests
+        requests = role.requests
         stage.server.forget()
         with client.with_options(timeout=9).chat.completions.create(
             model=role.model, messages=ASK, stream=True
         ) as stream:
-            said = [each.choices[0].delta.content or "" for each in stream if each.choices]
+            texts = [each.choices[0].delta.content or "" for each in stream if each.choices]
 
     path = f"/openai/deployments/{deployment or role.model}/chat/completions"
-    assert "It is 3." == reply.choices[0].message.content == "".join(said)
-    assert addressed(asked, path)
+    assert "It is 3." == reply.choices[0].message.content == "".join(texts)
+    assert addressed(requests, path)
     assert addressed(role.requests, path)
 
 
@@ -74,10 +74,10 @@ def test_responses_go_where_azure_has_them(stage: Stage, functions: Gateway) -> 
             model=role.model, input="Please."
         )
 
-    told = accounting_of(response)
+    accounting = accounting_of(response)
     assert "It is 3." == response.output_text
-    assert told is not None
-    assert (3, 1, 1) == (told.turns, told.searches, told.tool_calls)
+    assert accounting is not None
+    assert (3, 1, 1) == (accounting.turns, accounting.searches, accounting.tool_calls)
     assert addressed(role.requests, "/openai/responses")
 
 

@@ -20,7 +20,7 @@ from tests.fakes import Shelf, tool
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "error"),
     [
         (Call("add", '{"a": 1, '), "the arguments are not JSON: "),
         (Call("add", "[1, 2]"), "the arguments must be a JSON object"),
@@ -32,7 +32,7 @@ from tests.fakes import Shelf, tool
     ],
 )
 async def test_a_wrong_call_is_explained_and_mended_in_the_next_turn(
-    stage: Stage, speaker: Speaker, functions: Gateway, way: Way, wrong: Call, told: str
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way, wrong: Call, error: str
 ) -> None:
     """An exception would end a conversation that one more turn can save."""
     role = stage.cast(
@@ -42,7 +42,7 @@ async def test_a_wrong_call_is_explained_and_mended_in_the_next_turn(
     answer = await speaker.ask(way, functions, role)
 
     body = role.result(1)
-    assert body["error"].startswith(told)
+    assert body["error"].startswith(error)
     assert (wrong.name == "add") == (["a", "b"] == body.get("schema", {}).get("required"))
     assert ["3"] == role.results(2)
     assert "It is 3." == text(answer)

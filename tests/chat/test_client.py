@@ -69,8 +69,8 @@ def test_a_client_with_other_options_still_discovers(
     stage: Stage, openai: OpenAI, functions: Gateway, way: str
 ) -> None:
     """The SDK's idiom for a limit on one call; it used to give the bare client."""
-    told: list[Event] = []
-    client = AutoDiscoveryClient(openai, functions, observer=told.append)
+    events: list[Event] = []
+    client = AutoDiscoveryClient(openai, functions, observer=events.append)
     role = stage.cast(find("add two numbers"), Turn("Done."))
 
     changed = getattr(client, way)(timeout=7.0)
@@ -78,7 +78,7 @@ def test_a_client_with_other_options_still_discovers(
 
     assert 7.0 == changed.timeout != client.timeout
     assert "add" in role.tool_names[1]
-    assert len(told) == 4
+    assert len(events) == 4
 
 
 async def test_leaving_the_wrapper_closes_the_client_and_not_the_gateway(
@@ -119,9 +119,9 @@ def test_what_is_wrapped_is_a_client_and_a_gateway(
         with pytest.raises(ConfigError, match=client + r".* client, got Gateway$"):
             each(functions, openai)
     given: Any
-    for given, told in ((blocking, "SyncGateway: pass its .gateway"), (openai, "OpenAI")):
-        with pytest.raises(ConfigError, match=f"^gateway must be a Gateway, got {told}$"):
+    for given, named in ((blocking, "SyncGateway: pass its .gateway"), (openai, "OpenAI")):
+        with pytest.raises(ConfigError, match=f"^gateway must be a Gateway, got {named}$"):
             plain(openai, given)
-        with pytest.raises(ConfigError, match=f"^gateway must be a Gateway, got {told}$"):
+        with pytest.raises(ConfigError, match=f"^gateway must be a Gateway, got {named}$"):
             Middleware(given)
     assert isinstance(plain(plain(openai, functions), functions), OpenAI)

@@ -78,9 +78,9 @@ def test_an_error_now_and_then_ends_nothing(
     answer = client.chat.completions.create(model=role.model, messages=ASK)
 
     assert "Done." == answer.choices[0].message.content
-    told = accounting_of(answer)
-    assert told is not None
-    assert (5, 6, 4) == (told.turns, told.tool_calls, told.errors)
+    accounting = accounting_of(answer)
+    assert accounting is not None
+    assert (5, 6, 4) == (accounting.turns, accounting.tool_calls, accounting.errors)
 
 
 class Asked:
@@ -234,22 +234,22 @@ def test_accountings_add_up_to_that_of_a_conversation(
     role = stage.cast(find("add two numbers"), SUM, Turn("3"))
     client = AutoDiscoveryClient(openai, functions)
     answer = client.chat.completions.create(model=role.model, messages=ASK)
-    told = accounting_of(answer)
-    assert told is not None
+    first = accounting_of(answer)
+    assert first is not None
     again = client.chat.completions.create(
         model=role.model,
-        messages=[*ASK, *told.messages, answer.choices[0].message.to_dict(), *ASK],  # type: ignore[list-item]
+        messages=[*ASK, *first.messages, answer.choices[0].message.to_dict(), *ASK],  # type: ignore[list-item]
     )
     other = accounting_of(again)
     assert other is not None
 
-    both = told + other
+    both = first + other
 
     assert (2, 6, 2, 2) == (both.calls, both.turns, both.searches, both.tool_calls)
-    assert told.messages + other.messages == both.messages
-    assert 0 < told.definition_share < 10
-    assert 0.3 < told.prefix_stability < 1
-    assert other.cached_tokens >= told.cached_tokens >= 0
+    assert first.messages + other.messages == both.messages
+    assert 0 < first.definition_share < 10
+    assert 0.3 < first.prefix_stability < 1
+    assert other.cached_tokens >= first.cached_tokens >= 0
     assert "gateway" not in answer.model_dump()
     assert "add" in role.tool_names[3]
     assert 1.0 == Accounting().prefix_stability
@@ -270,7 +270,7 @@ async def test_a_small_catalog_may_go_out_whole(
     gateway = open_gateway(options=Options(discovery=DiscoveryOptions(**WHOLE[name])))
     gateway.add_tool(add)
     gateway.add_tool(divide)
-    role = stage.cast(SUM, lambda asked: Turn(str(asked.last_tool_results()[0]["content"])))
+    role = stage.cast(SUM, lambda request: Turn(str(request.last_tool_results()[0]["content"])))
 
     answer = await speaker.ask("whole", gateway, role)
 
@@ -286,9 +286,9 @@ async def test_a_preselection_saves_the_first_search(
     gateway.add_tool(add)
     gateway.add_tool(divide)
     role = stage.cast(SUM, Turn("3"))
-    asked: Any = [{"role": "user", "content": "add two numbers"}]
+    messages: Any = [{"role": "user", "content": "add two numbers"}]
 
-    await speaker.ask("whole", gateway, role, messages=asked)
+    await speaker.ask("whole", gateway, role, messages=messages)
 
     assert [("search_tools", "call_tool", "add")] * 2 == role.tool_names
 

@@ -32,11 +32,11 @@ async def test_a_function_is_found_shown_called_and_answered(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, strategy: Strategy
 ) -> None:
     """Rule 9: two meta-tools first, then what was found, with its own schema."""
-    asked: list[tuple[str, int]] = []
+    charged: list[tuple[str, int]] = []
 
     def send_invoice(customer: str, amount: int) -> str:
         """Send an invoice to a customer."""
-        asked.append((customer, amount))
+        charged.append((customer, amount))
         return "sent as number 17"
 
     gateway = strategic(open_gateway, strategy)
@@ -50,7 +50,7 @@ async def test_a_function_is_found_shown_called_and_answered(
     answer = await speaker.ask(way, gateway, role)
 
     assert "Done: sent as number 17." == text(answer)
-    assert [("Ada", 5)] == asked
+    assert [("Ada", 5)] == charged
     assert [
         ("search_tools", "call_tool"),
         ("search_tools", "call_tool", "send_invoice"),
@@ -142,7 +142,7 @@ async def test_the_digest_stays_the_same_to_the_byte_until_the_catalog_changes(
 ) -> None:
     """It is the head of every prompt, of every conversation."""
 
-    def told(number: int) -> object:
+    def described(number: int) -> object:
         return role.requests[number].functions["search_tools"]["description"]
 
     def book_flight(city: str) -> str:
@@ -155,10 +155,10 @@ async def test_the_digest_stays_the_same_to_the_byte_until_the_catalog_changes(
     functions.add_tool(book_flight)
     await speaker.ask("whole", functions, role)
 
-    assert told(0) == told(1)
-    assert "The catalog holds 3 tools: local (3: " in str(told(1))
-    assert "The catalog holds 4 tools: local (4: " in str(told(2))
-    assert "flight" in str(told(2))
+    assert described(0) == described(1)
+    assert "The catalog holds 3 tools: local (3: " in str(described(1))
+    assert "The catalog holds 4 tools: local (4: " in str(described(2))
+    assert "flight" in str(described(2))
 
 
 @pytest.mark.parametrize("meta", ["search_tools", "call_tool"])

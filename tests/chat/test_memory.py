@@ -15,7 +15,7 @@ from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.conversation import MAX_CONVERSATIONS, ConversationState
 from gateway.errors import LoopError
 from gateway.testing import Call, Faults, ModelRequest, Turn
-from tests.chat.stage import ASK, Role, Speaker, Stage, find, said
+from tests.chat.stage import ASK, Role, Speaker, Stage, find, user_messages
 
 ROUNDS = 10
 OURS = (
@@ -89,7 +89,7 @@ async def test_nothing_is_left_of_blocking_conversations(
         for _ in range(ROUNDS):
             await asyncio.to_thread(one)
         with pytest.raises(LoopError):
-            await asyncio.to_thread(lambda: create(model=role.model, messages=said("err")))
+            await asyncio.to_thread(lambda: create(model=role.model, messages=user_messages("err")))
 
     assert {} == await grown(stage, rounds)
 
@@ -106,10 +106,10 @@ async def test_nothing_is_left_of_asynchronous_conversations(
         stream = await create(model=role.model, messages=ASK, stream=True)
         assert [chunk async for chunk in stream]
         with stage.server.gate() as gate:
-            asked = asyncio.create_task(cancelled(role))
+            request = asyncio.create_task(cancelled(role))
             await gate.arrived()
-            asked.cancel()
-            await asyncio.gather(asked, return_exceptions=True)
+            request.cancel()
+            await asyncio.gather(request, return_exceptions=True)
 
     async def cancelled(role: Role) -> None:
         await create(model=role.model, messages=ASK)

@@ -50,16 +50,16 @@ async def test_an_observer_is_told_each_thing_as_it_happens(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """In the order of the conversation; parallel calls in the order of asking."""
-    told: list[Event] = []
+    events: list[Event] = []
     await speaker.ask(
         way,
         functions,
         working(stage),
-        observer=told.append,
+        observer=events.append,
         **({"stream_options": {"include_usage": True}} if "stream" in way else {}),
     )
 
-    first, searched, second, one, two, third, replied = told
+    first, searched, second, one, two, third, replied = events
     assert isinstance(first, Requested)
     assert (1, META, ()) == (first.turn, first.tools, first.proxies)
     assert isinstance(searched, Searched)
@@ -84,17 +84,17 @@ async def test_an_observer_is_told_each_thing_as_it_happens(
 async def test_a_host_that_keeps_what_happened_keeps_the_found_tools(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
-    """Nothing is kept between two calls of the wrapper but what the messages say."""
-    told: list[Event] = []
-    await speaker.ask(way, functions, working(stage), observer=told.append)
-    replied = told[-1]
+    """Nothing is history between two calls of the wrapper but what the messages say."""
+    events: list[Event] = []
+    await speaker.ask(way, functions, working(stage), observer=events.append)
+    replied = events[-1]
     assert isinstance(replied, Replied)
     later = stage.cast(Turn("Yes."))
 
     messages = replied.accounting.messages
-    kept = [*ASK, *messages, {"role": "assistant", "content": replied.text}]
+    history = [*ASK, *messages, {"role": "assistant", "content": replied.text}]
     again = {"role": "user", "content": "Really?"}
-    await speaker.ask(way, functions, later, messages=[*kept, again])
+    await speaker.ask(way, functions, later, messages=[*history, again])
 
     roles = [each["role"] for each in messages]
     assert ["assistant", "tool", "assistant", "tool", "tool"] == roles
@@ -105,12 +105,12 @@ async def test_a_call_that_was_not_sent_is_told_with_its_error(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:
     """An unknown name, and a search that makes no sense."""
-    told: list[Event] = []
+    events: list[Event] = []
     calls = (Call("nobody", {"x": 1}), Call("search_tools", "{"))
     role = stage.cast(Turn(calls=calls), Turn("Oh."))
-    await speaker.ask("whole", functions, role, observer=told.append)
+    await speaker.ask("whole", functions, role, observer=events.append)
 
-    unknown, broken = (each for each in told if isinstance(each, Called))
+    unknown, broken = (each for each in events if isinstance(each, Called))
     assert ("nobody", {"x": 1}, None) == (unknown.tool, unknown.arguments, unknown.result)
     assert "unknown tool 'nobody'" in unknown.error
     assert ("search_tools", {}) == (broken.tool, broken.arguments)

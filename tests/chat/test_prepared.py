@@ -18,12 +18,12 @@ MINE: Any = function("mine", zone={"type": "string"})
 META = ("search_tools", "call_tool")
 
 
-def said(asked: ModelRequest) -> Turn:
-    return Turn(f"It is {asked.last_tool_results()[0]['content']}.")
+def repeat(request: ModelRequest) -> Turn:
+    return Turn(f"It is {request.last_tool_results()[0]['content']}.")
 
 
 def working(stage: Stage) -> Role:
-    return stage.cast(find("add two numbers"), Turn(calls=(Call("add", {"a": 1, "b": 2}),)), said)
+    return stage.cast(find("add two numbers"), Turn(calls=(Call("add", {"a": 1, "b": 2}),)), repeat)
 
 
 def test_a_host_with_a_loop_of_its_own_sends_our_tools_and_hands_us_the_calls(
@@ -118,18 +118,18 @@ async def test_a_middleware_stands_around_any_way_of_asking(
     """Raw JSON in, raw JSON out, in either format."""
     role = working(stage)
     path = "/chat/completions" if form == "chat" else "/responses"
-    asked: list[dict[str, Any]] = []
+    bodies: list[dict[str, Any]] = []
 
     async def ask(body: dict[str, Any]) -> dict[str, Any]:
-        asked.append(body)
-        told: Any = openai.post(path, body=body, cast_to=object)
-        return dict(told)
+        bodies.append(body)
+        reply: Any = openai.post(path, body=body, cast_to=object)
+        return dict(reply)
 
     begun: dict[str, Any] = {"messages": ASK} if form == "chat" else {"input": "Please help me."}
     reply = await Middleware(functions)({"model": role.model, **begun}, ask)
 
     assert "It is 3." in json.dumps(reply)
-    assert 3 == len(asked)
+    assert 3 == len(bodies)
     assert reply["usage"]["total_tokens"] > 0
 
 
@@ -149,11 +149,11 @@ async def test_a_middleware_takes_no_streams_and_no_other_requests(functions: Ga
 async def test_a_middleware_hands_on_what_needs_nothing(functions: Gateway) -> None:
     """The very reply; and the host's calls as they came."""
     call = {"id": "m", "type": "function", "function": {"name": "mine", "arguments": "{}"}}
-    told = {"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}]}
+    reply = {"choices": [{"index": 0, "message": {"role": "assistant", "tool_calls": [call]}}]}
 
     async def ask(_body: dict[str, Any]) -> dict[str, Any]:
-        return told
+        return reply
 
     body = {"messages": ASK, "tools": [MINE]}
 
-    assert told == await Middleware(functions)(body, ask)
+    assert reply == await Middleware(functions)(body, ask)

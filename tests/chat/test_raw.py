@@ -40,9 +40,9 @@ def test_the_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gatew
     answer = client.chat.completions.parse(model=role.model, messages=ASK, response_format=Sum)
 
     assert Sum(total=3) == answer.choices[0].message.parsed
-    told = accounting_of(answer)
-    assert told is not None
-    assert 3 == told.turns
+    accounting = accounting_of(answer)
+    assert accounting is not None
+    assert 3 == accounting.turns
 
 
 def test_a_raw_response_is_the_whole_call(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
@@ -56,11 +56,11 @@ def test_a_raw_response_is_the_whole_call(stage: Stage, openai: OpenAI, function
     assert 200 == raw.status_code
     assert raw.elapsed.total_seconds() > 0
     read = ChatCompletion.model_validate_json(raw.text)
-    for told in (raw.parse(), read):
-        assert whole.choices == told.choices
+    for reply in (raw.parse(), read):
+        assert whole.choices == reply.choices
         assert whole.usage is not None
-        assert told.usage is not None
-        assert whole.usage.prompt_tokens == told.usage.prompt_tokens
+        assert reply.usage is not None
+        assert whole.usage.prompt_tokens == reply.usage.prompt_tokens
 
 
 def test_a_response_that_is_held_open_is_the_whole_call(
@@ -71,8 +71,8 @@ def test_a_response_that_is_held_open_is_the_whole_call(
     chat = AutoDiscoveryClient(openai, functions).chat.completions
 
     with chat.with_streaming_response.create(model=role.model, messages=ASK) as response:
-        told = response.parse()
-        assert '{"total": 3}' == told.choices[0].message.content
+        reply = response.parse()
+        assert '{"total": 3}' == reply.choices[0].message.content
         assert b"total" in b"".join(response.iter_bytes())
 
 

@@ -28,12 +28,12 @@ SUM = Turn(calls=(Call("add", {"a": 1, "b": 2}),))
 
 
 def working(stage: Stage) -> Role:
-    return stage.cast(find("add two numbers"), SUM, lambda asked: Turn(said(asked)))
+    return stage.cast(find("add two numbers"), SUM, repeat)
 
 
-def said(asked: ModelRequest) -> str:
-    """Repeat what the last tool said."""
-    return f"It is {asked.last_tool_results()[0]['content']}."
+def repeat(request: ModelRequest) -> Turn:
+    """Repeat what the last tool returned."""
+    return Turn(f"It is {request.last_tool_results()[0]['content']}.")
 
 
 def summing(open_gateway: OpenGateway, mode: Any, **more: Any) -> Gateway:
@@ -60,12 +60,17 @@ async def test_the_model_searches_calls_and_answers(
     assert META == role.tool_names[0]
     assert (*META, "add") == role.tool_names[1][:3] == role.tool_names[2][:3]
     assert {"type", "name", "description", "parameters"} == set(role.requests[1].tools[2])
-    told = accounting_of(answer)
-    assert told is not None
-    assert (3, 1, 1, 0) == (told.turns, told.searches, told.tool_calls, told.errors)
+    accounting = accounting_of(answer)
+    assert accounting is not None
+    assert (3, 1, 1, 0) == (
+        accounting.turns,
+        accounting.searches,
+        accounting.tool_calls,
+        accounting.errors,
+    )
     assert answer.usage is not None
-    assert answer.usage.input_tokens == told.prompt_tokens > 0
-    assert answer.usage.total_tokens == told.prompt_tokens + told.completion_tokens
+    assert answer.usage.input_tokens == accounting.prompt_tokens > 0
+    assert answer.usage.total_tokens == accounting.prompt_tokens + accounting.completion_tokens
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -73,9 +78,7 @@ async def test_the_hosts_calls_go_back(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way
 ) -> None:
     """And come again with the caller's answer."""
-    role = stage.cast(
-        Turn("One moment.", (Call("mine", {}, id="c1"),)), lambda asked: Turn(said(asked))
-    )
+    role = stage.cast(Turn("One moment.", (Call("mine", {}, id="c1"),)), repeat)
     client = Answering(speaker, functions)
 
     answer = await client.ask(way, role, tools=[MINE])
@@ -162,8 +165,8 @@ async def test_what_the_service_may_not_keep_is_not_remembered(
     """With `store=False` the whole conversation is in each request."""
     role = working(stage)
 
-    asked = "Please, and forget it."
-    answer = await Answering(speaker, functions).ask("whole", role, input=asked, store=False)
+    text = "Please, and forget it."
+    answer = await Answering(speaker, functions).ask("whole", role, input=text, store=False)
 
     assert "It is 3." == answer.output_text
     assert [1, 3, 5] == [len(request.messages) for request in role.requests]
@@ -234,7 +237,7 @@ async def test_in_native_mode_the_service_loads_what_we_find(
 ) -> None:
     """The list of tools never changes: found ones travel in our answer to the service's search."""
     search = Turn(calls=(Call("tool_search", {"query": "add two numbers"}),))
-    role = stage.cast(search, SUM, lambda asked: Turn(said(asked)))
+    role = stage.cast(search, SUM, repeat)
 
     answer = await Answering(speaker, summing(open_gateway, "native")).ask(way, role)
 
@@ -272,8 +275,8 @@ async def test_in_native_mode_a_tool_is_loaded_once(
     """What stands in the request is not written again, unless it is all that was found, or the
     service may have cut it off.
     """
-    asked = ("add", "add divide", "add")
-    searches = [Turn(calls=(Call("tool_search", {"query": each}),)) for each in asked]
+    queries = ("add", "add divide", "add")
+    searches = [Turn(calls=(Call("tool_search", {"query": each}),)) for each in queries]
     role = stage.cast(*searches, Turn("Done."))
     gateway = summing(open_gateway, "native")
     alone = [match.name for match in (await gateway.search("add")).matches]
@@ -283,10 +286,10 @@ async def test_in_native_mode_a_tool_is_loaded_once(
     first, second, third = outputs(role.requests[-1])
     assert ["add"] == alone == first == third
     assert ({"divide"} if truncation == "disabled" else {"add", "divide"}) == {*second}
-    told = accounting_of(answer)
-    assert told is not None
+    accounting = accounting_of(answer)
+    assert accounting is not None
     tokens = [json_tokens(request.tools) for request in role.requests]
-    assert told.definition_tokens > sum(tokens)
+    assert accounting.definition_tokens > sum(tokens)
 
 
 async def test_native_mode_refuses_what_has_no_tool_search(
@@ -329,8 +332,8 @@ async def test_auto_is_native_until_the_service_refuses_it(
 ) -> None:
     """Nobody assumes which services and models know it: they are asked once."""
 
-    def old(asked: ModelRequest) -> Turn:
-        if any(tool["type"] == "tool_search" for tool in asked.tools):
+    def old(request: ModelRequest) -> Turn:
+        if any(tool["type"] == "tool_search" for tool in request.tools):
             raise Refused("tools[0].type: 'tool_search' is not one of 'function'")
         return Turn("Hi.")
 
@@ -351,7 +354,7 @@ async def test_in_stable_mode_the_tools_never_change(
 ) -> None:
     """To the byte: the schemas travel in the result, and `call_tool` calls."""
     call = Turn(calls=(Call("call_tool", {"name": "add", "arguments": {"a": 1, "b": 2}}),))
-    role = stage.cast(find("add two numbers"), call, lambda asked: Turn(said(asked)))
+    role = stage.cast(find("add two numbers"), call, repeat)
 
     answer = await Answering(speaker, summing(open_gateway, "stable")).ask(way, role)
 
@@ -420,7 +423,7 @@ async def test_raw_responses_tell_the_whole(
     got = client.responses.with_raw_response.create(model=role.model, input="Please.")
 
     assert 200 == got.http_response.status_code
-    told = got.parse() if parse else Response.model_validate(got.http_response.json())
-    assert "It is 3." == told.output_text
-    assert told.usage is not None
-    assert told.usage.input_tokens > 100
+    reply = got.parse() if parse else Response.model_validate(got.http_response.json())
+    assert "It is 3." == reply.output_text
+    assert reply.usage is not None
+    assert reply.usage.input_tokens > 100

@@ -1,5 +1,5 @@
 """The SDK's own behaviour is the judge: over an empty catalog the bytes are those of the bare
-client, whatever is asked and however.
+client, whatever is requested and however.
 """
 
 from __future__ import annotations
@@ -153,21 +153,21 @@ def sent(role: Role) -> tuple[str, bytes, dict[str, str]]:
     return request.path, request.raw, dict(request.headers)
 
 
-def settled(told: Any) -> Any:
+def settled(reply: Any) -> Any:
     """A reply as plain values."""
-    if isinstance(told, BaseModel):
-        return told.model_dump(warnings=False)
-    return [settled(each) for each in told] if isinstance(told, list | tuple) else told
+    if isinstance(reply, BaseModel):
+        return reply.model_dump(warnings=False)
+    return [settled(each) for each in reply] if isinstance(reply, list | tuple) else reply
 
 
-def asked(ask: Ask, client: Any, role: Role, given: dict[str, Any]) -> Any:
+def ask_client(ask: Ask, client: Any, role: Role, given: dict[str, Any]) -> Any:
     options = {**given, "model": role.model}
     if "input" not in options:
         options.setdefault("messages", [USER])
     return settled(ask(client, options))
 
 
-def said(_request: ModelRequest) -> Turn:
+def seven(_request: ModelRequest) -> Turn:
     return Turn('{"value": 7}')
 
 
@@ -177,12 +177,12 @@ def test_over_an_empty_catalog_the_bytes_are_those_of_the_bare_client(
 ) -> None:
     """Path, body and headers; and the caller gets the same back."""
     ask, options = SHAPES[name]
-    role = stage.act(said)
-    bare = asked(ask, openai, role, options)
+    role = stage.act(seven)
+    bare = ask_client(ask, openai, role, options)
     before = sent(role)
     stage.server.forget()
 
-    wrapped = asked(ask, AutoDiscoveryClient(openai, open_gateway()), role, options)
+    wrapped = ask_client(ask, AutoDiscoveryClient(openai, open_gateway()), role, options)
 
     assert before == sent(role)
     assert bare == wrapped
@@ -196,12 +196,12 @@ def test_over_a_full_catalog_only_the_tools_are_more(
     if name == "chat: functions":
         pytest.skip("the form that cannot work is refused: see test_refused")
     ask, options = SHAPES[name]
-    role = stage.act(said)
-    bare = asked(ask, openai, role, options)
+    role = stage.act(seven)
+    bare = ask_client(ask, openai, role, options)
     (before,) = role.requests
     stage.server.forget()
 
-    wrapped = asked(ask, AutoDiscoveryClient(openai, functions), role, options)
+    wrapped = ask_client(ask, AutoDiscoveryClient(openai, functions), role, options)
 
     (after,) = role.requests
     own = before.tools

@@ -14,7 +14,7 @@ from openai.types.chat import ChatCompletionChunk
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.testing import Call, Turn
 from tests.chat.canned import DONE, Canned, event, fragment
-from tests.chat.stage import ASK, Role, Speaker, Stage, Way, calls, find, function, message, text
+from tests.chat.stage import ASK, Role, Speaker, Stage, Way, find, function, message, text
 from tests.testing.driving import rejoin
 
 STREAMS: tuple[Way, ...] = ("stream", "async stream")
@@ -174,40 +174,6 @@ def test_closing_in_a_later_turn_gives_its_connection_back(
 
         assert client.with_options(max_retries=0).models.list().data
     assert 2 == len(role.requests)
-
-
-def test_a_stream_that_is_read_whole_is_closed(
-    stage: Stage, openai: OpenAI, functions: Gateway
-) -> None:
-    """Of every turn; closing it once more is harmless."""
-    stream = opened(openai, functions, stage.cast(find("add"), Turn("Done.")))
-    rejoin(stream)
-
-    assert stream.response.is_closed
-    stream.close()
-    stream.close()
-
-
-@pytest.mark.parametrize("way", STREAMS)
-async def test_calls_that_a_server_cuts_and_mixes_are_put_together(
-    functions: Gateway, way: Way
-) -> None:
-    """Some send two calls in turns, the role with every piece, and never say the end."""
-    parts = [
-        event(fragment(0, id="a", type="function", name="mine", arguments="") | SPEAKS),
-        event(fragment(1, id="b", type="function", name="add", arguments='{"a"')),
-        event(fragment(0, arguments='{"zo') | SPEAKS),
-        event(fragment(1, arguments=": 1}")),
-        event(fragment(0, arguments='ne": 1}')),
-        DONE,
-    ]  # fmt: skip
-    with Canned(parts) as server, _bare(server) as client:
-        async with Speaker(client) as speaker:
-            answer = await speaker.ask(way, functions, _role(), tools=MINE)
-
-    assert [("mine", '{"zone": 1}')] == calls(answer)
-    assert "assistant" == message(answer)["role"]
-    assert None is answer["choices"][0]["finish_reason"]
 
 
 @pytest.mark.parametrize("way", STREAMS)

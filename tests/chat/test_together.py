@@ -9,7 +9,7 @@ from openai import OpenAI
 
 from gateway import AutoDiscoveryClient, Gateway
 from gateway.testing import Call, ModelRequest, Turn
-from tests.chat.stage import Role, Stage, said
+from tests.chat.stage import Role, Stage, user_messages
 from tests.testing.driving import rejoin
 
 THREADS = 16
@@ -21,7 +21,7 @@ def echo(canary: str) -> str:
 
 
 def parrot(request: ModelRequest) -> Turn:
-    """Search, then repeat the user's own word, then answer with what the tool said."""
+    """Search, then repeat the user's own word, then answer with what the tool user_messages."""
     word = request.user_text
     if request.progress == 0:
         return Turn("", (Call("search_tools", {"query": f"repeat a word {word}"}),))
@@ -55,9 +55,9 @@ def test_sixteen_threads_share_one_client(stage: Stage, openai: OpenAI, function
     def talk(word: str) -> str:
         barrier.wait(10)
         if int(word.split("-")[1]) % 2:
-            answer = create(model=role.model, messages=said(word))
+            answer = create(model=role.model, messages=user_messages(word))
             return answer.choices[0].message.content or ""
-        chunks = create(model=role.model, messages=said(word), stream=True)
+        chunks = create(model=role.model, messages=user_messages(word), stream=True)
         return str(rejoin(chunks)["choices"][0]["message"]["content"])
 
     words = canaries(THREADS)

@@ -120,9 +120,9 @@ def test_pyright_in_strict_mode_agrees(tmp_path: Path) -> None:
         text=True,
     )
 
-    told: dict[str, Any] = json.loads(checked.stdout)
+    report: dict[str, Any] = json.loads(checked.stdout)
 
-    assert 2 == told["summary"]["filesAnalyzed"]
+    assert 2 == report["summary"]["filesAnalyzed"]
     assert [(str(wrong), "reportAssertTypeFailure")] == [
-        (each["file"], each["rule"]) for each in told["generalDiagnostics"]
+        (each["file"], each["rule"]) for each in report["generalDiagnostics"]
     ]

@@ -57,7 +57,7 @@ def read(client: OpenAI) -> list[ChatCompletionChunk]:
     return list(client.chat.completions.create(model="m", messages=ASK, stream=True))
 
 
-def told(chunks: list[ChatCompletionChunk]) -> list[int]:
+def input_tokens(chunks: list[ChatCompletionChunk]) -> list[int]:
     """The prompt tokens that a stream tells, in order."""
     return [each.usage.prompt_tokens for each in chunks if each.usage is not None]
 
@@ -86,7 +86,7 @@ def test_a_turn_tells_the_usage_that_the_service_tells(functions: Gateway, where
         if where not in SILENT:
             assert snapshot(bare).to_dict() == snapshot(wrapped).to_dict()
 
-    assert (told(plain)[-1:], summary(plain)) == (told(ours), summary(ours))
+    assert (input_tokens(plain)[-1:], summary(plain)) == (input_tokens(ours), summary(ours))
 
 
 @pytest.mark.parametrize("where", LATER)
@@ -103,5 +103,5 @@ def test_the_last_usage_of_a_stream_is_that_of_all_turns(functions: Gateway, whe
 
     accounting = accounting_of(stream)
     assert accounting is not None
-    assert [12] == told(chunks) == [accounting.prompt_tokens]
+    assert [12] == input_tokens(chunks) == [accounting.prompt_tokens]
     assert 1 == len({each.id for each in chunks})

@@ -14,7 +14,7 @@ from gateway import Gateway, Options
 from gateway.options import DiscoveryOptions, SearchOptions
 from gateway.testing import Call, HashingEmbedder, Turn
 from gateway.types import ToolDefinition
-from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, function, said, text
+from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, function, text, user_messages
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import NOUNS, Shelf, definitions, tool
 
@@ -128,7 +128,7 @@ async def test_the_callers_messages_go_out_the_same_in_every_turn(
             ],
         },
         {"role": "tool", "tool_call_id": "c", "content": "ok"},
-        *said("And now?"),
+        *user_messages("And now?"),
     ]
     role = stage.cast(find("add"), find("greet"), Turn("Done."))
 
