@@ -328,7 +328,7 @@ def compile_snapshot(
     compiler = SnapshotCompiler(options or GraphOptions())
     compiler.prepare(entities)
     compiler.add_vectors(rows or {})
-    return compiler.compile(version=1, documents=documents, diagnostics=diagnostics)
+    return compiler.compile(documents=documents, diagnostics=diagnostics)
 
 
 def compile_graph(
@@ -345,4 +345,4 @@ def compile_graph(
 
 def eligibility_of(entities: Sequence[Entity]) -> Eligibility:
     """Index the traits of *entities*."""
-    return Eligibility.of([entity.id for entity in entities], map(traits_of, entities))
+    return Eligibility.of([entity.id for entity in entities], list(map(traits_of, entities)))

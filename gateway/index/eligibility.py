@@ -37,22 +37,20 @@ class Eligibility:
     """The masks of the last filters: a cache, filled by `mask`."""
 
     @classmethod
-    def of(cls, ids: Sequence[str], traits: Iterable[tuple[Trait, ...]]) -> Eligibility:
+    def of(cls, ids: Sequence[str], traits: Sequence[tuple[Trait, ...]]) -> Eligibility:
         """Index the entities of these *ids* by their traits.
 
         Args:
             ids: By position.
             traits: See `traits_of`. It is faster where equal ones are the same object.
         """
-        shared = list(traits)
-        groups: defaultdict[int, list[int]] = defaultdict(list)
-        for position, found in enumerate(shared):
-            groups[id(found)].append(position)
+        objects = np.fromiter(map(id, traits), dtype=np.int64, count=len(traits))
+        order = objects.argsort(kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(objects[order])) + 1)
         parts: defaultdict[Trait, list[Positions]] = defaultdict(list)
-        for positions in groups.values():
-            part = np.array(positions, dtype=np.intp)
-            for trait in shared[positions[0]]:
-                parts[trait].append(part)
+        for positions in groups if traits else ():
+            for trait in traits[positions[0]]:
+                parts[trait].append(positions)
         by_trait = {
             trait: found[0] if len(found) == 1 else np.sort(np.concatenate(found))
             for trait, found in parts.items()

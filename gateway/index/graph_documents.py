@@ -10,6 +10,7 @@ import graphs
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph
+from gateway.runtime.text import digest
 from gateway.types import Diagnostic, Filters
 from graphs.errors import GraphError, Notice
 
@@ -109,6 +110,15 @@ async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], tuple
         return graphs.collect(Path(source))
     documents = tuple(source() if callable(source) else source)
     return documents, tuple(notice for document in documents for notice in document.notices)
+
+
+def files_digest(path: str | Path) -> str:
+    """Return the digest of a file, or of all files in a folder; empty if they cannot be read."""
+    try:
+        files = sorted(Path(path).rglob("*")) if Path(path).is_dir() else [Path(path)]
+        return digest(repr([(str(file), file.read_bytes()) for file in files if file.is_file()]))
+    except OSError:
+        return ""
 
 
 def _invalid(detail: str) -> Diagnostic:

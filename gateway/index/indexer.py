@@ -13,28 +13,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from gateway.embed.cache import DocumentVectors, embed_documents
 from gateway.embed.protocol import Embedder
-from gateway.index.graph_documents import GraphSource, load
-from gateway.index.snapshot import BuildResult, Snapshot
+from gateway.index.graph_documents import GraphSource, files_digest, load
+from gateway.index.snapshot import Snapshot
 from gateway.options import Options
 from gateway.options.environment import index_path
 from gateway.runtime.cache import Clock, SingleFlight
+from gateway.runtime.garbage import collection_paused
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.entries import ENTRIES
-from gateway.sources.registry import ListResult, Registration, Registry, list_sources
+from gateway.sources.registry import EntityRegistry, ListResult, Registry, list_sources
 from gateway.types import Diagnostic, IndexReport
-from graphs.markdown.document import Document
 
 if TYPE_CHECKING:
-    from gateway.index.builder import SnapshotBuilder
+    from gateway.index.compiler import SnapshotCompiler
     from gateway.index.storage import IndexStore
 
 _FEW_TEXTS = 64
@@ -46,23 +47,46 @@ is of it: servers, or texts."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexBuild:
-    """A snapshot and what it was built from."""
+    """A snapshot, what it was built from, and what it cost."""
 
     generation: int
     """Of the registrations; see `Registry.generation`."""
     listed: Mapping[str, ListResult]
     """By server."""
-    result: BuildResult
-    report: IndexReport
-    fingerprint: str = ""
-    """Of all that the snapshot is made of; empty if snapshots are not saved."""
+    settings: tuple[object, ...]
+    """What else the snapshot depends on; see `gateway.index.storage.IndexStore`."""
+    snapshot: Snapshot
+    saved: bool = False
+    """Whether the snapshot was read as an earlier process saved it."""
+    missing: int = 0
+    """How many texts are still to be embedded."""
+    failed: bool = False
+    """Whether texts could not be embedded: try again after a while."""
+    embedded: int = 0
+    """How many texts were sent to the embedder."""
+    tokens: int = 0
+    """What the embedder reported for them."""
+    duration_s: float = 0.0
     retry_at: float | None = None
     """When to try again what failed, by the clock of the `Indexer`; None if nothing did."""
 
     @property
-    def snapshot(self) -> Snapshot:
-        """The index."""
-        return self.result.snapshot
+    def report(self) -> IndexReport:
+        """What the build did."""
+        snapshot, graph = self.snapshot, self.snapshot.graph
+        return IndexReport(
+            generation=self.generation,
+            entities=len(snapshot.entities),
+            tools=int(snapshot.eligibility.has("kind", "tool").sum()),
+            vectors=0 if snapshot.vectors is None else snapshot.vectors.count,
+            embedded_texts=self.embedded,
+            tokens=self.tokens,
+            graph_nodes=graph.index.node_count if graph else 0,
+            graph_edges=graph.edge_count if graph else 0,
+            duration_s=self.duration_s,
+            saved=self.saved,
+            diagnostics=snapshot.diagnostics,
+        )
 
 
 def _no_progress(_stage: str, _done: int, _total: int) -> None:
@@ -109,9 +133,8 @@ class Indexer:
         self._store = store
         self._options = options
         self._folder = index_path(options, own_store=own_store)
-        self._saved = ""
-        """The fingerprint of the snapshot that was saved or read last."""
         self._reserved = reserved
+        self._entities = EntityRegistry(reserved=reserved)
         self._graph = graph
         self._telemetry = telemetry
         self._flights = flights
@@ -126,32 +149,25 @@ class Indexer:
         self.builds = 0
         """How many builds there were."""
 
-    @cached_property
-    def _builder(self) -> SnapshotBuilder:
-        from gateway.index.builder import SnapshotBuilder  # noqa: PLC0415  (an import needs no graph)
+    # An import needs neither of these two: a start may find its index saved.
 
-        return SnapshotBuilder(
-            embedder=self._embedder,
-            store=self._store,
-            graph_options=self._options.graph,
-            reserved=self._reserved,
-            telemetry=self._telemetry,
-            progress=self._on_embedded,
-        )
+    @cached_property
+    def _compiler(self) -> SnapshotCompiler:
+        from gateway.index.compiler import SnapshotCompiler  # noqa: PLC0415
+
+        return SnapshotCompiler(self._options.graph)
 
     @cached_property
     def _index_store(self) -> IndexStore | None:
-        from gateway.index.storage import IndexStore  # noqa: PLC0415  (an import needs no graph)
+        from gateway.index.storage import IndexStore  # noqa: PLC0415
 
-        return (
-            IndexStore(folder=self._folder, options=self._options.index) if self._folder else None
-        )
+        return IndexStore(self._folder, self._options.index) if self._folder else None
 
     async def current(self) -> IndexBuild:
         """Return the newest build with all its vectors; build it first if something changed."""
         while True:
             build = await self.get()
-            if not build.result.missing:
+            if not build.missing:
                 return build
             await self._flights.run("embed", self._embed)
 
@@ -165,12 +181,12 @@ class Indexer:
             build = self._fresh()
             if build is None:
                 await self._flights.run("build", self._build)
-            elif not (vectors and build.result.missing and await self._wait_for_vectors(build)):
+            elif not (vectors and build.missing and await self._wait_for_vectors(build)):
                 return build
 
     async def _wait_for_vectors(self, build: IndexBuild) -> bool:
         """Return whether more vectors are there now; False once it is not worth waiting."""
-        if self._words_first and build.result.missing > _FEW_TEXTS:
+        if self._words_first and build.missing > _FEW_TEXTS:
             return False
         while self._stalled_at != self._embedded:
             before, limit = self._embedded, asyncio.timeout(self._options.search.query_timeout_s)
@@ -200,7 +216,7 @@ class Indexer:
 
     def notes(self, build: IndexBuild) -> tuple[Diagnostic, ...]:
         """Return how far the vectors of *build* are, if it lacks some."""
-        if not build.result.missing:
+        if not build.missing:
             return ()
         done, total = self._embedded
         return (_building("embed", f"{done} of {total} texts have a vector"),)
@@ -235,85 +251,85 @@ class Indexer:
             self._progress("servers", 0, servers)
             listed = await list_sources(registrations, previous, telemetry=self._telemetry)
             self._progress("servers", servers, servers)
-            result, fingerprint = await self._load_or_build(registrations, listed)
+            build = await self._load_or_compile(generation, listed)
             self.builds += 1
-            self._publish(generation, listed, result, fingerprint, began)
-        if result.missing:
+            self._publish(build, began)
+        if build.missing:
             self._flights.start("embed", self._embed)
 
-    async def _load_or_build(
-        self, registrations: Mapping[str, Registration], listed: Mapping[str, ListResult]
-    ) -> tuple[BuildResult, str]:
-        """Read the saved snapshot at the first build, if there is one; else build."""
+    async def _load_or_compile(
+        self, generation: int, listed: Mapping[str, ListResult]
+    ) -> IndexBuild:
+        """Read the saved snapshot at the first build, if there is one; else compile."""
         notes = [note for each in listed.values() for note in each.listing.diagnostics]
-        documents: Sequence[Document] | None = None
-        faults: Sequence[Diagnostic] = ()
-        if not isinstance(self._graph, str | Path):
-            documents, faults = await load(self._graph)
-        fingerprint = ""
-        if self._index_store is not None:
-            fingerprint = self._fingerprint(registrations, listed, documents)
-            if not self.builds:
-                snapshot, unreadable = self._index_store.load(fingerprint)
-                if snapshot is not None:
-                    self._saved = fingerprint
-                    return BuildResult(
-                        snapshot=snapshot.with_diagnostics(notes), saved=True
-                    ), fingerprint
-                notes += unreadable
-        if documents is None:
-            documents, faults = await load(self._graph)
-        result = await self._builder.build(
-            registrations, listed, documents, diagnostics=[*notes, *faults]
+        source, store = self._graph, self._index_store
+        is_path = isinstance(source, str | Path)
+        documents, faults = await load(None if is_path else source)
+        settings = (
+            self._embedder and self._embedder.info,
+            self._options.graph,
+            sorted(self._reserved),
+            files_digest(source) if store and isinstance(source, str | Path) else documents,
         )
-        return result, fingerprint
-
-    def _fingerprint(
-        self,
-        registrations: Mapping[str, Registration],
-        listed: Mapping[str, ListResult],
-        documents: Sequence[Document] | None,
-    ) -> str:
-        from gateway.index import storage  # noqa: PLC0415  (an import needs no graph)
-
-        graph: object = documents
-        if isinstance(self._graph, str | Path):
-            graph = storage.fingerprint_of_files(Path(self._graph))
-        model = self._embedder.info if self._embedder else None
-        settings = (model, self._options.graph, sorted(self._reserved), graph)
-        return storage.fingerprint_of(registrations, listed, settings)
-
-    async def _save(self) -> None:
-        """Save the newest snapshot, unless it is saved or incomplete."""
-        build, store = self._newest, self._index_store
-        if build is None or store is None or build.fingerprint == self._saved:
-            return
-        if build.result.missing or build.result.failed:
-            return
-        self._saved = build.fingerprint
-        notes = await asyncio.to_thread(store.save, build.fingerprint, build.snapshot)
-        if notes and self._newest is build:
-            result = replace(build.result, snapshot=build.snapshot.with_diagnostics(notes))
-            report = replace(build.report, diagnostics=result.snapshot.diagnostics)
-            self._newest = replace(build, result=result, report=report)
-
-    async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
-        """Save the newest snapshot, then await *then*, in any case."""
-        try:
-            await self._flights.run("save", self._save)
-        finally:
-            await then()
+        build = partial(IndexBuild, generation=generation, listed=listed, settings=settings)
+        if store and not self.builds:
+            saved, unreadable = store.load(listed, settings)
+            if saved is not None:
+                return build(snapshot=saved.with_diagnostics(notes), saved=True)
+            notes += unreadable
+        if is_path:
+            documents, faults = await load(source)
+        with collection_paused():
+            self._entities.update(listed)
+            self._compiler.prepare(self._entities.entities.values())
+        stored = await self._vectors(limit=0)
+        with collection_paused():
+            self._compiler.add_vectors(stored.rows)
+            notes += (*faults, *self._entities.notes, *stored.diagnostics)
+            snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
+        missing = len(self._compiler.missing_texts) if self._embedder else 0
+        return build(snapshot=snapshot, missing=missing)
 
     async def _embed(self) -> None:
         """Embed what the newest build lacks, and put the vectors into the newest build."""
-        while self._newest and self._newest.result.missing:
+        while self._newest and self._newest.missing:
             with self._recorded() as began:
-                embedded = await self._builder.embed()
-                build = self._newest
-                if embedded.failed:
+                vectors = await self._vectors()
+                self._compiler.add_vectors(vectors.rows)
+                if vectors.failed:
                     self._stalled_at = self._embedded
-                result = self._builder.add_vectors(build.result, embedded)
-                self._publish(build.generation, build.listed, result, build.fingerprint, began)
+                self._publish(self._with_vectors(self._newest, vectors), began)
+
+    async def _vectors(self, limit: int | None = None) -> DocumentVectors:
+        """Return the vectors of the texts that lack one; see `embed_documents`."""
+        texts = self._compiler.missing_texts if self._embedder else ()
+        if self._embedder is None or not texts:
+            return DocumentVectors(rows={})
+        return await embed_documents(
+            sorted(texts),
+            embedder=self._embedder,
+            store=self._store,
+            telemetry=self._telemetry,
+            dimensions=self._newest.snapshot.dimensions if self._newest else None,
+            progress=self._on_embedded,
+            max_new=limit,
+        )
+
+    def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
+        """Return *build* with the vectors that there are now, *vectors* among them."""
+        missing, total = len(self._compiler.missing_texts), self._compiler.text_count
+        notes = [*build.snapshot.diagnostics, *vectors.diagnostics]
+        if missing and vectors.failed:
+            detail = f"{total - missing} of {total} texts have a vector"
+            notes.append(Diagnostic(stage="embed", code="vectors_incomplete", detail=detail))
+        return replace(
+            build,
+            snapshot=self._compiler.with_vectors(build.snapshot, tuple(dict.fromkeys(notes))),
+            missing=0 if vectors.failed else missing,
+            failed=build.failed or (vectors.failed and missing > 0),
+            embedded=build.embedded + vectors.embedded,
+            tokens=build.tokens + vectors.tokens,
+        )
 
     @contextmanager
     def _recorded(self) -> Iterator[float]:
@@ -325,51 +341,40 @@ class Indexer:
         ):
             yield time.perf_counter()
             if self._newest:
-                report = self._newest.report
-                span.set_attribute("gateway.index.entities", report.entities)
-                span.set_attribute("gateway.index.embedded", report.embedded_texts)
-                span.set_attribute("gateway.index.graph_edges", report.graph_edges)
-                self._telemetry.record("gateway.index.entities", report.entities)
+                entities, graph = len(self._newest.snapshot.entities), self._newest.snapshot.graph
+                span.set_attribute("gateway.index.entities", entities)
+                span.set_attribute("gateway.index.embedded", self._newest.embedded)
+                span.set_attribute("gateway.index.graph_edges", graph.edge_count if graph else 0)
+                self._telemetry.record("gateway.index.entities", entities)
 
-    def _publish(
-        self,
-        generation: int,
-        listed: Mapping[str, ListResult],
-        result: BuildResult,
-        fingerprint: str,
-        began: float,
-    ) -> None:
-        failed = result.failed or any(each.failed for each in listed.values())
-        self._newest = IndexBuild(
-            generation=generation,
-            listed=listed,
-            result=result,
-            fingerprint=fingerprint,
-            report=_report(generation, result, time.perf_counter() - began),
-            retry_at=self._clock() + self._options.upstream.retry_after_s if failed else None,
-        )
-        if not self._saved and not result.missing:
+    def _publish(self, build: IndexBuild, began: float) -> None:
+        """Make *build* the newest one."""
+        failed = build.failed or any(each.failed for each in build.listed.values())
+        retry_at = self._clock() + self._options.upstream.retry_after_s if failed else None
+        duration_s = time.perf_counter() - began
+        self._newest = replace(build, duration_s=duration_s, retry_at=retry_at)
+        if self._index_store and not self._index_store.newest and not build.missing:
             # Later ones are saved at the end: each costs as much as the whole.
             self._flights.start("save", self._save)
+
+    async def _save(self) -> None:
+        """Save the newest snapshot, unless it is saved or incomplete."""
+        build, store = self._newest, self._index_store
+        if build is None or store is None or build.saved or build.missing or build.failed:
+            return
+        save = partial(store.save, build.listed, build.settings, build.snapshot)
+        notes = await asyncio.to_thread(save)
+        if notes and self._newest is build:
+            self._newest = replace(build, snapshot=build.snapshot.with_diagnostics(notes))
+
+    async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
+        """Save the newest snapshot, then await *then*, in any case."""
+        try:
+            await self._flights.run("save", self._save)
+        finally:
+            await then()
 
 
 def _building(stage: Literal["catalog", "embed"], detail: str) -> Diagnostic:
     advice = f"{detail}; to wait: await gateway.report()"
     return Diagnostic(stage=stage, code="index_building", detail=advice)
-
-
-def _report(generation: int, result: BuildResult, duration_s: float) -> IndexReport:
-    snapshot, graph = result.snapshot, result.snapshot.graph
-    return IndexReport(
-        generation=generation,
-        entities=len(snapshot.entities),
-        tools=int(snapshot.eligibility.has("kind", "tool").sum()),
-        vectors=0 if snapshot.vectors is None else snapshot.vectors.count,
-        embedded_texts=result.embedded,
-        tokens=result.tokens,
-        graph_nodes=graph.index.node_count if graph else 0,
-        graph_edges=len(graph.index.edges) if graph else 0,
-        duration_s=duration_s,
-        saved=result.saved,
-        diagnostics=snapshot.diagnostics,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 from gateway.catalog.kinds import row_of
@@ -23,7 +24,7 @@ _MAX_RECURRING = 5
 """How many diagnostics of a harmless code every search repeats."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Snapshot:
     """The index at one moment."""
 
@@ -46,13 +47,25 @@ class Snapshot:
     has a number of its own."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What went wrong while building; a large catalog may have one for each of many tools."""
-    recurring_diagnostics: tuple[Diagnostic, ...] = ()
-    """Those of them that every search repeats; see `recurring`."""
+
+    @cached_property
+    def recurring_diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Those of them that say what every search goes without, each once.
+
+        Of a code that costs a search nothing only the first few: a folder may hold very many
+        broken documents.
+        """
+        found: list[Diagnostic] = []
+        counts: Counter[str] = Counter()
+        for note in dict.fromkeys(note for note in self.diagnostics if note.code in REPEATED):
+            counts[note.code] += 1
+            if note.code in DEGRADING or counts[note.code] <= _MAX_RECURRING:
+                found.append(note)
+        return tuple(found)
 
     def with_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> Self:
         """Return the same snapshot with more *diagnostics*."""
-        every = (*self.diagnostics, *diagnostics)
-        return replace(self, diagnostics=every, recurring_diagnostics=recurring(every))
+        return replace(self, diagnostics=(*self.diagnostics, *diagnostics))
 
     def position(self, entity_id: str) -> int:
         """Return the position of the entity with this id.
@@ -85,23 +98,6 @@ class Snapshot:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildResult:
-    """A snapshot and what it cost."""
-
-    snapshot: Snapshot
-    missing: int = 0
-    """How many texts are still to be embedded."""
-    failed: bool = False
-    """Whether texts could not be embedded: try again after a while."""
-    embedded: int = 0
-    """How many texts were sent to the embedder."""
-    saved: bool = False
-    """Whether the snapshot was read as an earlier process saved it."""
-    tokens: int = 0
-    """What the embedder reported for them."""
-
-
 def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     """Return the one callable entity that *tool* names: by id, exposed name, or unique own name.
 
@@ -129,18 +125,3 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     # How many, not which: a caller may not be meant to know them.
     unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
     raise UnknownToolError(tool, near(tool, every), unlisted=unlisted)
-
-
-def recurring(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return those of *diagnostics* that say what every search goes without, each once.
-
-    Of a code that costs a search nothing only the first few are returned: a folder may hold very
-    many broken documents.
-    """
-    found: list[Diagnostic] = []
-    counts: Counter[str] = Counter()
-    for note in dict.fromkeys(note for note in diagnostics if note.code in REPEATED):
-        counts[note.code] += 1
-        if note.code in DEGRADING or counts[note.code] <= _MAX_RECURRING:
-            found.append(note)
-    return tuple(found)

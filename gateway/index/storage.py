@@ -15,7 +15,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
@@ -24,16 +24,15 @@ from typing import Any, overload
 import numpy as np
 
 from gateway.index.eligibility import Eligibility
-from gateway.index.snapshot import Snapshot, recurring
+from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors import SignSketch, VectorIndex
 from gateway.options import IndexOptions
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import write_atomically
 from gateway.runtime.garbage import collection_paused
-from gateway.runtime.text import digest
 from gateway.sources.listing_store import digest_of
-from gateway.sources.registry import ListResult, Registration
+from gateway.sources.registry import ListResult
 from gateway.types import Code, Diagnostic, Entity, Hints, ToolDefinition
 from graphs.facts.fact import Fact
 from graphs.graph import GraphIndex
@@ -53,64 +52,71 @@ _DEFINITION = attrgetter(*(each.name for each in fields(ToolDefinition) if each.
 Arrays = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStore:
-    """A folder of saved snapshots. May be used from any thread, and by several processes."""
+    """A folder of saved snapshots. May be used from any thread, and by several processes.
 
-    folder: Path
-    options: IndexOptions
+    A snapshot is found by all that it was made of: what each source *listed*, and *settings*,
+    whatever else it depends on, each with a `repr` that says all of it.
 
-    def load(self, fingerprint: str) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
-        """Return the snapshot of *fingerprint*, None if there is none, and what is wrong with it.
+    Args:
+        folder: Made when a snapshot is saved.
+        options: Which snapshots are saved, and how many.
+    """
 
-        The snapshot has version 0 and no diagnostics but those of the catalog itself.
+    def __init__(self, folder: Path, options: IndexOptions) -> None:
+        self._folder = folder
+        self._options = options
+        self.newest = ""
+        """The fingerprint of the snapshot that was read, or was to be saved, last."""
+
+    def load(
+        self, listed: Mapping[str, ListResult], settings: Iterable[object]
+    ) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
+        """Return the snapshot that was made of these, None if there is none, and what is wrong.
+
+        It has version 0 and no diagnostics but those of the catalog itself.
         """
+        fingerprint = _fingerprint(listed, settings)
         path = self._path(fingerprint)
         try:
             with collection_paused():
-                return _decode(path.read_bytes(), fingerprint), ()
+                snapshot = _decode(path.read_bytes(), fingerprint)
         except FileNotFoundError:
             return None, ()
         except _FAULTS as error:
             detail = f"saved index {path.name!r} is not as it was written: {error!r}"
             return None, (_note("store_rebuilt", detail),)
+        self.newest = fingerprint
+        return snapshot, ()
 
-    def save(self, fingerprint: str, snapshot: Snapshot) -> tuple[Diagnostic, ...]:
-        """Save *snapshot*, if it is large enough, and delete what was saved long ago.
+    def save(
+        self, listed: Mapping[str, ListResult], settings: Iterable[object], snapshot: Snapshot
+    ) -> tuple[Diagnostic, ...]:
+        """Save *snapshot*, if it is large and new, and delete what was saved long ago.
 
         Returns:
             Why it was not saved; nothing if it was.
         """
-        if len(snapshot.entities) < self.options.min_tools:
+        previous, self.newest = self.newest, _fingerprint(listed, settings)
+        if self.newest == previous or len(snapshot.entities) < self._options.min_tools:
             return ()
         try:
-            write_atomically(self._path(fingerprint), _encode(snapshot, fingerprint))
-            saved = sorted(self.folder.glob(f"*{_SUFFIX}"), key=lambda path: -path.stat().st_mtime)
-            for path in saved[self.options.kept :]:
+            write_atomically(self._path(self.newest), _encode(snapshot, self.newest))
+            saved = sorted(self._folder.glob(f"*{_SUFFIX}"), key=lambda path: -path.stat().st_mtime)
+            for path in saved[self._options.kept :]:
                 path.unlink(missing_ok=True)
         except (OSError, TypeError, ValueError) as error:
             return (_note("store_unavailable", f"the index was not saved: {error}"),)
         return ()
 
     def _path(self, fingerprint: str) -> Path:
-        return self.folder / f"{fingerprint}{_SUFFIX}"
+        return self._folder / f"{fingerprint}{_SUFFIX}"
 
 
-def fingerprint_of(
-    registrations: Mapping[str, Registration],
-    listed: Mapping[str, ListResult],
-    settings: Iterable[object],
-) -> str:
-    """Return the digest of all that a snapshot is made of.
-
-    Args:
-        registrations: The sources.
-        listed: What each of them listed.
-        settings: Whatever else it depends on, each with a `repr` that says all of it.
-    """
+def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -> str:
     hashed = hashlib.blake2b(_code().encode(), digest_size=20)
-    for server in sorted(listed):
-        registration, listing = registrations[server], listed[server].listing
+    for server, result in sorted(listed.items()):
+        registration, listing = result.registration, result.listing
         itself = registration.itself
         parts = (
             (server, registration.source.trusted, registration.hints),
@@ -122,15 +128,6 @@ def fingerprint_of(
     for setting in settings:
         hashed.update(repr(setting).encode("utf-8", "surrogatepass"))
     return hashed.hexdigest()
-
-
-def fingerprint_of_files(path: Path) -> str:
-    """Return the digest of a file, or of all files in a folder; empty if they cannot be read."""
-    try:
-        files = sorted(path.rglob("*")) if path.is_dir() else [path]
-        return digest(repr([(str(file), file.read_bytes()) for file in files if file.is_file()]))
-    except OSError:
-        return ""
 
 
 @cache
@@ -244,7 +241,6 @@ def _decode(data: bytes, fingerprint: str) -> Snapshot:
         mean_vector=arrays.get("mean_vector"),
         server_ids=arrays["server_ids"],
         diagnostics=diagnostics,
-        recurring_diagnostics=recurring(diagnostics),
     )
 
 

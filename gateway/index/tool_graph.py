@@ -50,6 +50,11 @@ class ToolGraph:
         return self.index.documents
 
     @property
+    def edge_count(self) -> int:
+        """How many edges there are."""
+        return len(self.index.edges)
+
+    @property
     def facts(self) -> Sequence[Fact]:
         """Every statement."""
         return self.index.facts

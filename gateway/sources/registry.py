@@ -10,6 +10,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 from gateway.catalog.identity import (
@@ -146,7 +147,7 @@ class Registry:
         return server in self._registrations
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ListResult:
     """The listing of one source."""
 
@@ -155,6 +156,28 @@ class ListResult:
     failed: bool = False
     """True if the source, or a part of it, could not be listed; what is missing is then as it was
     when last listed, or absent."""
+
+    @cached_property
+    def definitions(self) -> Mapping[str, ToolDefinition]:
+        """What was listed, and the server itself, with the host's hints, by id."""
+        server, hints = self.registration.source.server, self.registration.hints
+        itself, listing = self.registration.itself, self.listing
+        found = {entity_id(item.kind, server, item.name): item for item in listing.definitions}
+        for name, hint in hints.items():
+            key = entity_id("tool", server, name)
+            if item := found.get(key):
+                found[key] = replace(item, hints=merge_hints(hint, item.hints))
+        if itself is not None:
+            # A disabled tool must not be found, not by the words of its server either.
+            enabled = [
+                item.name for item in found.values() if item.kind == "tool" and item.hints.enabled
+            ]
+            found[entity_id(itself.kind, server, itself.name)] = replace(
+                itself,
+                description=itself.description or listing.instructions,
+                details={"tools": enabled},
+            )
+        return found
 
 
 async def list_sources(
@@ -222,19 +245,9 @@ class EntityRegistry:
         """Which names had to be qualified, by name."""
         self._reserved = reserved
 
-    def update(
-        self, registrations: Mapping[str, Registration], listed: Mapping[str, ListResult]
-    ) -> None:
-        """Replace the catalog by what was listed.
-
-        Args:
-            registrations: The sources.
-            listed: What each of them listed.
-        """
-        definitions = {
-            server: _definitions(registrations[server], result.listing)
-            for server, result in listed.items()
-        }
+    def update(self, listed: Mapping[str, ListResult]) -> None:
+        """Replace the catalog by what each source *listed*."""
+        definitions = {server: result.definitions for server, result in listed.items()}
         names = expose_names(
             (
                 (server, definition.name)
@@ -246,7 +259,7 @@ class EntityRegistry:
         )
         entities: dict[str, Entity] = {}
         for server, items in definitions.items():
-            trusted = registrations[server].source.trusted
+            trusted = listed[server].registration.source.trusted
             entities |= self._update_server(server, items, names, trusted=trusted)
             for entry in listed[server].listing.entities:
                 previous = self.entities.get(entry.id)
@@ -285,28 +298,6 @@ class EntityRegistry:
                 parent=parent,
             )
         return entities
-
-
-def _definitions(registration: Registration, listing: Listing) -> dict[str, ToolDefinition]:
-    """Return what a source listed, and itself if it is a server, with the host's hints, by id."""
-    server, hints, itself = registration.source.server, registration.hints, registration.itself
-    definitions = {entity_id(item.kind, server, item.name): item for item in listing.definitions}
-    for name, hint in hints.items():
-        if item := definitions.get(entity_id("tool", server, name)):
-            definitions[entity_id("tool", server, name)] = replace(
-                item, hints=merge_hints(hint, item.hints)
-            )
-    if itself is not None:
-        # A disabled tool must not be found, not by the words of its server either.
-        enabled = [
-            item.name for item in definitions.values() if item.kind == "tool" and item.hints.enabled
-        ]
-        definitions[entity_id(itself.kind, server, itself.name)] = replace(
-            itself,
-            description=itself.description or listing.instructions,
-            details={"tools": enabled},
-        )
-    return definitions
 
 
 def _qualified_names(entities: Mapping[str, Entity]) -> tuple[Diagnostic, ...]:

@@ -42,7 +42,7 @@ def compiled(
     """Compile the next snapshot with all vectors."""
     compiler.prepare(entities)
     compiler.add_vectors(rows_of(entities, EMBEDDER))
-    return compiler.compile(version=1, documents=documents, diagnostics=())
+    return compiler.compile(documents=documents)
 
 
 def fresh(entities: Sequence[Entity], documents: Sequence[Document] = ()) -> Snapshot:
@@ -122,11 +122,11 @@ def test_a_vector_that_comes_late_is_used() -> None:
     late = dict(list(rows.items())[:5])
     compiler.prepare(CATALOG)
     compiler.add_vectors({key: row for key, row in rows.items() if key not in late})
-    first = compiler.compile(version=1, documents=(), diagnostics=())
+    first = compiler.compile()
     missing = len(compiler.missing_texts)
 
     compiler.add_vectors(late)
-    found = compiler.with_vectors(first, version=2, diagnostics=())
+    found = compiler.with_vectors(first, ())
 
     assert first.vectors is not None
     assert first.vectors.count < 40
@@ -156,7 +156,7 @@ def with_drawn_vectors(entities: list[Entity]) -> Snapshot:
     compiler = SnapshotCompiler(GraphOptions())
     compiler.prepare(entities)
     compiler.add_vectors({text_key(text): vector(text) for text in compiler.missing_texts})
-    return compiler.compile(version=1, documents=(), diagnostics=())
+    return compiler.compile()
 
 
 def test_the_mean_of_a_catalog_is_that_of_what_servers_list() -> None:

@@ -235,10 +235,10 @@ def test_a_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
     whole = replace(
         snapshot, vectors=VectorIndex.of(rows, exact_numbers=0), mean_vector=rows.mean(axis=0)
     )
-    store = IndexStore(folder=tmp_path, options=IndexOptions(min_tools=1))
+    store = IndexStore(tmp_path, IndexOptions(min_tools=1))
 
-    assert () == store.save("mark", whole)
-    found, notes = store.load("mark")
+    assert () == store.save({}, ["mark"], whole)
+    found, notes = store.load({}, ["mark"])
 
     assert () == notes
     assert found is not None

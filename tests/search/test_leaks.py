@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.index.snapshot import Snapshot, recurring
+from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
 from gateway.search.expand.next_steps import suggest_next_steps
 from gateway.search.pipeline import Search
@@ -149,9 +149,7 @@ def worlds(draw: st.DrawFn) -> World:
         include_disabled=draw(st.booleans()),
         without=draw(st.frozensets(st.sampled_from([*SERVERS, *(e.id for e in made)]), max_size=2)),
     )
-    return World(
-        replace(snapshot, diagnostics=notes, recurring_diagnostics=recurring(notes)), filters
-    )
+    return World(replace(snapshot, diagnostics=notes), filters)
 
 
 queries = st.lists(

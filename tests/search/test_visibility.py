@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.index.snapshot import recurring
 from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
 from gateway.search.results import unmatched_terms
@@ -34,11 +33,7 @@ def looked(query: str, filters: Filters, *notes: Diagnostic, floor: float = 0) -
         embed=plain_embed(EMBEDDER),
         correct=SpellingCorrector(find_word_lists()),
     )
-    snapshot = replace(
-        snapshot_of([OPEN, HIDDEN], EMBEDDER),
-        diagnostics=notes,
-        recurring_diagnostics=recurring(notes),
-    )
+    snapshot = replace(snapshot_of([OPEN, HIDDEN], EMBEDDER), diagnostics=notes)
     return run(search, snapshot, query, filters=filters)
 
 

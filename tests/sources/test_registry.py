@@ -93,7 +93,7 @@ async def test_sources_are_listed_in_parallel() -> None:
 async def known(registry: Registry) -> EntityRegistry:
     """What the sources list, named."""
     entities = EntityRegistry(reserved=frozenset())
-    entities.update(registry.all(), await listed(registry))
+    entities.update(await listed(registry))
     return entities
 
 
