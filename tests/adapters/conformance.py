@@ -9,7 +9,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
@@ -19,13 +18,9 @@ from gateway.discovery.approval import Approve
 from gateway.options import DiscoveryOptions, Options
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
 from gateway.types import JsonObject
-from tests.cli.running import child
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import ListSource
 
-PAID = "Invoice INV-2042 is still open: 480.50 EUR."
-"""What each of our examples says last."""
-ROOT = Path(__file__).parents[2]
 Cast = Callable[..., ScriptedModel]
 Host = Sequence[Callable[..., Any]]
 
@@ -38,6 +33,10 @@ def find(query: str, name: str = "search_tools") -> Turn:
 def use(name: str, /, **arguments: object) -> Turn:
     """The model calls a tool."""
     return Turn(calls=(Call(name, arguments),))
+
+
+SONG = (find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+"""The model finds a tool, uses it, and is done."""
 
 
 def tell_time() -> str:
@@ -271,14 +270,6 @@ class Running(Finding):
         first, again = (json.loads(answer(each))["tools"][0] for each in model.requests[1:])
         assert {"name", "about", "needs"} == {*first}
         assert {"name": "play_music"} == again
-
-
-def last_line(example: str, folder: Path) -> str:
-    """Run a program of examples/adapters as a user would, and give its last line."""
-    env = {"GATEWAY_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
-    ran = child(str(ROOT / "examples" / "adapters" / example), cwd=folder, env=env)
-    assert 0 == ran.code, ran.err
-    return ran.out.splitlines()[-1]
 
 
 def client_of(url: str) -> AsyncOpenAI:

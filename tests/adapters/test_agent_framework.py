@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from openai import AsyncOpenAI
@@ -11,17 +10,7 @@ from openai import AsyncOpenAI
 from gateway import Gateway
 from gateway.discovery.approval import Approve
 from gateway.testing import Turn
-from tests.adapters.conformance import (
-    PAID,
-    Cast,
-    Host,
-    Running,
-    answer,
-    client_of,
-    find,
-    last_line,
-    use,
-)
+from tests.adapters.conformance import SONG, Cast, Host, Running, answer, client_of
 from tests.adapters.frameworks import needs
 
 needs("agent-framework", "agent_framework", "agent_framework_openai")
@@ -73,7 +62,7 @@ class TestAgentFramework(AgentFramework):
 
     async def test_an_agent_runs_without_a_session(self, gateway: Gateway, cast: Cast) -> None:
         """What is found is remembered with the tools of the run."""
-        model = cast(find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+        model = cast(*SONG)
 
         async with client_of(model.base_url) as client:
             done = await self.agent(gateway, client).run("Please help me.")
@@ -87,7 +76,7 @@ agent_of = TestAgentFramework().agent
 
 async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:
     """Updates of the tools come between those of the model."""
-    model = cast(find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+    model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
         run = agent_of(gateway, client).run("Please help me.", stream=True)
@@ -112,8 +101,3 @@ async def test_the_services_own_tools_are_the_hosts(gateway: Gateway, cast: Cast
     kinds = [tool["type"] for tool in model.requests[0].tools]
     assert ["function", "function"] == [kind for kind in kinds if kind == "function"]
     assert 3 == len(kinds)
-
-
-def test_the_example_runs(tmp_path: Path) -> None:
-    """What a user copies works."""
-    assert PAID == last_line("agent_framework_agent.py", tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from gateway.discovery.meta_tools import meta_names, meta_tools
 from gateway.discovery.tool_list import ToolList
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
-from tests.adapters.conformance import last_line, schema_of
+from tests.adapters.conformance import schema_of
 
 OPTIONS = DiscoveryOptions()
 TOOLS = ToolList(names=meta_names(OPTIONS, ()))
@@ -87,10 +86,3 @@ def test_what_is_no_function_is_refused() -> None:
         to_anthropic({"type": "web_search"})
     with pytest.raises(InvalidRequestError, match="tool_use"):
         tool_call({"type": "text", "text": "hello"})
-
-
-def test_the_example_runs(tmp_path: Path) -> None:
-    """What a user copies works."""
-    told = json.loads(last_line("anthropic_blocks.py", tmp_path))
-
-    assert [{"type": "tool_reference", "tool_name": "find_invoice"}] == told["content"]

@@ -14,6 +14,7 @@ import pytest
 
 from gateway.errors import MissingExtraError
 from tests.adapters.frameworks import FRAMEWORKS
+from tests.cli.running import child
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,3 +55,24 @@ def test_each_framework_has_an_extra_an_adapter_a_test_and_an_example() -> None:
         assert (ROOT / "gateway" / "adapters" / f"{adapter}.py").is_file()
         assert (ROOT / "tests" / "adapters" / f"test_{adapter}.py").is_file()
         assert (ROOT / "examples" / "adapters" / f"{adapter}_agent.py").is_file()
+
+
+EXAMPLES = {
+    "anthropic_blocks": '"tool_name": "find_invoice"',
+    **{f"{name}_agent": "Invoice INV-2042 is still open: 480.50 EUR." for name in FRAMEWORKS},
+}
+"""What each of our programs says last."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_example_runs(tmp_path: Path, example: str) -> None:
+    """What a user copies works."""
+    framework = FRAMEWORKS.get(example.removesuffix("_agent"))
+    if framework and find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    env = {"GATEWAY_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    program = ROOT / "examples" / "adapters" / f"{example}.py"
+    ran = child(str(program), cwd=tmp_path, env=env)
+
+    assert 0 == ran.code, ran.err
+    assert EXAMPLES[example] in ran.out.splitlines()[-1]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from gateway import Gateway
 from gateway.discovery.approval import Approve
 from gateway.testing import Turn
-from tests.adapters.conformance import PAID, Cast, Host, Running, find, last_line, tell_time, use
+from tests.adapters.conformance import SONG, Cast, Host, Running, find, tell_time, use
 from tests.adapters.frameworks import needs
 
 needs("langchain", "langchain", "langchain_openai")
@@ -80,15 +79,10 @@ async def test_an_unknown_tool_is_answered_with_near_names(gateway: Gateway, cas
 
 async def test_a_stream_brings_tools_and_words(gateway: Gateway, cast: Cast) -> None:
     """Streamed steps run the same way."""
-    model = cast(find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+    model = cast(*SONG)
 
     updates = agent_of(gateway, model.base_url).astream(ASK, stream_mode="updates")
     steps = [step async for step in updates]
 
     assert ["model", "tools"] * 2 + ["model"] == [next(iter(step)) for step in steps]
     assert "playing Yesterday" == steps[3]["tools"]["messages"][0].content
-
-
-def test_the_example_runs(tmp_path: Path) -> None:
-    """What a user copies works."""
-    assert PAID == last_line("langchain_agent.py", tmp_path)

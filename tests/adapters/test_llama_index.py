@@ -7,7 +7,6 @@ same wire format.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +15,11 @@ from gateway import Gateway
 from gateway.discovery.approval import Approve
 from gateway.testing import ScriptedModel, Turn
 from tests.adapters.conformance import (
-    PAID,
     Cast,
     Conformance,
     Host,
     answer,
     find,
-    last_line,
     schema_of,
     tell_time,
     use,
@@ -108,8 +105,3 @@ async def test_a_retriever_serves_blocking_callers_and_bundles(gateway: Gateway)
     told: Any = player(song="Yesterday")
     assert (False, "playing Yesterday") == (told.is_error, told.content)
     assert ["search_tools", "call_tool"] == [tool.metadata.name for tool in retriever.retrieve(" ")]
-
-
-def test_the_example_runs(tmp_path: Path) -> None:
-    """What a user copies works."""
-    assert PAID == last_line("llama_index_agent.py", tmp_path)

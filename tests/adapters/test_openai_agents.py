@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from gateway import AsyncAutoDiscoveryClient, Gateway
 from gateway.discovery.approval import Approve
-from gateway.testing import Turn
-from tests.adapters.conformance import (
-    PAID,
-    Cast,
-    Host,
-    Running,
-    answer,
-    client_of,
-    find,
-    last_line,
-    use,
-)
+from tests.adapters.conformance import SONG, Cast, Host, Running, answer, client_of
 from tests.adapters.frameworks import needs
 
 needs("openai-agents", "agents")
@@ -70,7 +58,7 @@ agent_of = TestOpenAIAgents().agent
 
 async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:
     """Events of the tools come between those of the model."""
-    model = cast(find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+    model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
         run = Runner.run_streamed(agent_of(gateway, client), "Please help me.")
@@ -82,7 +70,7 @@ async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) ->
 
 async def test_the_wrapped_client_serves_the_sdk_too(gateway: Gateway, cast: Cast) -> None:
     """Without an adapter: discovery happens below the SDK, which sees the last reply alone."""
-    model = cast(find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+    model = cast(*SONG)
 
     async with client_of(model.base_url) as client:
         wrapped = AsyncAutoDiscoveryClient(client, gateway)
@@ -107,8 +95,3 @@ async def test_a_server_answers_without_a_run(gateway: Gateway) -> None:
     assert (False, "playing Yesterday") == (told.is_error, getattr(told.content[0], "text", ""))
     assert [] == (await server.list_prompts()).prompts
     assert [] == (await server.get_prompt("any")).messages
-
-
-def test_the_example_runs(tmp_path: Path) -> None:
-    """What a user copies works."""
-    assert PAID == last_line("openai_agents_agent.py", tmp_path)

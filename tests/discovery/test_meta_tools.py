@@ -78,6 +78,7 @@ def test_the_digest_tells_servers_with_the_words_of_their_tools_largest_first() 
         assert "The catalog holds 3 tools: files (2: files, thing); mail (1: mail, thing)." == (
             catalog_digest(catalog, budget=300)
         )
+    assert "" == catalog_digest([], budget=300) == catalog_digest(found, budget=0)
 
 
 @pytest.mark.parametrize("budget", [20, 40, 80])
@@ -89,9 +90,3 @@ def test_the_digest_keeps_to_its_budget_and_counts_the_rest(budget: int) -> None
 
     assert told.endswith(" more servers.")
     assert estimate_tokens(told) <= budget + 5
-
-
-def test_no_digest_without_tools_or_without_a_budget() -> None:
-    """0 turns it off."""
-    assert "" == catalog_digest([], budget=300)
-    assert "" == catalog_digest(entities(a=1), budget=0)

@@ -233,18 +233,6 @@ def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> No
     assert not any("direct" in row for row in rows)
 
 
-def test_a_budget_without_room_for_rows_keeps_the_best() -> None:
-    """Whatever the budget, the first match is named."""
-    options = DiscoveryOptions(schema_token_budget=100)
-    found = SearchResult(
-        mode="graph", matches=tuple(match(f"a_tool_{number}" * 3) for number in range(30))
-    )
-
-    rows = json.loads(render(found, options, schemas=schema))["tools"]
-
-    assert 1 <= len(rows) < 30
-
-
 @pytest.mark.parametrize("schemas", [None, lambda _: {"description": "IMPORTANT"}])
 def test_of_a_suspicious_tool_the_name_is_told_and_what_could_be_no_order(
     schemas: Schemas | None,

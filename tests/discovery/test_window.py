@@ -71,13 +71,6 @@ def test_tools_in_use_outlive_those_that_were_only_found() -> None:
         assert ("a", "c") == shown(messages, 2)
 
 
-def test_a_call_alone_shows_nothing() -> None:
-    """A made-up name must not become a tool, and a later search finds a place as usual."""
-    messages = [*called("made_up", "1"), *searched("2", "a")]
-
-    assert ("a",) == shown(messages)
-
-
 @pytest.mark.parametrize(
     "messages",
     [

@@ -80,18 +80,6 @@ async def test_discover_shows_no_text_of_a_suspicious_tool(open_gateway: OpenGat
     assert attack not in text_of(found)
 
 
-async def test_what_is_too_long_is_counted(open_gateway: OpenGateway) -> None:
-    """A model's context is not for all schemas of a large catalog."""
-    tools = [
-        ToolDefinition(name=f"t{number}", description="x" * 7000, input_schema={"type": "object"})
-        for number in range(20)
-    ]
-    async with client_of(open_gateway(tools), "discover") as client:
-        found = structured(await client.call_tool("discover", {}))
-
-    assert (8, 12) == (len(found["tools"]), found["omitted"])
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
@@ -117,24 +105,6 @@ async def test_a_bad_call_says_what_is_wrong(
 
     assert answer.is_error
     assert message in text_of(answer)
-
-
-async def test_a_plan_is_shown_and_nothing_done(open_gateway: OpenGateway, tmp_path: Path) -> None:
-    folder = tmp_path / "servers"
-    gateway = open_gateway()
-    options = ProvisionOptions(folder=folder)
-    provisioner = Provisioner(gateway, options=options, consent=by_policy)
-    async with client_of(gateway, "provision", provisioner=provisioner) as client:
-        plan = structured(
-            await client.call_tool("provision", {"intent": "what time is it in Kyiv"})
-        )
-        nothing = structured(await client.call_tool("provision", {"intent": "shear a sheep"}))
-
-    assert ("planned", "modelcontextprotocol/time") == (plan["outcome"], plan["server"])
-    assert plan["install"][-1].endswith("mcp-server-time==2026.10.19")
-    assert plan["launch"].endswith("bin/mcp-server-time")
-    assert "none" == nothing["outcome"]
-    assert not folder.exists()
 
 
 async def test_what_every_check_lets_in_can_be_called_at_once(

@@ -135,14 +135,6 @@ async def test_a_port_that_is_taken_says_so(open_gateway: OpenGateway) -> None:
             await serve_http(mcp_server(open_gateway()), options)
 
 
-async def test_a_host_that_nobody_knows_says_so(open_gateway: OpenGateway) -> None:
-    """Before anything is served."""
-    options = HttpOptions(host="no.such.host.invalid", token=TOKEN)
-
-    with pytest.raises(ConfigError, match="cannot listen"):
-        await serve_http(mcp_server(open_gateway()), options)
-
-
 async def test_names_and_origins_that_the_host_allows(open_gateway: OpenGateway) -> None:
     """Such as those of a reverse proxy."""
     options = HttpOptions(port=0, hosts=("tools.example",), origins=("https://app.example",))

@@ -13,7 +13,7 @@ from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.serve.mcp_server import mcp_server
 from gateway.serve.resources import readable_block
-from gateway.sources.transforms import Filter, Rename, TransformedSource
+from gateway.sources.transforms import Filter, Rename
 from gateway.types import JsonObject
 from tests.conftest import OpenGateway
 from tests.fakes import suspicious
@@ -316,15 +316,3 @@ async def test_an_alias_leads_to_what_shapes_hide_or_rename(open_gateway: OpenGa
     for name in ("test://static-text", "gateway:/fixture/test://static-text"):
         with pytest.raises(InvalidRequestError, match=r"no server has|shows no"):
             await gateway.read(name)
-
-
-async def test_the_hosts_own_shapes_hold_for_aliases_too(open_gateway: OpenGateway) -> None:
-    """A source that is given shaped has no other names."""
-    gateway = open_gateway()
-    shop = Shop("shop", thing("prompt", "p"))
-    gateway.add_source(TransformedSource(shop, Rename({"p": "q"}, kind="prompt")))
-    gateway.add_virtual_server("work", {}, prompts={"hello": "shop/q"})
-    for name in ("work/hello", "shop/q"):
-        await gateway.prompt(name)
-
-    assert ["p", "p"] == [params["name"] for _, params in shop.asked]
