@@ -196,7 +196,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
         rewriter = normalizer.model_id
         normalize = CachedNormalizer(
-            normalizer,
+            normalizer=normalizer,
             cache=caches.normalized,
             flights=flights(name=caches.normalized.name),
             telemetry=telemetry,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Attributes, Telemetry
@@ -28,7 +28,6 @@ class ModelReply:
     output_tokens: int | None = None
 
 
-@runtime_checkable
 class Normalizer(Protocol):
     """Rewrites a query in English. May be called from any task of the gateway's own loop."""
 
@@ -65,31 +64,17 @@ def settle(query: str, answer: str) -> str:
     return " ".join([text, *lost])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CachedNormalizer:
-    """Rewrites each query once while the cache remembers it; failures are not remembered.
+    """Rewrites each query once while the cache remembers it; failures are not remembered."""
 
-    Args:
-        normalizer: Who is asked.
-        cache: What it said.
-        flights: Where equal queries meet.
-        telemetry: Told of each request.
-        timeout_s: Seconds until an unanswered request is given up; None is never.
-    """
-
-    def __init__(
-        self,
-        normalizer: Normalizer,
-        *,
-        cache: Cache[str],
-        flights: SingleFlight[str],
-        telemetry: Telemetry,
-        timeout_s: float | None = None,
-    ) -> None:
-        self._normalizer = normalizer
-        self._cache = cache
-        self._flights = flights
-        self._telemetry = telemetry
-        self._timeout_s = timeout_s
+    normalizer: Normalizer
+    cache: Cache[str]
+    flights: SingleFlight[str]
+    """Where equal queries meet."""
+    telemetry: Telemetry
+    timeout_s: float | None = None
+    """Seconds until an unanswered request is given up; None is never."""
 
     async def __call__(self, query: str) -> str:
         """Return the English form of *query*, or *query* itself.
@@ -97,35 +82,33 @@ class CachedNormalizer:
         Raises:
             Exception: Whatever the normalizer raises.
         """
-        key = (self._normalizer.model_id, query)
-        rewritten = self._cache.get(key)
+        key = (self.normalizer.model_id, query)
+        rewritten = self.cache.get(key)
         if rewritten is None:
-            rewritten = await self._flights.run(key, lambda: self._rewrite(query))
+            rewritten = await self.flights.run(key, lambda: self._rewrite(query))
         return rewritten
 
     async def _rewrite(self, query: str) -> str:
-        provider, model = self._normalizer.provider, self._normalizer.model_id
-        labels: dict[str, str | int | float | bool] = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": provider,
-        }
+        model = self.normalizer.model_id
+        provider = {"gen_ai.provider.name": self.normalizer.provider}
+        labels: dict[str, str | int | float | bool] = {"gen_ai.operation.name": "chat", **provider}
         attributes: Attributes = {
-            "gen_ai.provider.name": provider,
+            **provider,
             "gen_ai.request.model": model,
             "gateway.search.stage": "normalize",
         }
         with (
-            self._telemetry.span("chat", model, attributes) as span,
-            self._telemetry.timed("gen_ai.client.operation.duration", labels),
+            self.telemetry.span("chat", model, attributes) as span,
+            self.telemetry.timed("gen_ai.client.operation.duration", labels),
         ):
-            async with asyncio.timeout(self._timeout_s):
-                answer = await self._normalizer.rewrite(query)
+            async with asyncio.timeout(self.timeout_s):
+                answer = await self.normalizer.rewrite(query)
             counts = {"input": answer.input_tokens, "output": answer.output_tokens}
             for kind, tokens in counts.items():
                 if tokens is not None:
                     span.set_attribute(f"gen_ai.usage.{kind}_tokens", tokens)
                     usage = {**labels, "gen_ai.token.type": kind}
-                    self._telemetry.record("gen_ai.client.token.usage", tokens, usage)
+                    self.telemetry.record("gen_ai.client.token.usage", tokens, usage)
         rewritten = settle(query, answer.text)
-        self._cache.put((model, query), rewritten)
+        self.cache.put((model, query), rewritten)
         return rewritten

@@ -40,12 +40,8 @@ class _ChatModel:
     def __init__(self, client: OpenAI | AsyncOpenAI, *, model: str) -> None:
         self._client = client
         self._model = model
-        self._model_id = f"{client.base_url.netloc.decode()}/{model}"
-
-    @property
-    def model_id(self) -> str:
+        self.model_id = f"{client.base_url.netloc.decode()}/{model}"
         """Endpoint and model."""
-        return self._model_id
 
     async def _ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
         messages: list[ChatCompletionMessageParam] = [
@@ -80,10 +76,8 @@ class OpenAINormalizer(_ChatModel):
         model: The chat model's name.
     """
 
-    @property
-    def provider(self) -> str:
-        """Always ``openai``, the wire format."""
-        return "openai"
+    provider = "openai"
+    """The wire format."""
 
     async def rewrite(self, query: str) -> ModelReply:
         """Ask the model once, at temperature 0.

@@ -43,17 +43,9 @@ class Hints:
 
     def __post_init__(self) -> None:
         """Turn lists into tuples. What these hold is checked where hints are given."""
-        # Written out for speed: an index makes one of these for each of thousands of tools.
-        if not (
-            type(self.aliases)
-            is type(self.keywords)
-            is type(self.categories)
-            is type(self.tags)
-            is type(self.examples)
-            is tuple
-        ):
-            for name in ("aliases", "keywords", "categories", "tags", "examples"):
-                object.__setattr__(self, name, _texts(self, name, getattr(self, name)))
+        for name in ("aliases", "keywords", "categories", "tags", "examples"):
+            if type(value := getattr(self, name)) is not tuple:
+                object.__setattr__(self, name, _texts(self, name, value))
 
 
 _NO_HINTS = Hints()

@@ -9,7 +9,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from gateway import Gateway, SyncGateway
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.search.expand.edge_proposals import BATCH, MAX_EDGES, Proposer, batches, propose
+from gateway.search.expand.edge_proposals import BATCH, MAX_EDGES, batches, propose
 from gateway.search.normalize import ModelReply
 from gateway.search.openai import PROPOSALS, OpenAIProposer, connected
 from gateway.testing import ModelRequest, ScriptedModel, Turn
@@ -173,7 +173,6 @@ async def test_a_model_over_the_wire_is_asked_once_a_batch(
     """With the instructions beside the tools, which are data."""
     found = await propose(await gateway.snapshot(), proposer)
 
-    assert isinstance(proposer, Proposer)
     assert proposer.model_id.endswith("/m")
     assert 1 == len(found.documents[0].edges)
     assert found.input_tokens > 0 < found.output_tokens

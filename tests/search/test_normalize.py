@@ -50,7 +50,6 @@ async def normalizer(
 
 async def test_a_normalizer_has_a_name_and_a_provider(normalizer: Normalizer) -> None:
     """Rewrites are remembered by the one, telemetry shows the other."""
-    assert isinstance(normalizer, Normalizer)
     assert normalizer.model_id
     assert normalizer.provider
 
@@ -148,7 +147,7 @@ async def test_a_rewrite_is_remembered_and_a_failure_is_not(bridge: Bridge) -> N
     table = TableNormalizer(REWRITES)
     table.fail_with = OSError("down")
     rewrite = CachedNormalizer(
-        table,
+        normalizer=table,
         cache=Cache("c", max_items=9, ttl_s=60),
         flights=SingleFlight(bridge.submit),
         telemetry=TELEMETRY,

@@ -264,7 +264,7 @@ async def test_what_nobody_answers_ends() -> None:
         timeout_s=0.01,
     )
     normalize = CachedNormalizer(
-        Mute(),
+        normalizer=Mute(),
         cache=_cache(),
         flights=SingleFlight[str](
             lambda work: asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from itertools import islice
+from typing import Protocol
 from urllib.parse import quote
 
 import graphs
@@ -21,7 +22,7 @@ from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.text import clean
 from gateway.search.normalize import ModelReply
-from gateway.types import Entity, JsonObject
+from gateway.types import Entity
 
 BATCH = 24
 """Tools of one request: what belongs together is seen together, and an answer stays short."""
@@ -38,7 +39,6 @@ _HEADINGS = {
 """The kinds of edges that are asked for, and what a reader is told of them."""
 
 
-@runtime_checkable
 class Proposer(Protocol):
     """Says which tools belong together. May be called from any task of the gateway's own loop."""
 
@@ -162,7 +162,9 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
         notices.append(f"{batch.server}: the answer cannot be read")
         return
     notices += (f"{batch.server}: {clean(each.detail, limit=160)}" for each in parsed.notices)
-    names = _names(batch)
+    # The ids come last, so that they win.
+    keys = ("name", "exposed_name", "id")
+    names = {getattr(tool, key).casefold(): tool.id for key in keys for tool in batch.tools}
     for edge in parsed.edges[:MAX_EDGES]:
         ends = [names.get(end.casefold()) for end in (edge.subject, edge.object)]
         shown = clean(f"{edge.subject} --{edge.predicate}--> {edge.object}", limit=160)
@@ -177,28 +179,21 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
         notices.append(f"{batch.server}: {left} edges more than {MAX_EDGES} were left out")
 
 
-def _names(batch: Batch) -> dict[str, str]:
-    """Return the id of each name; the ids themselves come last, so that they win."""
-    names = {entity.name.casefold(): entity.id for entity in batch.tools}
-    names |= {entity.exposed_name.casefold(): entity.id for entity in batch.tools}
-    return names | {entity.id.casefold(): entity.id for entity in batch.tools}
-
-
 def _line(entity: Entity) -> str:
-    takes = ", ".join(entity.required[:_ARGUMENTS])
-    gives = ", ".join(list(_fields(entity.definition.output_schema))[:_ARGUMENTS])
     reply = " ".join(clean(entity.description, limit=_DESCRIBED_CHARS).split())
-    parts = (reply, f"takes {takes}" if takes else "", f"gives {gives}" if gives else "")
-    return f"- {entity.id}: {'; '.join(part for part in parts if part)}"
-
-
-def _fields(schema: JsonObject | None) -> Iterator[str]:
-    properties = schema.get("properties") if schema else None
-    yield from map(str, properties if isinstance(properties, dict) else ())
+    schema = entity.definition.output_schema or {}
+    properties = schema.get("properties")
+    fields = map(str, properties) if isinstance(properties, dict) else ()
+    takes, gives = (", ".join(islice(names, _ARGUMENTS)) for names in (entity.required, fields))
+    parts = (reply, takes and f"takes {takes}", gives and f"gives {gives}")
+    return f"- {entity.id}: {'; '.join(filter(None, parts))}"
 
 
 def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:
     """Write edges as arrows under a heading a kind; ids that no arrow can hold go to the front."""
+    arrows: defaultdict[str, list[str]] = defaultdict(list)
+    for edge in edges:
+        arrows[edge.predicate].append(f"- `{edge.subject}` --{edge.predicate}--> `{edge.object}`")
     return graphs.Document(
         id=f"urn:tool-gateway:proposed:{quote(server, safe='')}",
         path=f"{quote(server, safe='')}.md",
@@ -207,10 +202,6 @@ def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:
         sections=tuple(
             graphs.Section(heading=heading, level=2, text=text)
             for predicate, heading in _HEADINGS.items()
-            if (text := "\n".join(_arrow(each) for each in edges if each.predicate == predicate))
+            if (text := "\n".join(arrows[predicate]))
         ),
     )
-
-
-def _arrow(edge: graphs.Edge) -> str:
-    return f"- `{edge.subject}` --{edge.predicate}--> `{edge.object}`"
