@@ -6,12 +6,12 @@ It reads the local catalog alone, never a registry.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
 from dataclasses import dataclass, field
 
 from gateway.gateway import Gateway
 from gateway.runtime.text import plain
-from gateway.types import Diagnostic, Entity, Filters, JsonObject, RankingMode
+from gateway.types import Diagnostic, Filters, JsonObject, RankingMode
 
 LIMIT = 20
 """How many tools are returned by default."""
@@ -106,34 +106,27 @@ async def discover(
         for match in result.matches
         if match.id in entities
     )
-    report = await gateway.report(wait=False)
-    # The search's own diagnostics include the progress of the index.
-    diagnostics = (item for item in report.diagnostics if item.code != "index_building")
-    return CatalogOverview(
-        servers=_server_summaries(tools if has_intent else None, entities.values(), states),
-        tools=tools,
-        mode=result.mode,
-        diagnostics=tuple(dict.fromkeys((*diagnostics, *result.diagnostics))),
-    )
-
-
-def _server_summaries(
-    ranked: Sequence[ToolSummary] | None, entities: Iterable[Entity], states: dict[str, str]
-) -> tuple[ServerSummary, ...]:
-    counts = dict.fromkeys(states, 0)
-    for entity in entities:
-        counts[entity.server] = counts.get(entity.server, 0) + 1
-    best: dict[str, float | None] = {}
-    for tool in ranked or ():
-        best.setdefault(tool.server, tool.confidence)
-    return tuple(
+    # Of several tools of a server the first is the best.
+    best = {tool.server: tool.confidence for tool in reversed(tools)}
+    counts = Counter(entity.server for entity in entities.values())
+    found = dict.fromkeys(tool.server for tool in tools)
+    servers = tuple(
         ServerSummary(
             name=name,
             state=states.get(name, _UNCONNECTED),
             tools=counts[name],
             confidence=best.get(name),
         )
-        for name in (sorted(counts) if ranked is None else best)
+        for name in (found if has_intent else sorted({*states, *counts}))
+    )
+    report = await gateway.report(wait=False)
+    # The search's own diagnostics include the progress of the index.
+    diagnostics = (item for item in report.diagnostics if item.code != "index_building")
+    return CatalogOverview(
+        servers=servers,
+        tools=tools,
+        mode=result.mode,
+        diagnostics=tuple(dict.fromkeys((*diagnostics, *result.diagnostics))),
     )
 
 
@@ -148,39 +141,26 @@ def overview_for_model(overview: CatalogOverview, *, max_chars: int) -> dict[str
     tools: list[dict[str, object]] = []
     room = max_chars
     for tool in overview.tools:
-        data = _tool_data(tool)
+        data = _row(tool, "id", "name", "server", "state", "confidence", "score")
+        if tool.suspicious:
+            required = tool.schema.get("required")
+            needs = plain(required if isinstance(required, list | tuple) else ())
+            data |= {"suspicious": True, "needs": needs}
+        else:
+            data |= {"description": tool.description, "schema": tool.schema}
         room -= len(json.dumps(data, ensure_ascii=False))
         if room < 0 and tools:
             break
         tools.append(data)
-    servers = [
-        {
-            "name": server.name,
-            "state": server.state,
-            "tools": server.tools,
-            **_rounded(confidence=server.confidence),
-        }
-        for server in overview.servers
-    ]
+    servers = [_row(server, "name", "state", "tools", "confidence") for server in overview.servers]
     return {"servers": servers, "tools": tools, "omitted": len(overview.tools) - len(tools)}
 
 
-def _tool_data(tool: ToolSummary) -> dict[str, object]:
-    if tool.suspicious:
-        required = tool.schema.get("required")
-        needs = plain(required if isinstance(required, list | tuple) else ())
-        definition: dict[str, object] = {"suspicious": True, "needs": needs}
-    else:
-        definition = {"description": tool.description, "schema": tool.schema}
+def _row(summary: ServerSummary | ToolSummary, *fields: str) -> dict[str, object]:
+    """Return *fields* without what is None, numbers short."""
+    values = {field: getattr(summary, field) for field in fields}
     return {
-        "id": tool.id,
-        "name": tool.name,
-        "server": tool.server,
-        "state": tool.state,
-        **_rounded(confidence=tool.confidence, score=tool.score),
-        **definition,
+        key: round(value, 4) if isinstance(value, float) else value
+        for key, value in values.items()
+        if value is not None
     }
-
-
-def _rounded(**numbers: float | None) -> dict[str, float]:
-    return {key: round(number, 4) for key, number in numbers.items() if number is not None}

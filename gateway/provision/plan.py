@@ -154,11 +154,14 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
     plan = Plan(entry=entry, route=route, server=server)
     if isinstance(route, Remote):
         url = values.fill(route.url, route.variables)
-        headers = values.named(route.headers, from_environment=False)
+        headers = {item.name: value for item, value in values.given(route.headers)}
         return replace(plan, url=url, headers=headers, needs=values.needs())
-    args = tuple(values.arguments(route.arguments))
-    env = values.named(route.environment, from_environment=True)
-    plan = replace(plan, folder=folder, args=args, env=env, needs=values.needs())
+    args: list[str] = []
+    for item, value in values.given(route.arguments):
+        args += [item.flag, value] if item.flag else [value]
+    given = values.given(route.environment, from_environment=True)
+    env = {item.name: value for item, value in given}
+    plan = replace(plan, folder=folder, args=tuple(args), env=env, needs=values.needs())
     if route.kind == "pypi":
         command = (str(bin_folder(folder) / route.identifier),)
         return replace(plan, install=programs.pypi_commands(route, folder), command=command)
@@ -196,30 +199,22 @@ class _InputValues:
         lists = (self._missing, self._unsafe, self._handed)
         return Needs(*(tuple(dict.fromkeys(items)) for items in lists))
 
-    def arguments(self, inputs: Sequence[Input]) -> list[str]:
-        arguments: list[str] = []
+    def given(
+        self, inputs: Sequence[Input], *, from_environment: bool = False
+    ) -> list[tuple[Input, str]]:
+        """Return the inputs that have a value, each with it."""
+        values: list[tuple[Input, str]] = []
         for item in inputs:
-            self._check(item.flag)
+            self._check(item.flag or item.name)
             value = self._value(item)
-            if value is not None:
-                arguments += [item.flag, value] if item.flag else [value]
-            elif item.required:
-                self._missing.append(item.name or "an argument")
-        return arguments
-
-    def named(self, inputs: Sequence[Input], *, from_environment: bool) -> dict[str, str]:
-        values: dict[str, str] = {}
-        for item in inputs:
-            self._check(item.name)
-            value = self._value(item)
-            is_set = item.name in self._environment and from_environment
+            is_set = from_environment and item.name in self._environment
             if value is None and item.required and is_set:
                 value = f"${{{item.name}}}"
                 self._handed.append(item.name)
             if value is not None:
-                values[item.name] = value
+                values.append((item, value))
             elif item.required:
-                self._missing.append(item.name)
+                self._missing.append(item.name or "an argument")
         return values
 
     def fill(self, template: str, variables: Sequence[Input]) -> str:

@@ -205,9 +205,10 @@ class Provisioner:
             programs=self._programs,
             install_timeout_s=self.options.install_timeout_s,
             audit=audit,
+            planned=result,
         )
         try:
-            return await steps.provision_server(plan, result)
+            return await steps.provision_server(plan)
         except DeclinedError as error:
             return replace(result, outcome="declined", reason=str(error))
         except (UpstreamError, ConfigError) as error:

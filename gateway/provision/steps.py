@@ -140,13 +140,14 @@ class Steps:
     programs: Programs
     install_timeout_s: float
     audit: Audit
+    planned: ProvisionResult
+    """The result of the planning; its policy checks are shown with each question."""
 
-    async def provision_server(self, plan: Plan, result: ProvisionResult) -> ProvisionResult:
+    async def provision_server(self, plan: Plan) -> ProvisionResult:
         """Install, probe, index and configure *plan*.
 
         Args:
             plan: Not refused by any check.
-            result: That of the planning; its policy checks are shown with each question.
 
         Returns:
             The result of the whole.
@@ -158,37 +159,33 @@ class Steps:
             StoreError: The audit cannot be written.
             OSError: The folder cannot be made.
         """
-        checks = result.gates
         async with AsyncExitStack() as undo:
             undo.callback(self.audit.record, "rollback", "failed")
-            packages: tuple[str, ...] = ()
+            shown, packages = plan.launch, tuple[str, ...]()
             if plan.folder is not None:
-                await self._ask("install", plan, checks)
+                await self._ask("install", plan)
                 plan.folder.parent.mkdir(parents=True, exist_ok=True)
                 plan.folder.mkdir(mode=0o700)
                 undo.push_async_callback(
                     asyncio.to_thread, shutil.rmtree, plan.folder, ignore_errors=True
                 )
-                shown = plan.launch
-                about = f"{plan.entry.name} {plan.entry.version}".strip()
-                self.audit.record("install", about=about)
                 limit_s = self.install_timeout_s
+                self.audit.record("install", about=f"{plan.entry.name} {plan.entry.version}")
                 plan, packages = await install(plan, self.programs, limit_s=limit_s)
                 about = f"{len(packages)} packages"
                 self.audit.record("install", about=about, packages=packages)
-                if plan.launch != shown:
-                    await self._ask("run", plan, checks)
-            else:
-                await self._ask("run", plan, checks)
+            # A remote server, or one of another command than was shown before.
+            if plan.folder is None or plan.launch != shown:
+                await self._ask("run", plan)
             manifest, target = self._parse(plan)
-            listing = await self._probe(plan, target, checks)
+            listing = await self._probe(plan, target)
             self._store_listing(manifest, plan.server, target, listing)
             await self._configure(plan, manifest, undo)
             tools = await self._index(plan.server)
             undo.pop_all()
         self.audit.record("done", about=f"{len(tools)} tools", tools=[tool.id for tool in tools])
         return replace(
-            result,
+            self.planned,
             outcome="installed",
             reason=f"{len(tools)} tools can be called",
             plan=plan,
@@ -197,20 +194,14 @@ class Steps:
             packages=packages,
         )
 
-    async def _ask(
-        self,
-        stage: Stage,
-        plan: Plan,
-        checks: tuple[PolicyCheck, ...],
-        warnings: tuple[str, ...] = (),
-    ) -> None:
+    async def _ask(self, stage: Stage, plan: Plan, warnings: tuple[str, ...] = ()) -> None:
         commands = plan.install if stage == "install" else ()
         question = Question(
             stage=stage,
             plan=plan,
             commands=commands,
             launch=plan.launch,
-            gates=checks,
+            gates=self.planned.gates,
             warnings=warnings,
         )
         is_agreed = await self.consent(question)
@@ -235,9 +226,7 @@ class Steps:
         path = "" if self.config is None else str(self.config.resolve())
         return replace(manifest, origin=path), target
 
-    async def _probe(
-        self, plan: Plan, target: StdioServer | HttpServer, checks: tuple[PolicyCheck, ...]
-    ) -> Listing:
+    async def _probe(self, plan: Plan, target: StdioServer | HttpServer) -> Listing:
         """Start the server once, as it would run, and list its tools."""
         options = replace(self.gateway.options.upstream, connect_attempts=1)
         source = McpSource(plan.server, target, bridge=self.gateway.bridge, options=options)
@@ -249,12 +238,10 @@ class Steps:
             raise UpstreamError(plan.server, "offers no tool that can be used")
         names = [tool.name for tool in listing.tools]
         self.audit.record("probe", about=", ".join(names), tools=names)
-        if listing.suspicions:
-            warnings = (
-                f"tool {name!r}: {', '.join(reasons)}"
-                for name, reasons in listing.suspicions.items()
-            )
-            await self._ask("keep", plan, checks, tuple(warnings))
+        suspicions = listing.suspicions.items()
+        warnings = tuple(f"tool {name!r}: {', '.join(reasons)}" for name, reasons in suspicions)
+        if warnings:
+            await self._ask("keep", plan, warnings)
         return listing
 
     def _store_listing(
