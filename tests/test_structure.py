@@ -119,7 +119,7 @@ HOMES = {
     "ctranslate2": ("gateway/embed/local/ctranslate2_encoder.py",),
     "docstring_parser": ("gateway/sources/function_schema.py",),
     "httpx2": ("gateway/mcp/", "gateway/provision/registry.py", "gateway/chat/interceptor.py"),
-    "json5": ("gateway/manifests/jsonc.py",),
+    "json5": ("gateway/manifests/json_edit.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
     "keyring": ("gateway/manifests/secrets.py",),
     "langchain": ("gateway/adapters/langchain.py",),

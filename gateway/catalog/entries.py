@@ -33,7 +33,9 @@ WORDS = "words"
 """Under which name the details of an entity hold the words of its metadata."""
 KIND = r"[a-z][a-z0-9_-]{0,63}"
 """What a kind is called."""
-_APART = frozenset({"skills", "instructions"})
+INSTRUCTIONS = "instructions"
+"""Under which key the metadata of a skill hold its body."""
+_APART = frozenset({"skills", INSTRUCTIONS})
 """Keys of the metadata that are not among its words: skills are searched as a field of their own,
 instructions are a whole text."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")

@@ -7,15 +7,25 @@ else a card says (addresses, capabilities, provider, version, signatures) is its
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, StringConstraints
 
 from gateway.catalog.entries import NAMESPACE, Entry
 from gateway.errors import ConfigError
+from gateway.runtime.json_models import Text, read_value
 from gateway.types import Hints, JsonObject
 
 MAX_EXAMPLES = 20
 _OWN = frozenset({"name", "description"})
 _ADDRESSES = ("supportedInterfaces", "url")
 """Where an agent is reached: by version 1.0, and by 0.3."""
+
+
+class _Card(BaseModel):
+    name: Annotated[Text, StringConstraints(strip_whitespace=True)]
+    description: str = ""
+    skills: list[dict[str, Any]] = Field(default_factory=list)
 
 
 def is_card(card: Mapping[str, object]) -> bool:
@@ -34,26 +44,19 @@ def read_card(card: Mapping[str, object], *, where: str, namespace: str = NAMESP
     Raises:
         ConfigError: If it is none; it says what is missing or wrong.
     """
-    name, description = card.get("name"), card.get("description", "")
-    if not isinstance(name, str) or not name.strip():
-        raise ConfigError(f"{where!r} is no agent card: it needs a 'name' that is not empty")
-    if not isinstance(description, str):
-        raise ConfigError(f"{where!r}: 'description' must be a text")
+    read: _Card = read_value(_Card, card, where=f"{where!r} is no agent card")
     if not any(card.get(key) for key in _ADDRESSES):
         raise ConfigError(
             f"{where!r} is no agent card: it needs 'supportedInterfaces' (A2A 1.0) or 'url' (0.3)"
         )
-    skills = card.get("skills", [])
-    if not isinstance(skills, list) or not all(isinstance(skill, Mapping) for skill in skills):
-        raise ConfigError(f"{where!r}: 'skills' must be a list of objects")
     return Entry(
         kind="agent",
-        name=name.strip(),
-        description=description,
+        name=read.name,
+        description=read.description,
         namespace=namespace,
         hints=Hints(
-            tags=tuple(dict.fromkeys(_texts(skills, "tags"))),
-            examples=tuple(dict.fromkeys(_texts(skills, "examples")))[:MAX_EXAMPLES],
+            tags=tuple(dict.fromkeys(_texts(read.skills, "tags"))),
+            examples=tuple(dict.fromkeys(_texts(read.skills, "examples")))[:MAX_EXAMPLES],
         ),
         metadata={key: value for key, value in card.items() if key not in _OWN},
     )
@@ -61,9 +64,9 @@ def read_card(card: Mapping[str, object], *, where: str, namespace: str = NAMESP
 
 def _texts(skills: Sequence[Mapping[str, object]], key: str) -> Iterator[str]:
     for skill in skills:
-        description = skill.get(key)
-        if isinstance(description, list):
-            yield from (skill for skill in description if isinstance(skill, str))
+        values = skill.get(key)
+        if isinstance(values, list):
+            yield from (value for value in values if isinstance(value, str))
 
 
 def write_card(entry: Entry) -> JsonObject:

@@ -10,8 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.manifests.json_edit import with_member, without_member
-from gateway.manifests.jsonc import parse
+from gateway.manifests.json_edit import parse, with_member, without_member
 from gateway.runtime.atomic_file import write_atomically
 
 _BOM = b"\xef\xbb\xbf"

@@ -1,15 +1,21 @@
-"""One member of a JSON file set or taken out; all else stays byte for byte, comments too. Pure."""
+"""JSON as people write it, with comments and trailing commas: read, or edited in one place. Pure.
+
+* An edit sets one member or takes it out; all else stays byte for byte, comments too.
+* A name that stands twice in one object is refused: JSON leaves open which of them counts, so that
+  people and programs would read two different servers under one name.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.errors import ConfigError
-from gateway.manifests.jsonc import parse
 
+_FAULT = re.compile(r"<string>:(\d+) (.*) at column (\d+)", re.DOTALL)
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)|(?P<text>"(?:[^"\\]|\\.)*")|(?P<mark>[{}\[\]:,])"""
     r"""|(?P<word>[^\s{}\[\]:,"]+)""",
@@ -17,6 +23,47 @@ _TOKEN = re.compile(
 )
 _REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n]*)?\r?\n")
 _UNIT = re.compile(r"\n([ \t]+)\S")
+
+
+def parse(text: str, *, where: str) -> object:
+    """Read *text*.
+
+    Args:
+        text: JSON; what plain JSON does not allow is read as JSON5.
+        where: The file, for messages.
+
+    Raises:
+        ConfigError: It is neither; the message has line and column. Or a name stands twice in one
+            of its objects.
+    """
+
+    def unique_members(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+        members: dict[str, object] = {}
+        for name, value in pairs:
+            if name in members:
+                raise ConfigError(f"{where!r} has {name!r} twice in one object: remove one of them")
+            members[name] = value
+        return members
+
+    try:
+        return json.loads(text, object_pairs_hook=unique_members)
+    except RecursionError:
+        raise ConfigError(f"{where!r} is nested too deeply to be read") from None
+    except json.JSONDecodeError as error:
+        plain = error
+    # Only who writes comments pays for it.
+    import json5  # noqa: PLC0415  (slow to load, and seldom needed)
+
+    try:
+        return json5.loads(text, object_pairs_hook=unique_members)
+    except (ValueError, RecursionError) as error:
+        fault = _FAULT.search(str(error))
+        line, column, message = plain.lineno, plain.colno, plain.msg
+        if fault is not None and int(fault[1]) != line:
+            line, column, message = int(fault[1]), int(fault[3]), fault[2]
+        raise ConfigError(
+            f"{where!r} is not JSON: line {line}, column {column}: {message}"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +81,10 @@ class _Object:
     start: int
     end: int
     """After its closing brace."""
-    members: tuple[_Member, ...]
+    members: Sequence[_Member]
 
     def member(self, key: str) -> _Member | None:
-        # Of two of a name a reader takes the last.
-        return next((part for part in reversed(self.members) if part.key == key), None)
+        return next((member for member in self.members if member.key == key), None)
 
 
 def with_member(text: str, path: Sequence[str], value: object, *, where: str) -> str:
@@ -54,19 +100,22 @@ def with_member(text: str, path: Sequence[str], value: object, *, where: str) ->
         ConfigError: It is no such text, or cannot be edited safely.
     """
     text = text if text.strip() else "{}\n"
-    whole = _whole(text, where)
-    holder, rest = _deepest(text, path[:-1])
-    left = [*rest, path[-1]]
-    member = holder.member(left[0])
-    new: object = value
+    expected = table = _parse_object(text, where)
+    for key in path[:-1]:
+        if not isinstance(table.get(key), dict):
+            table[key] = {}
+        table = table[key]
+    table[path[-1]] = value
+    holder, left = _deepest(text, path)
+    member, new = holder.member(left[0]), value
     for key in reversed(left[1:]):
         new = {key: new}
     if member is not None:
-        indent = _indent(text, member.start)
-        changed = text[: member.value] + _dumped(text, new, indent) + text[member.end :]
+        written = _write(text, new, _indent(text, member.start))
+        changed = text[: member.value] + written + text[member.end :]
     else:
-        changed = _inserted(text, holder, left[0], new)
-    return _checked(changed, _set(whole, path, value), where)
+        changed = _insert(text, holder, left[0], new)
+    return _checked(changed, expected, where)
 
 
 def without_member(text: str, path: Sequence[str], *, where: str) -> str:
@@ -75,23 +124,24 @@ def without_member(text: str, path: Sequence[str], *, where: str) -> str:
     Raises:
         ConfigError: It is no JSON object, or cannot be edited safely.
     """
-    whole = _whole(text, where)
-    holder, rest = _deepest(text, path[:-1])
-    member = None if rest else holder.member(path[-1])
-    if member is None:
+    expected = table = _parse_object(text, where)
+    holder, left = _deepest(text, path)
+    member = holder.member(path[-1])
+    if len(left) > 1 or member is None:
         return text
-    position = holder.members.index(member)
-    start, end = _cut(text, member)
-    cut = text[:start] + text[end:]
-    if position == len(holder.members) - 1 and position > 0 and member.comma < 0:
-        comma = holder.members[position - 1].comma
+    for key in path[:-1]:
+        table = table[key]
+    del table[path[-1]]
+    start, end = _lines_of(text, member)
+    head = text[:start]
+    if member is holder.members[-1] and len(holder.members) > 1 and member.comma < 0:
+        comma = holder.members[-2].comma
         # On one line, the blank after the comma goes too.
-        after = start if start == member.start else comma + 1
-        cut = text[:comma] + text[after:start] + text[end:]
-    return _checked(cut, _dropped(whole, path), where)
+        head = text[:comma] + text[start if start == member.start else comma + 1 : start]
+    return _checked(head + text[end:], expected, where)
 
 
-def _whole(text: str, where: str) -> Mapping[str, object]:
+def _parse_object(text: str, where: str) -> dict[str, Any]:
     whole = parse(text, where=where)
     if not isinstance(whole, dict):
         raise ConfigError(f"{where!r} holds no JSON object")
@@ -100,91 +150,70 @@ def _whole(text: str, where: str) -> Mapping[str, object]:
 
 def _checked(text: str, expected: object, where: str) -> str:
     try:
-        same = parse(text, where=where) == expected
+        is_same = parse(text, where=where) == expected
     except ConfigError:
-        same = False
-    if not same:
+        is_same = False
+    if not is_same:
         raise ConfigError(f"{where!r} is written so that it cannot be edited safely: do it by hand")
     return text
 
 
-def _set(whole: object, path: Sequence[str], value: object) -> object:
-    if not path:
-        return value
-    table = whole if isinstance(whole, dict) else {}
-    return {**table, path[0]: _set(table.get(path[0]), path[1:], value)}
-
-
-def _dropped(whole: object, path: Sequence[str]) -> object:
-    table = whole if isinstance(whole, dict) else {}
-    if len(path) == 1:
-        return {key: value for key, value in table.items() if key != path[0]}
-    return {**table, path[0]: _dropped(table.get(path[0]), path[1:])}
-
-
-def _deepest(text: str, path: Sequence[str]) -> tuple[_Object, list[str]]:
+def _deepest(text: str, path: Sequence[str]) -> tuple[_Object, Sequence[str]]:
     """Return the object that is as far along *path* as there are objects, and the rest of it."""
-    holder = _object(text, 0)
-    for depth, key in enumerate(path):
+    holder = _read_object(text, 0)
+    for depth, key in enumerate(path[:-1]):
         member = holder.member(key)
         if member is None or not text.startswith("{", member.value):
-            return holder, list(path[depth:])
-        holder = _object(text, member.value)
-    return holder, []
+            return holder, path[depth:]
+        holder = _read_object(text, member.value)
+    return holder, path[-1:]
 
 
-def _object(text: str, at: int) -> _Object:
+def _read_object(text: str, at: int) -> _Object:
     """Read the members of the first object from *at* on, deeper ones as they stand."""
-    tokens = [part for part in _TOKEN.finditer(text, at) if part.lastgroup != "skip"]
+    tokens = [token for token in _TOKEN.finditer(text, at) if token.lastgroup != "skip"]
     members: list[_Member] = []
     position = 1
-    while position < len(tokens) and tokens[position][0] != "}":
-        key = tokens[position]
+    while position < len(tokens) - 2 and tokens[position][0] != "}":
+        key, value = tokens[position], tokens[position + 2]
         last = _value_end(tokens, position + 2)
-        follows = tokens[last + 1] if last + 1 < len(tokens) else None
-        comma = follows.start() if follows is not None and follows[0] == "," else -1
+        follows = tokens[min(last + 1, len(tokens) - 1)]
+        comma = follows.start() if follows[0] == "," else -1
         name = json.loads(key[0]) if key.lastgroup == "text" else key[0]
-        value = tokens[min(position + 2, len(tokens) - 1)].start()
-        members.append(_Member(name, key.start(), value, tokens[last].end(), comma))
+        members.append(_Member(name, key.start(), value.start(), tokens[last].end(), comma))
         position = last + (1 if comma < 0 else 2)
-    end = tokens[position].end() if position < len(tokens) else len(text)
-    return _Object(tokens[0].start(), end, tuple(members))
+    return _Object(tokens[0].start(), tokens[min(position, len(tokens) - 1)].end(), members)
 
 
 def _value_end(tokens: Sequence[re.Match[str]], position: int) -> int:
     depth = 0
-    while position < len(tokens) - 1:
-        mark = tokens[position][0]
+    for at in range(position, len(tokens)):
+        mark = tokens[at][0]
         depth += (mark in {"{", "["}) - (mark in {"}", "]"})
         if depth <= 0:
-            break
-        position += 1
-    return min(position, len(tokens) - 1)
+            return at
+    return len(tokens) - 1
 
 
-def _inserted(text: str, holder: _Object, key: str, value: object) -> str:
+def _insert(text: str, holder: _Object, key: str, value: object) -> str:
     close = holder.end - 1
     end = len(text[:close].rstrip())
-    if holder.members and "\n" not in text[holder.start : holder.end]:
-        added = f"{json.dumps(key, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
-        comma = ", " if holder.members[-1].comma < 0 else " "
-        return text[:end] + comma + added + text[end:]
     newline = "\r\n" if "\r\n" in text else "\n"
+    head, outer = text[:end], _indent(text, holder.start)
+    indent, tail = outer + _unit(text), newline + outer
+    gap, written = newline + indent, _write(text, value, indent)
     if holder.members:
         last = holder.members[-1]
-        indent = _indent(text, last.start)
-        tail = text[end:close]
+        indent, tail = _indent(text, last.start), text[end:close]
+        gap, written = newline + indent, _write(text, value, indent)
+        if "\n" not in text[holder.start : holder.end]:
+            gap, written = " ", json.dumps(value, ensure_ascii=False)
         if last.comma < 0:
-            text, end = text[: last.end] + "," + text[last.end :], end + 1
-    else:
-        outer = _indent(text, holder.start)
-        indent, tail = outer + _unit(text), newline + outer
-    added = f"{json.dumps(key, ensure_ascii=False)}: {_dumped(text, value, indent)}"
-    rest = text[end:].lstrip()
-    return text[:end] + newline + indent + added + tail + rest
+            head = text[: last.end] + "," + text[last.end : end]
+    return f"{head}{gap}{json.dumps(key, ensure_ascii=False)}: {written}{tail}{text[close:]}"
 
 
-def _dumped(text: str, value: object, indent: str) -> str:
+def _write(text: str, value: object, indent: str) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     written = json.dumps(value, ensure_ascii=False, indent=_unit(text))
     return written.replace("\n", newline + indent)
@@ -200,7 +229,7 @@ def _unit(text: str) -> str:
     return match[1] if match else "  "
 
 
-def _cut(text: str, member: _Member) -> tuple[int, int]:
+def _lines_of(text: str, member: _Member) -> tuple[int, int]:
     """Return what of the text belongs to *member*: its whole lines, where it has them."""
     end = member.end if member.comma < 0 else member.comma + 1
     line = text.rfind("\n", 0, member.start) + 1

@@ -23,7 +23,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from gateway.catalog.entries import KIND, parse_paths
 from gateway.catalog.kinds import KINDS
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.manifests.jsonc import parse
+from gateway.manifests.json_edit import parse
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.secrets import expand, literal_secrets
 from gateway.mcp.naming import check_server_name

@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import yaml
+from pydantic import BaseModel, ConfigDict, Field
 
-from gateway.catalog.entries import NAMESPACE, Entry
+from gateway.catalog.entries import INSTRUCTIONS, NAMESPACE, Entry
 from gateway.errors import ConfigError
+from gateway.runtime.json_models import Text, read_value
 from gateway.types import Hints
 
-INSTRUCTIONS = "instructions"
-"""Under which name the metadata holds the body."""
 _FENCE = "---"
-_OWN = frozenset({"name", "description", "tags"})
+
+
+class _Front(BaseModel):
+    """The front matter; values stay texts."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Text
+    description: Text
+    tags: list[str] = Field(default_factory=list)
 
 
 def read_skill(text: str, *, where: str, namespace: str = NAMESPACE) -> Entry:
@@ -33,22 +42,16 @@ def read_skill(text: str, *, where: str, namespace: str = NAMESPACE) -> Entry:
             be read; it says what to do.
     """
     head, body = _parts(text, where)
-    front = _front(head, where)
-    name, description = front.get("name"), front.get("description")
-    if not isinstance(name, str) or not isinstance(description, str) or not name or not description:
-        raise ConfigError(f"{where!r}: its front matter needs 'name' and 'description', as texts")
-    tags = front.get("tags", [])
-    if not isinstance(tags, list) or not all(isinstance(item, str) for item in tags):
-        raise ConfigError(f"{where!r}: 'tags' must be a list of texts")
-    rest = {key: value for key, value in front.items() if key not in _OWN}
+    front: _Front = read_value(_Front, _read_yaml(head, where), where=f"{where!r}: front matter")
+    rest = front.model_extra or {}
     if INSTRUCTIONS in rest:
         raise ConfigError(f"{where!r}: {INSTRUCTIONS!r} stands below the front matter, not in it")
     return Entry(
         kind="skill",
-        name=name,
-        description=description,
+        name=front.name,
+        description=front.description,
         namespace=namespace,
-        hints=Hints(tags=tuple(tags)),
+        hints=Hints(tags=tuple(front.tags)),
         metadata={**rest, **({INSTRUCTIONS: body} if body else {})},
     )
 
@@ -64,21 +67,18 @@ def _parts(text: str, where: str) -> tuple[str, str]:
     return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :]).strip("\n")
 
 
-def _front(head: str, where: str) -> Mapping[str, object]:
+def _read_yaml(head: str, where: str) -> object:
     try:
         # An alias may stand for something huge, and no skill needs one.
         if any(isinstance(item, yaml.AliasToken | yaml.AnchorToken) for item in yaml.scan(head)):
             raise ConfigError(f"{where!r}: its front matter uses '&' or '*': write the value out")
-        front = yaml.load(head, Loader=yaml.BaseLoader)  # noqa: S506  (it makes texts alone)
+        return yaml.load(head, Loader=yaml.BaseLoader)  # noqa: S506  (it makes texts alone)
     except (yaml.YAMLError, RecursionError) as error:
         lines = str(error).splitlines()
         raise ConfigError(
             f"{where!r}: its front matter cannot be read: {lines[0] if lines else 'too deep'}; "
             "quote the value"
         ) from error
-    if not isinstance(front, dict) or not all(isinstance(key, str) for key in front):
-        raise ConfigError(f"{where!r}: its front matter must hold lines such as 'name: value'")
-    return front
 
 
 def write_skill(entry: Entry) -> str:

@@ -55,18 +55,18 @@ def test_a_card_is_an_agent_with_its_skills_and_comes_back_as_it_was(card: JsonO
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
-        ({"name": " "}, "'name'"),
-        ({"description": 3}, "'description' must be a text"),
+        ({"name": " "}, "name must be a text that is not empty"),
+        ({"description": 3}, "description must be a text"),
         ({"url": ""}, "'supportedInterfaces'"),
-        ({"skills": {}}, "'skills' must be a list"),
-        ({"skills": ["a"]}, "'skills' must be a list"),
+        ({"skills": {}}, "skills must be a list"),
+        ({"skills": ["a"]}, r"skills\[0\] must be an object"),
     ],
 )
-def test_a_card_that_cannot_be_used_says_what_is_missing(change: JsonObject, told: str) -> None:
+def test_a_card_that_cannot_be_used_says_what_is_missing(change: JsonObject, message: str) -> None:
     """With its file."""
-    with pytest.raises(ConfigError, match=f"'card.json'.*{told}"):
+    with pytest.raises(ConfigError, match=f"'card.json'.*{message}"):
         read_card({**OLD, **change}, where="card.json")
 
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from gateway.errors import ConfigError
-from gateway.manifests.json_edit import with_member, without_member
-from gateway.manifests.jsonc import parse
+from gateway.manifests.json_edit import parse, with_member, without_member
 
 COMMENTED = """\
 // Mine.

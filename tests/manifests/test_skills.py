@@ -47,24 +47,24 @@ def test_a_skill_is_its_front_matter_and_its_body() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("# Forms", "no front matter"),
         ("---\nname: a\n", "no front matter"),
-        ("---\nname: a\n---", "'name' and 'description'"),
-        ("---\nname: [a]\ndescription: b\n---", "'name' and 'description'"),
+        ("---\nname: a\n---", "'description' is missing"),
+        ("---\nname: [a]\ndescription: b\n---", "name must be a text"),
         ("---\nname: 'a\n---", "cannot be read"),
-        ("---\n- a\n---", "lines such as"),
-        ("---\n[a]: b\n---", "cannot be read|lines such as"),
+        ("---\n- a\n---", "must be an object"),
+        ("---\n[a]: b\n---", "cannot be read|is missing"),
         ("---\na: &x b\nname: *x\n---", "write the value out"),
-        ("---\nname: a\ndescription: b\ntags: c\n---", "'tags' must be a list"),
+        ("---\nname: a\ndescription: b\ntags: c\n---", "tags must be a list"),
         ("---\nname: a\ndescription: b\ninstructions: c\n---", "below the front matter"),
         ("---\n" + "[" * 5000 + "\n---", "cannot be read"),
     ],
 )
-def test_a_skill_that_cannot_be_used_says_what_to_do(text: str, told: str) -> None:
+def test_a_skill_that_cannot_be_used_says_what_to_do(text: str, message: str) -> None:
     """With its file."""
-    with pytest.raises(ConfigError, match=told) as raised:
+    with pytest.raises(ConfigError, match=message) as raised:
         read_skill(text, where="a/SKILL.md")
     assert "a/SKILL.md" in str(raised.value)
 
@@ -94,9 +94,9 @@ def test_what_is_written_is_read_again(
     name: str, description: str, tags: tuple[str, ...], rest: dict[str, object], body: str
 ) -> None:
     """Whatever looks like a number, a date or YAML."""
-    told = {**rest, "instructions": body} if body else rest
+    metadata = {**rest, "instructions": body} if body else rest
     entry = Entry(
-        kind="skill", name=name, description=description, hints=Hints(tags=tags), metadata=told
+        kind="skill", name=name, description=description, hints=Hints(tags=tags), metadata=metadata
     )
 
     assert entry == read_skill(write_skill(entry), where="SKILL.md")

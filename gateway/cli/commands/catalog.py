@@ -18,10 +18,8 @@ from gateway.cli.session import ONE_COMMAND, open_session, vector_store
 from gateway.cli.tables import table, to_json
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.manifests.bundles import bundle, write_bundle
 from gateway.manifests.config_file import read_text, write_text
-from gateway.manifests.exporter import files_of
-from gateway.manifests.importer import read_manifests
+from gateway.manifests.files import bundle, files_of, read_manifests, write_bundle
 from gateway.runtime.json_models import read_value
 from gateway.sync import SyncCatalog, SyncGateway
 from gateway.types import Entity, Filters, Hints, JsonObject, Status

@@ -31,8 +31,7 @@ from gateway.cli.session import read_config
 from gateway.cli.tables import table
 from gateway.errors import ConfigError
 from gateway.manifests.config_file import read_text, server_table, set_server, write_text
-from gateway.manifests.json_edit import with_member, without_member
-from gateway.manifests.jsonc import parse
+from gateway.manifests.json_edit import parse, with_member, without_member
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 

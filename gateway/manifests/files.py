@@ -1,29 +1,51 @@
-"""Manifests on disk -> entries: agent cards, skills, an ``mcp.json``, bundles, folders of these.
+"""Manifests on disk <-> entries: agent cards, skills, an ``mcp.json``, bundles, folders of these.
 
-* A file gives all of its entries or none.
+* A file gives all of its entries or none. A bundle is many entries in one JSON file, ``{"version":
+  1, "entries": [...]}``; what is written is read again to the last field.
 * In a folder, a file that cannot be used is reported and the others are read. Nothing outside the
   folder is read, wherever links in it lead.
+* A card and a ``SKILL.md`` say less than an entry does: what they cannot say (a status, scopes,
+  other hints) is written into a bundle, with the whole entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.catalog.entries import NAMESPACE, Entry
+from pydantic import BaseModel
+
+from gateway.catalog.entries import NAMESPACE, Entry, entry_from_json, entry_to_json
 from gateway.errors import ConfigError
-from gateway.manifests.agent_cards import is_card, read_card
-from gateway.manifests.bundles import read_bundle
-from gateway.manifests.jsonc import parse
-from gateway.manifests.skills import read_skill
+from gateway.manifests.agent_cards import is_card, read_card, write_card
+from gateway.manifests.json_edit import parse
+from gateway.manifests.skills import read_skill, write_skill
+from gateway.runtime.json_models import read_value
 from gateway.types import Diagnostic, JsonObject
 
 SKILL = "SKILL.md"
+VERSION = 1
+"""Of bundles."""
+MAX_ENTRIES = 100_000
 MAX_BYTES = 64 * 1024 * 1024
 MAX_SKILL_BYTES = 256 * 1024
 MAX_FILES = 10_000
+_FOREIGN = re.compile(r"[^a-z0-9]+")
+_SLUG_CHARS = 64
+
+
+class _Server(BaseModel):
+    """What is read of a server in an ``mcp.json``: nothing that may be a secret."""
+
+    description: str = ""
+    command: Any = None
+    url: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +77,7 @@ def read_manifests(path: Path, *, namespace: str = NAMESPACE) -> Imported:
             notes.append(_note(f"{str(path)!r} has more than {MAX_FILES} files: the rest is left"))
             break
         try:
-            entries = read_file(_inside(file, path), namespace=namespace)
-            _check_new(entries, file, imported)
+            entries = _read_inside(file, path, namespace, imported)
         except ConfigError as error:
             notes.append(_note(str(error)))
         else:
@@ -77,20 +98,19 @@ def _files(folder: Path) -> Iterator[Path]:
             yield file
 
 
-def _inside(path: Path, folder: Path) -> Path:
+def _read_inside(
+    path: Path, folder: Path, namespace: str, imported: Mapping[str, tuple[Entry, Path]]
+) -> tuple[Entry, ...]:
+    """Read one file of a folder; it leads not out of it, and has no entry of an earlier one."""
     if not path.resolve().is_relative_to(folder.resolve()):
         raise ConfigError(f"{str(path)!r} leads out of its folder: put the file itself there")
-    return path
-
-
-def _check_new(
-    entries: tuple[Entry, ...], path: Path, imported: Mapping[str, tuple[Entry, Path]]
-) -> None:
+    entries = read_file(path, namespace=namespace)
     for entry in entries:
         if entry.id in imported:
             raise ConfigError(
                 f"{str(path)!r}: {entry.id!r} is also in {str(imported[entry.id][1])!r}: rename one"
             )
+    return entries
 
 
 def read_file(path: Path, *, namespace: str = NAMESPACE) -> tuple[Entry, ...]:
@@ -151,36 +171,109 @@ def _server_entries(document: Mapping[str, object], where: str, namespace: str) 
     Nothing is taken over that may be a secret: no environment, no headers, no arguments, and of a
     URL neither its query nor its user. To have their tools, configure them instead.
     """
-    for name, server in _server_table(document).items():
-        place = f"{where!r}: server {name!r}"
-        if not isinstance(server, Mapping):
-            raise ConfigError(f"{place} must be an object")
-        description = server.get("description", "")
-        if not isinstance(description, str):
-            raise ConfigError(f"{place}: 'description' must be a text")
+    table = document.get("mcpServers", document.get("servers"))
+    servers: dict[str, _Server] = read_value(dict[str, _Server], table, where=repr(where))
+    for name, server in servers.items():
         yield Entry(
             kind="server",
-            name=str(name),
-            description=description,
+            name=name,
+            description=server.description,
             namespace=namespace,
             metadata=_transport(server),
         )
 
 
-def _server_table(document: Mapping[str, object]) -> Mapping[str, object]:
-    tables = (document.get(key) for key in ("mcpServers", "servers"))
-    return next((table for table in tables if isinstance(table, dict)), {})
-
-
-def _transport(server: Mapping[str, object]) -> JsonObject:
-    command, url = server.get("command"), server.get("url")
-    if isinstance(command, str):
-        return {"transport": "stdio", "command": command}
-    if not isinstance(url, str):
+def _transport(server: _Server) -> JsonObject:
+    if isinstance(server.command, str):
+        return {"transport": "stdio", "command": server.command}
+    if not isinstance(server.url, str):
         return {}
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(server.url)
     except ValueError:
         return {"transport": "http"}
     host = parts.netloc.rpartition("@")[2]
     return {"transport": "http", "url": f"{parts.scheme}://{host}{parts.path}"}
+
+
+def read_bundle(document: Mapping[str, object], *, where: str) -> tuple[Entry, ...]:
+    """Return the entries of a bundle, from its parsed JSON.
+
+    Raises:
+        ConfigError: If it is of another version, or an entry of it cannot be used; it says which.
+    """
+    if document.get("version") != VERSION:
+        raise ConfigError(
+            f"{where!r} is a bundle of version {document.get('version')!r}; "
+            f"version {VERSION} is read"
+        )
+    entries = document.get("entries")
+    if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
+        raise ConfigError(f"{where!r}: 'entries' must be a list, of at most {MAX_ENTRIES} entries")
+    entries_by_id: dict[str, Entry] = {}
+    for number, value in enumerate(entries, start=1):
+        try:
+            entry = entry_from_json(value)
+        except ConfigError as error:
+            raise ConfigError(f"{where!r}, entry {number}: {error}") from error
+        if entry.id in entries_by_id:
+            raise ConfigError(f"{where!r}, entry {number}: {entry.id!r} is there already")
+        entries_by_id[entry.id] = entry
+    return tuple(entries_by_id.values())
+
+
+def bundle(entries: Iterable[Entry]) -> JsonObject:
+    """Return *entries* as a bundle, by id."""
+    ordered = sorted(entries, key=lambda entry: entry.id)
+    return {"version": VERSION, "entries": [entry_to_json(entry) for entry in ordered]}
+
+
+def write_bundle(entries: Iterable[Entry]) -> str:
+    """Return *entries* as the text of a bundle."""
+    return _to_text(bundle(entries))
+
+
+def _to_text(document: JsonObject) -> str:
+    return f"{json.dumps(document, ensure_ascii=False, indent=2)}\n"
+
+
+def files_of(entries: Sequence[Entry], folder: Path) -> Mapping[Path, str]:
+    """Return the text of each file that *folder* would hold.
+
+    What `read_manifests` makes of it, with the namespace of the entries, are the same entries.
+    """
+    files: dict[Path, str] = {}
+    rest = []
+    for entry in entries:
+        try:
+            file = _as_file(entry)
+        except ConfigError:
+            file = None
+        if file is None:
+            rest.append(entry)
+        else:
+            files[folder / file[0]] = file[1]
+    if rest:
+        files[folder / "entries.json"] = write_bundle(rest)
+    return files
+
+
+def _as_file(entry: Entry) -> tuple[str, str] | None:
+    """Return the name and the text of a file that says all of *entry*; None if none does."""
+    if entry.kind == "agent":
+        card = write_card(entry)
+        if entry == read_card(card, where="", namespace=entry.namespace):
+            return f"{_slug(entry)}.agent.json", _to_text(card)
+    if entry.kind == "skill":
+        text = write_skill(entry)
+        if entry == read_skill(text, where="", namespace=entry.namespace):
+            return f"{_slug(entry)}/{SKILL}", text
+    return None
+
+
+def _slug(entry: Entry) -> str:
+    plain = _FOREIGN.sub("-", entry.name.casefold()).strip("-")[:_SLUG_CHARS]
+    if plain == entry.name:
+        return plain
+    digest = hashlib.sha256(entry.id.encode()).hexdigest()[:8]
+    return f"{plain}-{digest}" if plain else digest

@@ -1,8 +1,9 @@
-"""Manifests on disk: each kind, whole folders, and what cannot be used."""
+"""Manifests on disk: each kind, whole folders, what cannot be used, and entries as files."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,18 @@ from hypothesis import strategies as st
 
 from gateway.catalog.entries import Entry
 from gateway.errors import ConfigError
-from gateway.manifests.bundles import bundle, read_bundle, write_bundle
-from gateway.manifests.importer import MAX_SKILL_BYTES, read_file, read_manifests
+from gateway.manifests.agent_cards import read_card
+from gateway.manifests.files import (
+    MAX_SKILL_BYTES,
+    bundle,
+    files_of,
+    read_bundle,
+    read_file,
+    read_manifests,
+    write_bundle,
+)
+from gateway.manifests.skills import read_skill
+from gateway.types import Hints
 from tests.catalog.test_entry_json import entries
 from tests.manifests.test_agent_cards import NEW
 from tests.manifests.test_skills import PDF
@@ -75,7 +86,7 @@ def test_servers_are_described_without_a_secret(tmp_path: Path) -> None:
     assert ({"transport": "http"}, {}) == (odd.metadata, bare.metadata)
 
 
-def test_what_cannot_be_used_is_told_and_costs_the_others_nothing(tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_reported_and_costs_the_others_nothing(tmp_path: Path) -> None:
     """A file gives all of its entries, or none."""
     half = {
         "version": 1,
@@ -95,18 +106,18 @@ def test_what_cannot_be_used_is_told_and_costs_the_others_nothing(tmp_path: Path
 
     found = read_manifests(tmp_path)
 
-    told = [note.detail for note in found.notes]
+    messages = [note.detail for note in found.notes]
     assert ["agent:catalog/Route planner"] == [entry.id for entry in found.entries]
-    assert list("abcdfghij") == [text.split("'")[1].split(str(tmp_path))[1][1] for text in told]
+    assert list("abcdfghij") == [text.split("'")[1].split(str(tmp_path))[1][1] for text in messages]
     for text, why in zip(
-        told,
+        messages,
         [
             "entry 2: entry 'x': kind 'tool'",
             "is not JSON",
             "is no manifest",
             "no front matter",
             "rename one",
-            "server 'n' must be an object",
+            "n must be an object",
             "save it as UTF-8",
             "leads out of its folder",
             "split it",
@@ -117,22 +128,22 @@ def test_what_cannot_be_used_is_told_and_costs_the_others_nothing(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ({"version": 2, "entries": []}, "version 2; version 1"),
         ({"version": 1, "entries": {}}, "must be a list"),
         ({"version": 1, "entries": [{"kind": "skill", "name": "a"}] * 2}, "is there already"),
-        ({"mcpServers": {"a": {"description": 3}}}, "'description' must be a text"),
+        ({"mcpServers": {"a": {"description": 3}}}, "a.description must be a text"),
         ({"name": "x" * 300, "url": "http://a"}, "1 to 256"),
     ],
 )
 def test_one_file_that_cannot_be_used_is_an_error(
-    content: object, told: str, tmp_path: Path
+    content: object, message: str, tmp_path: Path
 ) -> None:
     """It says which, and what to do."""
     path = put(tmp_path / "a.json", content)
 
-    with pytest.raises(ConfigError, match=told) as raised:
+    with pytest.raises(ConfigError, match=message) as raised:
         read_manifests(path)
     assert str(path) in str(raised.value)
 
@@ -153,3 +164,46 @@ def test_a_bundle_is_read_as_it_was_written(every: list[Entry]) -> None:
     ordered = tuple(sorted(every, key=lambda entry: entry.id))
 
     assert ordered == read_bundle(json.loads(write_bundle(every)), where="b.json")
+
+
+CARD = read_card(NEW, where="card.json")
+SKILL = read_skill(PDF, where="SKILL.md")
+SAMPLES = (
+    CARD,
+    SKILL,
+    Entry(kind="agent", name="bare"),
+    Entry(kind="agent", name="Bare"),
+    Entry(kind="agent", name="route", metadata=CARD.metadata, scopes=frozenset({"staff"})),
+    Entry(kind="skill", name="pdf", description="d", status="draft"),
+    Entry(kind="skill", name="../../etc", description="Leads out?"),
+    Entry(kind="skill", name="空", description="Nothing that a file is called by."),
+    Entry(kind="skill", name="nothing"),
+    Entry(kind="skill", name="numbers", description="d", metadata={"version": 1}),
+    Entry(kind="dataset", name="iris", hints=Hints(aliases=("flowers",))),
+    Entry(kind="server", name="files", metadata={"transport": "stdio"}),
+)
+
+
+def test_a_card_and_a_skill_are_files_of_their_own() -> None:
+    """What they cannot say goes into the bundle."""
+    files = files_of(SAMPLES, Path("out"))
+
+    names = sorted(str(path) for path in files)
+    assert 1 == sum(name.endswith(".agent.json") for name in names)
+    assert "out/pdf-forms/SKILL.md" in names
+    assert "out/entries.json" in names
+    assert not any(".." in name for name in names)
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(SAMPLES), unique_by=lambda entry: entry.id))
+def test_a_folder_is_read_as_it_was_written(samples: list[Entry]) -> None:
+    """Whatever is in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in files_of(samples, Path(folder)).items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        found = read_manifests(Path(folder))
+
+    assert () == found.notes
+    assert {entry.id: entry for entry in samples} == {entry.id: entry for entry in found.entries}
