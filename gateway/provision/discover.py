@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.gateway import Gateway
 from gateway.runtime.text import plain
-from gateway.types import Diagnostic, Filters, JsonObject, RankingMode
+from gateway.types import Diagnostic, Entity, Filters, JsonObject, RankingMode
 
 LIMIT = 20
 """How many tools are returned by default."""
@@ -106,27 +107,33 @@ async def discover(
         for match in result.matches
         if match.id in entities
     )
-    # Of several tools of a server the first is the best.
-    best = {tool.server: tool.confidence for tool in reversed(tools)}
-    counts = Counter(entity.server for entity in entities.values())
-    found = dict.fromkeys(tool.server for tool in tools)
-    servers = tuple(
+    report = await gateway.report(wait=False)
+    # The search's own diagnostics include the progress of the index.
+    diagnostics = (item for item in report.diagnostics if item.code != "index_building")
+    return CatalogOverview(
+        servers=_summarize_servers(tools if has_intent else None, entities.values(), states),
+        tools=tools,
+        mode=result.mode,
+        diagnostics=tuple(dict.fromkeys((*diagnostics, *result.diagnostics))),
+    )
+
+
+def _summarize_servers(
+    ranked: Sequence[ToolSummary] | None, entities: Iterable[Entity], states: Mapping[str, str]
+) -> tuple[ServerSummary, ...]:
+    counts = Counter(entity.server for entity in entities)
+    best: dict[str, float | None] = {}
+    for tool in ranked or ():
+        best.setdefault(tool.server, tool.confidence)
+    names = sorted({*states, *counts}) if ranked is None else best
+    return tuple(
         ServerSummary(
             name=name,
             state=states.get(name, _UNCONNECTED),
             tools=counts[name],
             confidence=best.get(name),
         )
-        for name in (found if has_intent else sorted({*states, *counts}))
-    )
-    report = await gateway.report(wait=False)
-    # The search's own diagnostics include the progress of the index.
-    diagnostics = (item for item in report.diagnostics if item.code != "index_building")
-    return CatalogOverview(
-        servers=servers,
-        tools=tools,
-        mode=result.mode,
-        diagnostics=tuple(dict.fromkeys((*diagnostics, *result.diagnostics))),
+        for name in names
     )
 
 
