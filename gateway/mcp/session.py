@@ -82,13 +82,17 @@ class Session:
         self._on_change = on_change
         self._calls = ActiveCalls(server, options)
         self._watchers: Watchers = []
-        self._can_be_asked = can_be_asked
-        self._sign_in = sign_in
         self._opened = asyncio.Event()
         self._ending = asyncio.Event()
+        self._callbacks = ConnectionCallbacks(
+            on_end=self._ending.set,
+            on_message=self._receive,
+            answer=self._calls.answer,
+            can_be_asked=can_be_asked,
+            sign_in=sign_in,
+        )
         self._session: ClientSession | None = None
         self._failure: GatewayError | None = None
-        self._status = 0
         self._owner = asyncio.create_task(self._hold(), name=f"session of {server}")
 
     @property
@@ -182,19 +186,11 @@ class Session:
 
     async def _hold(self) -> None:
         options = self._options
-        callbacks = ConnectionCallbacks(
-            on_end=self._ending.set,
-            on_status=self._note_status,
-            on_message=self._receive,
-            answer=self._calls.answer,
-            can_be_asked=self._can_be_asked,
-            sign_in=self._sign_in,
-        )
         try:
             with redirect_sdk_logs(self._server):
                 async with (
                     asyncio.timeout(options.connect_timeout_s) as limit,
-                    open_session(self._server, self._target, options, callbacks) as session,
+                    open_session(self._server, self._target, options, self._callbacks) as session,
                     watch_lists(session, self._on_change),
                 ):
                     limit.reschedule(None)
@@ -208,13 +204,11 @@ class Session:
         except ConfigError as error:
             self._failure = error
         except SDK_ERRORS as error:
-            self._failure = connect_error(self._server, self._target, error, status=self._status)
+            status = self._callbacks.status
+            self._failure = connect_error(self._server, self._target, error, status=status)
         finally:
             self._ending.set()
             self._opened.set()
-
-    def _note_status(self, status: int) -> None:
-        self._status = status
 
     async def _receive(self, message: types.ServerNotification | Exception) -> None:
         if isinstance(message, _LIST_CHANGED):
@@ -256,7 +250,8 @@ class Session:
             return InvalidRequestError(f"{self._server!r} refused {method}: {detail}")
         if isinstance(error, MCPError) and code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
             return capability_error(self._server, error)
-        return request_error(self._server, method, error, status=self._status, target=self._target)
+        status = self._callbacks.status
+        return request_error(self._server, method, error, status=status, target=self._target)
 
 
 def _to_invoke_result(tool_id: str, result: dict[str, Any], *, max_bytes: int) -> InvokeResult:

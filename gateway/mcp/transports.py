@@ -53,14 +53,12 @@ _NO_ENCODING = {"Accept-Encoding": "identity"}
 _EVENT_STREAM = "text/event-stream"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ConnectionCallbacks:
-    """The callbacks of one connection."""
+    """The callbacks of one connection, and its status."""
 
     on_end: Callable[[], None]
     """The connection is known to be over."""
-    on_status: Callable[[int], None]
-    """The status of each HTTP answer."""
     on_message: MessageHandlerFnT
     """What the server says unasked."""
     answer: Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
@@ -69,6 +67,8 @@ class ConnectionCallbacks:
     """Whether a session may say that callers can be asked."""
     sign_in: LoopbackSignIn | None = None
     """How a person is asked to sign in; None asks no person."""
+    status: int = 0
+    """The status of the last HTTP answer, or 0."""
 
 
 class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
@@ -189,7 +189,7 @@ async def _open_http(
     max_bytes = options.max_message_bytes
 
     async def on_response(response: httpx2.Response) -> None:
-        callbacks.on_status(response.status_code)
+        callbacks.status = response.status_code
         _limit_response(response, max_bytes=max_bytes)
 
     async def on_request(request: httpx2.Request) -> None:
