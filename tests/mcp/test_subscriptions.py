@@ -25,18 +25,19 @@ from tests.mcp.conftest import Hostile, lines, noted, until
 
 
 class Ear:
-    """Counts what it is told, on any thread."""
+    """Counts what is reported, on any thread."""
 
     def __init__(self) -> None:
-        self.begun = 0
-        self.changes = 0
-        self.heard = WatchCallbacks(on_start=self._began, on_change=self._changed)
+        self.begun: list[None] = []
+        self.changes: list[None] = []
+        self.callbacks = WatchCallbacks(
+            on_start=lambda: self.begun.append(None), on_change=lambda: self.changes.append(None)
+        )
 
-    def _began(self) -> None:
-        self.begun += 1
-
-    def _changed(self) -> None:
-        self.changes += 1
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How often the watching began, and how often a change was reported."""
+        return len(self.begun), len(self.changes)
 
 
 async def test_a_resource_is_watched_again_after_its_server_died(
@@ -44,11 +45,11 @@ async def test_a_resource_is_watched_again_after_its_server_died(
 ) -> None:
     """And told to be another one: nobody knows what happened meanwhile."""
     source, ear = hostile("watched", backoff_s=0.01), Ear()
-    watching = asyncio.create_task(TransformedSource(source).watch("a:b", ear.heard))
-    await until(lambda: (ear.begun, ear.changes) == (1, 1))
+    watching = asyncio.create_task(TransformedSource(source).watch("a:b", ear.callbacks))
+    await until(lambda: ear.counts == (1, 1))
 
     os.kill(int(lines(record)[-1].split()[-1]), signal.SIGKILL)
-    await until(lambda: (ear.begun, ear.changes) == (2, 3))
+    await until(lambda: ear.counts == (2, 3))
     watching.cancel()
     await noted(record, "unsubscribe a:b")
 
@@ -61,9 +62,9 @@ async def test_a_watch_takes_nobodys_turn_and_ends_with_the_source(
 ) -> None:
     """Two who watch one resource are subscribed until the last is gone."""
     source, first, second = hostile("watched", max_in_flight=1), Ear(), Ear()
-    one = asyncio.create_task(source.watch("a:b", first.heard))
-    other = asyncio.create_task(source.watch("a:b", second.heard))
-    await until(lambda: (first.begun, second.begun) == (1, 1))
+    one = asyncio.create_task(source.watch("a:b", first.callbacks))
+    other = asyncio.create_task(source.watch("a:b", second.callbacks))
+    await until(lambda: len(first.begun) == len(second.begun) == 1)
 
     answer = await source.call("good", {}, tool_id="x")
     one.cancel()
@@ -85,21 +86,21 @@ async def test_a_watch_takes_nobodys_turn_and_ends_with_the_source(
         ("exits_at_start", "a:b", UpstreamError),
     ],
 )
-async def test_what_never_began_is_told(
+async def test_what_never_began_is_an_error(
     hostile: Hostile, mode: str, uri: str, fault: type[Exception]
 ) -> None:
     """Nobody waits for what will not come."""
     source, ear = hostile(mode, backoff_s=0.001, call_timeout_s=0.5), Ear()
 
     with pytest.raises(fault):
-        await source.watch(uri, ear.heard)
-    assert 0 == ear.begun
+        await source.watch(uri, ear.callbacks)
+    assert (0, 0) == ear.counts
 
 
 async def test_what_a_source_cannot_tell_is_refused() -> None:
     """A wrapper promises no more than what it wraps."""
     with pytest.raises(InvalidRequestError, match="reports no changes"):
-        await TransformedSource(ListSource("plain")).watch("a:b", Ear().heard)
+        await TransformedSource(ListSource("plain")).watch("a:b", Ear().callbacks)
 
 
 async def test_a_stream_that_ends_is_opened_anew(bridge: Bridge) -> None:
@@ -109,15 +110,15 @@ async def test_a_stream_that_ends_is_opened_anew(bridge: Bridge) -> None:
     server: Server[object] = Server("streaming", on_subscriptions_listen=listen)
     options = UpstreamOptions(backoff_s=0.001, breaker_failures=1)
     source, ear = McpSource("s", server, bridge=bridge, options=options), Ear()
-    watching = asyncio.create_task(source.watch("a:b", ear.heard))
-    await until(lambda: ear.begun == 1)
+    watching = asyncio.create_task(source.watch("a:b", ear.callbacks))
+    await until(lambda: len(ear.begun) == 1)
 
     await bridge.run(_closed(listen))
-    await until(lambda: ear.begun == 2)
+    await until(lambda: len(ear.begun) == 2)
     await bridge.run(_closed(listen))
-    await until(lambda: ear.begun == 3)
+    await until(lambda: len(ear.begun) == 3)
     await bridge.run(lambda: bus.publish(ResourceUpdated(uri="a:b")))
-    await until(lambda: ear.changes == 3)
+    await until(lambda: len(ear.changes) == 3)
 
     watching.cancel()
     assert not source.supervisor.breaker.is_open
@@ -136,7 +137,7 @@ async def test_a_stream_that_promises_nothing_is_refused(bridge: Bridge) -> None
     source = McpSource("s", server, bridge=bridge, options=UpstreamOptions())
 
     with pytest.raises(InvalidRequestError, match="does not report changes of 'a:b'"):
-        await source.watch("a:b", Ear().heard)
+        await source.watch("a:b", Ear().callbacks)
     await source.close()
 
 
@@ -150,8 +151,8 @@ def _closed(listen: ListenHandler) -> Callable[[], Coroutine[None, None, None]]:
 def test_a_part_is_of_the_whole_and_a_longer_name_is_not() -> None:
     """``a:b/c`` is a part of ``a:b``, ``a:bc`` is another."""
     ear = Ear()
-    watchers = [("a:b/", ear.heard), ("a:d", ear.heard)]
+    watchers = [("a:b/", ear.callbacks), ("a:d", ear.callbacks)]
     for uri in ("a:b/", "a:b/c", "a:bc", "a:d", "a:de", "other"):
         notify(watchers, uri)
 
-    assert 3 == ear.changes
+    assert 3 == len(ear.changes)
