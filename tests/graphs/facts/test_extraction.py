@@ -98,13 +98,9 @@ def test_texts_carry_the_language_and_empty_ones_are_left_out() -> None:
 
     stated = extract_facts([document])
 
+    assert () == extract_facts([])
     assert [("name", "de")] == [(f.predicate, f.language) for f in stated if f.literal]
     assert "https://e.org/T" in objects(stated, "type")
-
-
-def test_no_documents_state_nothing() -> None:
-    """An empty catalog is a catalog."""
-    assert () == extract_facts([])
 
 
 def derived(subject: str, predicate: str, target: str, weight: float = 0.5) -> Fact:
@@ -156,12 +152,14 @@ def test_an_upstream_forbids_nothing_and_the_hosts_own_word_stands() -> None:
     stranger = parse(BAN, declared=False)
     host = parse(BAN)
 
-    kept = extract_facts([stranger, *things("a", "b", "c", "d")], derived=GUESSES)
-    said = extract_facts([host, own, *things("b", "c", "d")], derived=GUESSES)
+    undeclared = extract_facts([stranger, *things("a", "b", "c", "d")], derived=GUESSES)
+    declared = extract_facts([host, own, *things("b", "c", "d")], derived=GUESSES)
 
-    assert len(GUESSES) == len([fact for fact in kept if fact.origin])
+    assert len(GUESSES) == len([fact for fact in undeclared if fact.origin])
     assert [("urn:t:b", True)] == [
-        (f.object, f.declared) for f in said if f.predicate == "nextStep" and f.subject == "urn:t:a"
+        (f.object, f.declared)
+        for f in declared
+        if f.predicate == "nextStep" and f.subject == "urn:t:a"
     ]
 
 
@@ -175,10 +173,3 @@ def test_a_declared_weight_overrides_a_derived_one() -> None:
         stated = extract_facts([host], derived=guesses)
         assert [0.3] == [f.weight for f in stated if not f.literal][1:]
         assert [0.9] == [f.weight for f in extract_facts([], derived=guesses)]
-
-
-def test_a_document_with_a_name_of_the_host_speaks_of_its_node() -> None:
-    """The catalog may know a tool that the file describes."""
-    facts = extract_facts([Document(id="urn:d:1", title="send")], names={"send": "tool:1"})
-
-    assert {"tool:1"} == {fact.subject for fact in facts}

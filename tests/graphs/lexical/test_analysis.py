@@ -55,20 +55,20 @@ def test_each_script_has_its_stemmer(pair: str) -> None:
     assert one == other
 
 
-def test_a_given_language_chooses_the_stemmer_of_its_own_script_alone() -> None:
-    """A German text may hold a Russian word."""
-    assert ["haus", "погод"] == words("Häuser погоды", language="de-AT")
-
-
-def test_an_unknown_language_falls_back_to_the_script() -> None:
-    """A wrong code must not cost the stems."""
-    assert ["file"] == words("files", language="xx")
-
-
-def test_function_words_are_english_ones_alone() -> None:
-    """``die`` and ``was`` mean other things elsewhere."""
-    assert ["was"] == [token.surface for token in tokens("was", language="de")]
-    assert ["was", "file"] == words("was files", language="nl")
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("Häuser погоды", "de-AT", ["haus", "погод"]),
+        ("files", "xx", ["file"]),
+        ("was files", "nl", ["was", "file"]),
+        ("die was", "de", ["die", "was"]),
+    ],
+)
+def test_a_given_language_chooses_the_stemmer_of_its_own_script(
+    text: str, language: str, expected: list[str]
+) -> None:
+    """An unknown one costs no stems; ``die`` and ``was`` are function words in English alone."""
+    assert expected == words(text, language=language)
 
 
 @pytest.mark.parametrize(

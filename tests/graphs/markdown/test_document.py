@@ -176,11 +176,6 @@ def test_an_edge_about_something_else_keeps_its_subject_in_text() -> None:
     assert '  - {subject: "x", predicate: "requires", object: "y"}\n' in render(document)
 
 
-def test_lines_do_not_count_in_comparisons() -> None:
-    """A blank line more is no other statement."""
-    assert Link(target="a", line=1) == Link(target="a", line=2)
-
-
 def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:
     """Files come from every editor."""
     text = "---\nid: a\ntitle: b\n---\n\n# c\n\nd\ne\n"

@@ -36,18 +36,13 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert ["urn:t:1", "urn:t:2"] == [document.id for document in read(tmp_path / "new")]
 
 
-def test_a_single_file_is_one_document(tmp_path: Path) -> None:
-    """Whatever its suffix."""
+def test_a_file_is_one_document_and_a_bundle_is_many(tmp_path: Path) -> None:
+    """Whatever its suffix; a bundle is one file to ship."""
     (tmp_path / "a.txt").write_text("# a\n")
-
-    assert ["a.txt"] == [document.path for document in read(tmp_path / "a.txt")]
-
-
-def test_a_bundle_is_many_documents(tmp_path: Path) -> None:
-    """One file to ship."""
     bundle = {"version": 1, "documents": [{"path": "x/a.md", "content": "# a\n"}]}
     (tmp_path / "b.json").write_text(json.dumps(bundle))
 
+    assert ["a.txt"] == [document.path for document in read(tmp_path / "a.txt")]
     assert [("x/a.md", "a")] == [(d.path, d.title) for d in read(str(tmp_path / "b.json"))]
 
 
@@ -69,12 +64,6 @@ def test_a_broken_bundle_is_told_what_is_wrong(tmp_path: Path, text: str, messag
 
     with pytest.raises(GraphError, match=message):
         read(tmp_path / "b.json")
-
-
-def test_a_missing_path_says_what_to_do(tmp_path: Path) -> None:
-    """A host's typo is the host's to mend."""
-    with pytest.raises(GraphError, match="create it, or correct the path"):
-        read(tmp_path / "no")
 
 
 def test_invalid_text_is_refused_at_its_line(tmp_path: Path) -> None:

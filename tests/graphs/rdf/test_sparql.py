@@ -22,7 +22,7 @@ GRAPH = to_rdf(extract_facts([parse(text) for text in TEXTS]))
 NAMES = "SELECT ?name WHERE { ?node schema:name ?name } ORDER BY STR(?name)"
 
 
-def test_rows_are_plain_values_and_our_prefixes_are_known() -> None:
+def test_rows_are_plain_values_up_to_a_limit_and_our_prefixes_are_known() -> None:
     """Nobody should have to know rdflib to ask a question."""
     found = answer(GRAPH, NAMES)
 
@@ -32,27 +32,22 @@ def test_rows_are_plain_values_and_our_prefixes_are_known() -> None:
     )
     assert expected == tuple(term for (term,) in found.rows)
     assert ("select", ("name",), False) == (found.kind, found.columns, found.truncated)
-
-
-def test_there_are_no_more_rows_than_the_limit_and_that_is_told() -> None:
-    """A cut answer must not look like a whole one."""
-    found = answer(GRAPH, NAMES, limit=1)
-
-    assert (1, True) == (len(found.rows), found.truncated)
+    cut = answer(GRAPH, NAMES, limit=1)
+    assert (1, True) == (len(cut.rows), cut.truncated)
 
 
 def test_asking_constructing_and_describing() -> None:
     """All four forms that only read."""
     yes = answer(GRAPH, "ASK { <urn:t:a> dcterms:requires <urn:t:b> }")
     made = answer(GRAPH, "CONSTRUCT { ?b tg:before ?a } WHERE { ?a dcterms:requires ?b }")
-    told = answer(GRAPH, "DESCRIBE <urn:t:b>", limit=2)
+    described = answer(GRAPH, "DESCRIBE <urn:t:b>", limit=2)
     blank = answer(GRAPH, "SELECT ?x ?y WHERE { BIND(BNODE() AS ?x) }")
 
     assert (True, ()) == (yes.value, yes.rows)
     assert [("urn:t:b", "https://w3id.org/tool-gateway/ns#before", "urn:t:a")] == [
         tuple(each.value for each in row if each) for row in made.rows
     ]
-    assert ("describe", 2, True) == (told.kind, len(told.rows), told.truncated)
+    assert ("describe", 2, True) == (described.kind, len(described.rows), described.truncated)
     assert [("blank", None)] == [(x and x.kind, y and y.kind) for x, y in blank.rows]
 
 
@@ -70,10 +65,7 @@ def test_asking_constructing_and_describing() -> None:
         ("ASK { SERVICE <https://e.org/s> { ?s ?p ?o } }", "SERVICE is"),
         ("ASK { SERVICE SILENT ?where { ?s ?p ?o } }", "SERVICE is"),
         ("ASK { ?s ?p ?o FILTER EXISTS { SERVICE <urn:x> { ?s ?p ?o } } }", "SERVICE is"),
-        (
-            "ASK { { SELECT ?s { OPTIONAL { SERVICE <urn:x> { ?s ?p ?o } } } } }",
-            "SERVICE is refused",
-        ),
+        ("ASK { { SELECT ?s { OPTIONAL { SERVICE <urn:x> { ?s ?p ?o } } } } }", "SERVICE is"),
         ("ASK { ?s nobody:knows ?o }", "the prefix nobody is unknown"),
         ("ASK { ?s ?p ", "no SPARQL query"),
         ("", "no SPARQL query"),
