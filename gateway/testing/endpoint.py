@@ -59,6 +59,11 @@ class Gate:
     def __exit__(self, *_error: object) -> None:
         self.release()
 
+    @property
+    def released(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self._door.done()
+
     def release(self) -> None:
         """Let go what is held and all that comes after. Twice is harmless."""
         with suppress(concurrent.futures.InvalidStateError):
@@ -106,8 +111,9 @@ class Endpoint(Generic[R]):
 
     def gate(self) -> Gate:
         """Hold what arrives from now on; an older gate keeps what it holds."""
-        self._gates.append(Gate())
-        return self._gates[-1]
+        gate = Gate()
+        self._gates = [*(each for each in self._gates if not each.released), gate]
+        return gate
 
     def release(self) -> None:
         """Release every gate."""
