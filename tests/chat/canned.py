@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from starlette.applications import Starlette
@@ -46,12 +45,7 @@ class Canned:
         self._loopback.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.gate.release()
         self._loopback.close()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from openai import OpenAI
 
-from gateway import Gateway
+from gateway import Gateway, Options
 from tests.chat.stage import Speaker, Stage
 from tests.conftest import OpenGateway
 
@@ -44,6 +45,14 @@ def divide(a: int, b: int) -> float:
 async def greet(name: str) -> str:
     """Greet a person by name."""
     return f"Hello {name}!"
+
+
+def summing(open_gateway: OpenGateway, **options: Any) -> Gateway:
+    """A gateway over two of them, with options of its parts."""
+    gateway = open_gateway(options=Options(**options))
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+    return gateway
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from openai import AzureOpenAI, OpenAI
 from openai.lib.azure import BaseAzureClient
 
-from gateway import AutoDiscoveryClient, Gateway, accounting_of
+from gateway import AutoDiscoveryClient, Gateway
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.stage import ASK, Role, Stage, find
 
@@ -35,13 +35,9 @@ def given(stage: Stage, **more: Any) -> dict[str, Any]:
     }
 
 
-def addressed(requests: list[ModelRequest], path: str) -> bool:
-    """Whether every request went to *path*, with the version and the key of Azure."""
-    return len(requests) == 3 and all(
-        (path, VERSION, "azure-key")
-        == (each.path, each.query["api-version"], each.headers["api-key"])
-        for each in requests
-    )
+def addresses(requests: list[ModelRequest]) -> list[tuple[str, str, str]]:
+    """Where requests went, with the version and the key of Azure."""
+    return [(each.path, each.query["api-version"], each.headers["api-key"]) for each in requests]
 
 
 @pytest.mark.parametrize("deployment", [None, "mine"])
@@ -53,8 +49,6 @@ def test_a_deployment_is_asked_at_its_own_address_in_every_turn(
     with AzureOpenAI(**given(stage, azure_deployment=deployment)) as azure:
         client = AutoDiscoveryClient(azure, functions)
         reply = client.chat.completions.create(model=role.model, messages=ASK)
-        requests = role.requests
-        stage.server.forget()
         with client.with_options(timeout=9).chat.completions.create(
             model=role.model, messages=ASK, stream=True
         ) as stream:
@@ -62,8 +56,7 @@ def test_a_deployment_is_asked_at_its_own_address_in_every_turn(
 
     path = f"/openai/deployments/{deployment or role.model}/chat/completions"
     assert "It is 3." == reply.choices[0].message.content == "".join(texts)
-    assert addressed(requests, path)
-    assert addressed(role.requests, path)
+    assert [(path, VERSION, "azure-key")] * 6 == addresses(role.requests)
 
 
 def test_responses_go_where_azure_has_them(stage: Stage, functions: Gateway) -> None:
@@ -74,11 +67,8 @@ def test_responses_go_where_azure_has_them(stage: Stage, functions: Gateway) -> 
             model=role.model, input="Please."
         )
 
-    accounting = accounting_of(response)
     assert "It is 3." == response.output_text
-    assert accounting is not None
-    assert (3, 1, 1) == (accounting.turns, accounting.searches, accounting.tool_calls)
-    assert addressed(role.requests, "/openai/responses")
+    assert [("/openai/responses", VERSION, "azure-key")] * 3 == addresses(role.requests)
 
 
 def test_a_wrapper_is_of_the_class_of_its_client_too(stage: Stage, functions: Gateway) -> None:

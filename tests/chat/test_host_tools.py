@@ -52,25 +52,14 @@ async def test_a_mixed_turn_goes_back_with_the_hosts_calls_alone(
     """The caller cannot answer ours. The service wants every call answered, so ours are not
     spoken of; the model asks for them again.
     """
-    role = stage.cast(
-        Turn(
-            "Both.",
-            (
-                look("add"),
-                Call("mine", {"zone": "CET"}, id="c1"),
-                Call("add", {"a": 1, "b": 2}),
-                Call("mine", {"zone": "UTC"}, id="c2"),
-            ),
-        ),
-        find("add two numbers"),
-        Turn("Done."),
-    )
+    cet, utc = (Call("mine", {"zone": zone}, id=zone) for zone in ("CET", "UTC"))
+    both = Turn("Both.", (look("add"), cet, Call("add", {"a": 1, "b": 2}), utc))
+    role = stage.cast(both, find("add two numbers"), Turn("Done."))
 
     answer = await speaker.ask(way, functions, role, tools=MINE)
-    results = [{"role": "tool", "tool_call_id": each, "content": "12"} for each in ("c1", "c2")]
-    final = await speaker.ask(
-        way, functions, role, tools=MINE, messages=[*ASK, message(answer), *results]
-    )
+    results = [{"role": "tool", "tool_call_id": each, "content": "12"} for each in ("CET", "UTC")]
+    again = [*ASK, message(answer), *results]
+    final = await speaker.ask(way, functions, role, tools=MINE, messages=again)
 
     assert [("mine", '{"zone": "CET"}'), ("mine", '{"zone": "UTC"}')] == calls(answer)
     assert "tool_calls" == answer["choices"][0]["finish_reason"]
@@ -85,18 +74,18 @@ async def test_a_host_tool_with_a_meta_tools_name_wins_and_ours_still_works(
     stage: Stage, speaker: Speaker, functions: Gateway, way: Way, taken: str
 ) -> None:
     """A host may have called its tool so for years."""
-    moved = f"gateway_{taken}"
-    names = {"search": "search_tools", "call": "call_tool"}
-    names = {kind: moved if name == taken else name for kind, name in names.items()}
+    search, call = (
+        f"gateway_{name}" if name == taken else name for name in ("search_tools", "call_tool")
+    )
     role = stage.cast(
-        Turn(calls=(Call(names["search"], {"query": "add two numbers"}),)),
-        Turn(calls=(Call(names["call"], {"name": "add", "arguments": {"a": 1, "b": 2}}),)),
+        Turn(calls=(Call(search, {"query": "add two numbers"}),)),
+        Turn(calls=(Call(call, {"name": "add", "arguments": {"a": 1, "b": 2}}),)),
         Turn(calls=(Call(taken, {"x": 1}),)),
     )
 
     answer = await speaker.ask(way, functions, role, tools=[function(taken)])
 
-    assert (taken, names["search"], names["call"]) == role.tool_names[0]
+    assert (taken, search, call) == role.tool_names[0]
     assert "add" in role.tool_names[1]
     assert ["3"] == role.results(2)
     assert [(taken, '{"x": 1}')] == calls(answer)

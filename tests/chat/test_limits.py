@@ -13,8 +13,8 @@ from gateway.chat.accounting import Accounting, accounting_of
 from gateway.discovery.approval import Approval
 from gateway.errors import LoopError
 from gateway.options import ChatOptions, DiscoveryOptions, Options
-from gateway.testing import Call, ModelRequest, Turn
-from tests.chat.conftest import add, divide
+from gateway.testing import Call, Turn
+from tests.chat.conftest import summing
 from tests.chat.stage import ASK, Speaker, Stage, find, look, text
 from tests.conftest import OpenGateway
 
@@ -22,43 +22,24 @@ SUM = Turn(calls=(Call("add", {"a": 1, "b": 2}),))
 WRONG = Turn(calls=(Call("divide", {"a": 1, "b": 0}),))
 
 
-def limited(open_gateway: OpenGateway, **options: Any) -> Gateway:
-    gateway = open_gateway(options=Options(chat=ChatOptions(**options)))
-    gateway.add_tool(add)
-    gateway.add_tool(divide)
-    return gateway
-
-
-def for_ever(_asked: ModelRequest) -> Turn:
-    return SUM
-
-
-def failing(_asked: ModelRequest) -> Turn:
-    return WRONG
-
-
 @pytest.mark.parametrize(
-    ("options", "policy", "turns"),
+    ("name", "limit", "turn", "turns"),
     [
-        ({"max_turns": 2}, for_ever, 2),
-        ({"max_tokens": 1}, for_ever, 1),
-        ({"max_seconds": 0.001}, for_ever, 1),
-        ({"max_consecutive_errors": 2}, failing, 2),
+        ("max_turns", 2, SUM, 2),
+        ("max_tokens", 1, SUM, 1),
+        ("max_seconds", 0.001, SUM, 1),
+        ("max_consecutive_errors", 2, WRONG, 2),
     ],
 )
 def test_a_limit_ends_the_call_and_says_which(
-    stage: Stage,
-    openai: OpenAI,
-    open_gateway: OpenGateway,
-    options: dict[str, Any],
-    policy: Any,
+    stage: Stage, openai: OpenAI, open_gateway: OpenGateway, name: str, limit: Any, turn: Turn,
     turns: int,
-) -> None:
+) -> None:  # fmt: skip
     """Iterations, tokens, time, errors in a row."""
-    gateway = limited(open_gateway, **options)
+    options: dict[str, Any] = {name: limit}
+    gateway = summing(open_gateway, chat=ChatOptions(**options))
     gateway.bridge.call(gateway.snapshot)
-    role = stage.act(policy)
-    (name,) = options
+    role = stage.act(lambda _: turn)
 
     with pytest.raises(LoopError, match=f"raise ChatOptions.{name}") as caught:
         AutoDiscoveryClient(openai, gateway).chat.completions.create(model=role.model, messages=ASK)
@@ -73,14 +54,15 @@ def test_an_error_now_and_then_ends_nothing(
     """Only turns in a row in which nothing worked count."""
     both = Turn(calls=(*WRONG.calls, *SUM.calls))
     role = stage.cast(WRONG, both, WRONG, both, Turn("Done."))
-    client = AutoDiscoveryClient(openai, limited(open_gateway, max_consecutive_errors=2))
+    gateway = summing(open_gateway, chat=ChatOptions(max_consecutive_errors=2))
+    client = AutoDiscoveryClient(openai, gateway)
 
     answer = client.chat.completions.create(model=role.model, messages=ASK)
 
     assert "Done." == answer.choices[0].message.content
-    accounting = accounting_of(answer)
-    assert accounting is not None
-    assert (5, 6, 4) == (accounting.turns, accounting.tool_calls, accounting.errors)
+    spent = accounting_of(answer)
+    assert spent is not None
+    assert (5, 6, 4) == (spent.turns, spent.tool_calls, spent.errors)
 
 
 class Asked:
@@ -136,11 +118,8 @@ async def test_the_host_is_asked_before_what_may_destroy(
     """On a thread of its own, so that it may wait for a person; or on the loop."""
     ran: list[str] = []
     host = Asked(says)
-    client = AsyncAutoDiscoveryClient(
-        speaker.asynchronous,
-        dangerous(open_gateway, ran, confirm),
-        approve=host.later if later else host,
-    )
+    gateway, approve = dangerous(open_gateway, ran, confirm), host.later if later else host
+    client = AsyncAutoDiscoveryClient(speaker.asynchronous, gateway, approve=approve)
     role = stage.cast(Turn(calls=(Call("look_up"), Call("wipe"))), Turn("Done."))
 
     await client.chat.completions.create(model=role.model, messages=ASK)
@@ -151,32 +130,16 @@ async def test_the_host_is_asked_before_what_may_destroy(
     assert len(refused) == sum("was not approved" in each for each in role.results())
 
 
-def says_nothing(_approval: Approval) -> Any:
-    return None
-
-
-def says_no_in_words(_approval: Approval) -> Any:
+async def no_in_words(_approval: Approval) -> Any:
     return "no"
 
 
-async def says_no_in_words_later(_approval: Approval) -> Any:
-    return "no"
+def no_in_words_from_a_thread(approval: Approval) -> Any:
+    return no_in_words(approval)
 
 
-def says_later_from_a_thread(approval: Approval) -> Any:
-    return says_no_in_words_later(approval)
-
-
-def fails(_approval: Approval) -> Any:
+async def fails(_approval: Approval) -> Any:
     raise RuntimeError("s3cret")
-
-
-async def fails_later(_approval: Approval) -> Any:
-    raise RuntimeError("s3cret")
-
-
-def finds_nobody(_approval: Approval) -> Any:
-    return next(iter(()))
 
 
 async def is_cancelled(_approval: Approval) -> Any:
@@ -186,13 +149,13 @@ async def is_cancelled(_approval: Approval) -> Any:
 @pytest.mark.parametrize(
     ("approve", "why"),
     [
-        (says_nothing, "the answer was of type NoneType, not True"),
-        (says_no_in_words, "the answer was of type str, not True"),
-        (says_no_in_words_later, "the answer was of type str, not True"),
-        (says_later_from_a_thread, "the answer was of type str, not True"),
+        (lambda _: None, "the answer was of type NoneType, not True"),
+        (lambda _: "no", "the answer was of type str, not True"),
+        (no_in_words, "the answer was of type str, not True"),
+        (no_in_words_from_a_thread, "the answer was of type str, not True"),
         (fails, "asking failed: RuntimeError"),
-        (fails_later, "asking failed: RuntimeError"),
-        (finds_nobody, "asking failed: RuntimeError"),
+        # A StopIteration on a thread.
+        (lambda _: next(iter(())), "asking failed: RuntimeError"),
         (is_cancelled, "asking failed: CancelledError"),
     ],
 )
@@ -218,7 +181,8 @@ def test_nobody_is_asked_about_a_call_that_cannot_go_out(
 ) -> None:
     """Wrong arguments and unknown tools are answered as ever."""
     host = Asked(says=True)
-    client = AutoDiscoveryClient(openai, limited(open_gateway, confirm="all"), approve=host)
+    gateway = summing(open_gateway, chat=ChatOptions(confirm="all"))
+    client = AutoDiscoveryClient(openai, gateway, approve=host)
     role = stage.cast(Turn(calls=(Call("add", {"a": "x"}), Call("nothing"))), Turn("Done."))
 
     client.chat.completions.create(model=role.model, messages=ASK)
@@ -256,21 +220,15 @@ def test_accountings_add_up_to_that_of_a_conversation(
     assert 0.0 == Accounting().definition_share
 
 
-WHOLE: dict[str, dict[str, Any]] = {
-    "few tools": {"min_tools": 3},
-    "small share": {"context_share": 0.5, "context_tokens": 10_000},
-}
-
-
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize(
+    "options", [{"min_tools": 3}, {"context_share": 0.5, "context_tokens": 10_000}]
+)
 async def test_a_small_catalog_may_go_out_whole(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, name: str
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, options: dict[str, Any]
 ) -> None:
     """Without meta-tools, and its calls are ours all the same."""
-    gateway = open_gateway(options=Options(discovery=DiscoveryOptions(**WHOLE[name])))
-    gateway.add_tool(add)
-    gateway.add_tool(divide)
-    role = stage.cast(SUM, lambda request: Turn(str(request.last_tool_results()[0]["content"])))
+    gateway = summing(open_gateway, discovery=DiscoveryOptions(**options))
+    role = stage.cast(SUM, lambda asked: Turn(str(asked.last_tool_results()[0]["content"])))
 
     answer = await speaker.ask("whole", gateway, role)
 
@@ -282,9 +240,7 @@ async def test_a_preselection_saves_the_first_search(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:
     """What the user's words find is there at once, and stays where it is."""
-    gateway = open_gateway(options=Options(discovery=DiscoveryOptions(preselect=1)))
-    gateway.add_tool(add)
-    gateway.add_tool(divide)
+    gateway = summing(open_gateway, discovery=DiscoveryOptions(preselect=1))
     role = stage.cast(SUM, Turn("3"))
     messages: Any = [{"role": "user", "content": "add two numbers"}]
 
@@ -298,9 +254,7 @@ async def test_two_more_meta_tools_on_demand(
 ) -> None:
     """Servers before tools, and what the graph says comes next; neither is callable by name."""
     names = DiscoveryOptions(route_name="route_tools", next_name="next_tools")
-    gateway = open_gateway(options=Options(discovery=names))
-    gateway.add_tool(add)
-    gateway.add_tool(divide)
+    gateway = summing(open_gateway, discovery=names)
     role = stage.cast(
         Turn(
             calls=(

@@ -51,11 +51,8 @@ async def test_a_function_is_found_shown_called_and_answered(
 
     assert "Done: sent as number 17." == text(answer)
     assert [("Ada", 5)] == charged
-    assert [
-        ("search_tools", "call_tool"),
-        ("search_tools", "call_tool", "send_invoice"),
-        ("search_tools", "call_tool", "send_invoice"),
-    ] == role.tool_names
+    meta = ("search_tools", "call_tool")
+    assert [meta, (*meta, "send_invoice"), (*meta, "send_invoice")] == role.tool_names
     assert {
         "name": "send_invoice",
         "description": "Send an invoice to a customer.",
@@ -75,9 +72,7 @@ async def test_a_tool_of_a_real_server_is_found_shown_called_and_answered(
     """A child process, its own schema, its own answer; one gateway for all four ways."""
     gateway = strategic(open_gateway, strategy)
     gateway.add_server("time", command=TIME_SERVER)
-    (real,) = [
-        each.definition for each in await gateway.list_tools() if each.name == "convert_time"
-    ]
+    real, _ = [each.definition for each in await gateway.list_tools()]
     for way in WAYS:
         role = stage.cast(
             find("convert a time between timezones"),
@@ -109,13 +104,12 @@ async def test_the_four_ways_send_the_same_requests(
         )
         await speaker.ask(way, functions, role)
         bodies = [dict(request.body) for request in role.requests]
-        sent.append(json.dumps([_without_way(body) for body in bodies]))
+        for body in bodies:
+            body.pop("model")
+            body.pop("stream", None)
+        sent.append(json.dumps(bodies))
 
     assert [sent[0]] * 4 == sent
-
-
-def _without_way(body: dict[str, object]) -> dict[str, object]:
-    return {key: value for key, value in body.items() if key not in {"model", "stream"}}
 
 
 @pytest.mark.requirement("auto:rule-9")
@@ -142,9 +136,6 @@ async def test_the_digest_stays_the_same_to_the_byte_until_the_catalog_changes(
 ) -> None:
     """It is the head of every prompt, of every conversation."""
 
-    def described(number: int) -> object:
-        return role.requests[number].functions["search_tools"]["description"]
-
     def book_flight(city: str) -> str:
         """Book a flight."""
         return city
@@ -155,10 +146,13 @@ async def test_the_digest_stays_the_same_to_the_byte_until_the_catalog_changes(
     functions.add_tool(book_flight)
     await speaker.ask("whole", functions, role)
 
-    assert described(0) == described(1)
-    assert "The catalog holds 3 tools: local (3: " in str(described(1))
-    assert "The catalog holds 4 tools: local (4: " in str(described(2))
-    assert "flight" in str(described(2))
+    first, second, third = [
+        str(request.functions["search_tools"]["description"]) for request in role.requests
+    ]
+    assert first == second
+    assert "The catalog holds 3 tools: local (3: " in first
+    assert "The catalog holds 4 tools: local (4: " in third
+    assert "flight" in third
 
 
 @pytest.mark.parametrize("meta", ["search_tools", "call_tool"])

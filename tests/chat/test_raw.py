@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
 from gateway.testing import Call, Turn
-from tests.chat.stage import ASK, Role, Speaker, Stage, find, function, look
+from tests.chat.stage import ASK, Role, Speaker, Stage, function, look
 
 MINE: Any = function("mine", zone={"type": "string"})
 
@@ -40,9 +40,9 @@ def test_the_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gatew
     answer = client.chat.completions.parse(model=role.model, messages=ASK, response_format=Sum)
 
     assert Sum(total=3) == answer.choices[0].message.parsed
-    accounting = accounting_of(answer)
-    assert accounting is not None
-    assert 3 == accounting.turns
+    spent = accounting_of(answer)
+    assert spent is not None
+    assert 3 == spent.turns
 
 
 def test_a_raw_response_is_the_whole_call(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
@@ -56,11 +56,11 @@ def test_a_raw_response_is_the_whole_call(stage: Stage, openai: OpenAI, function
     assert 200 == raw.status_code
     assert raw.elapsed.total_seconds() > 0
     read = ChatCompletion.model_validate_json(raw.text)
-    for reply in (raw.parse(), read):
-        assert whole.choices == reply.choices
+    for answer in (raw.parse(), read):
+        assert whole.choices == answer.choices
         assert whole.usage is not None
-        assert reply.usage is not None
-        assert whole.usage.prompt_tokens == reply.usage.prompt_tokens
+        assert answer.usage is not None
+        assert whole.usage.prompt_tokens == answer.usage.prompt_tokens
 
 
 def test_a_response_that_is_held_open_is_the_whole_call(
@@ -71,8 +71,8 @@ def test_a_response_that_is_held_open_is_the_whole_call(
     chat = AutoDiscoveryClient(openai, functions).chat.completions
 
     with chat.with_streaming_response.create(model=role.model, messages=ASK) as response:
-        reply = response.parse()
-        assert '{"total": 3}' == reply.choices[0].message.content
+        answer = response.parse()
+        assert '{"total": 3}' == answer.choices[0].message.content
         assert b"total" in b"".join(response.iter_bytes())
 
 
@@ -105,25 +105,6 @@ async def test_an_async_raw_stream_joins_the_turns(
     assert 'Let me look.{"total": 3}' == "".join(texts)
 
 
-def test_the_helper_of_the_sdk_tells_events(
-    stage: Stage, openai: OpenAI, functions: Gateway
-) -> None:
-    """Over the joined stream; calls of ours are nowhere among them."""
-    role = stage.cast(find("add two numbers"), Turn("So.", (Call("mine", {"zone": "CET"}),)))
-    chat = AutoDiscoveryClient(openai, functions).chat.completions
-
-    with chat.stream(model=role.model, messages=ASK, tools=[MINE]) as stream:
-        events = list(stream)
-        final = stream.get_final_completion()
-
-    calls = final.choices[0].message.tool_calls or []
-    assert ["mine"] == [call.function.name for call in calls]
-    assert {"chunk", "content.delta", "content.done"} <= {event.type for event in events}
-    assert ["mine"] == [
-        event.name for event in events if event.type == "tool_calls.function.arguments.done"
-    ]
-
-
 @pytest.mark.parametrize("streams", [True, False])
 def test_other_choices_lose_our_calls_too(
     stage: Stage, openai: OpenAI, functions: Gateway, streams: bool
@@ -144,28 +125,31 @@ def test_other_choices_lose_our_calls_too(
     assert ["Both.", "Both."] == [each.message.content for each in answer.choices]
 
 
-REQUIRED: dict[str, tuple[Any, Any]] = {
-    "required": ("required", "auto"),
-    "named": ({"type": "function", "function": {"name": "add"}}, "auto"),
-    "none": ("none", "none"),
-    "auto": ("auto", "auto"),
-    "allowed": (
-        {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}},
-        {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}},
-    ),
-}
+def allowed(mode: str) -> dict[str, Any]:
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": []}}
 
 
-@pytest.mark.parametrize("name", REQUIRED)
+NAMED = {"type": "function", "function": {"name": "add"}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("required", "auto"),
+        (NAMED, "auto"),
+        ("none", "none"),
+        ("auto", "auto"),
+        (allowed("required"), allowed("auto")),
+    ],
+)
 def test_a_demand_for_calls_is_met_by_the_first(
-    stage: Stage, openai: OpenAI, functions: Gateway, name: str
+    stage: Stage, openai: OpenAI, functions: Gateway, before: Any, after: Any
 ) -> None:
     """Or the model would be made to call for ever."""
-    before, after = REQUIRED[name]
     role = stage.cast(Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("3"))
     client = AutoDiscoveryClient(openai, functions)
 
     client.chat.completions.create(model=role.model, messages=ASK, tool_choice=before)
 
     assert [before, after] == [request.body["tool_choice"] for request in role.requests]
-    assert ("add" in role.tool_names[0]) is (name == "named")
+    assert ("add" in role.tool_names[0]) is (before == NAMED)

@@ -11,14 +11,12 @@ from openai.types.responses import Response
 
 from gateway import AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
-from gateway.chat.responses import ResponsesStreamMerger
 from gateway.errors import InvalidRequestError
-from gateway.errors import InvalidRequestError as Refused
-from gateway.options import DiscoveryOptions, Options
+from gateway.options import DiscoveryOptions
 from gateway.runtime.text import json_tokens
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.answering import Answering
-from tests.chat.conftest import add, divide
+from tests.chat.conftest import summing
 from tests.chat.stage import WAYS, Role, Speaker, Stage, Way, find, look
 from tests.conftest import OpenGateway
 
@@ -36,11 +34,8 @@ def repeat(request: ModelRequest) -> Turn:
     return Turn(f"It is {request.last_tool_results()[0]['content']}.")
 
 
-def summing(open_gateway: OpenGateway, mode: Any, **more: Any) -> Gateway:
-    gateway = open_gateway(options=Options(discovery=DiscoveryOptions(mode=mode, **more)))
-    gateway.add_tool(add)
-    gateway.add_tool(divide)
-    return gateway
+def in_mode(open_gateway: OpenGateway, mode: Any) -> Gateway:
+    return summing(open_gateway, discovery=DiscoveryOptions(mode=mode))
 
 
 def calls(response: Response) -> list[str]:
@@ -60,17 +55,12 @@ async def test_the_model_searches_calls_and_answers(
     assert META == role.tool_names[0]
     assert (*META, "add") == role.tool_names[1][:3] == role.tool_names[2][:3]
     assert {"type", "name", "description", "parameters"} == set(role.requests[1].tools[2])
-    accounting = accounting_of(answer)
-    assert accounting is not None
-    assert (3, 1, 1, 0) == (
-        accounting.turns,
-        accounting.searches,
-        accounting.tool_calls,
-        accounting.errors,
-    )
+    spent = accounting_of(answer)
+    assert spent is not None
+    assert (3, 1, 1, 0) == (spent.turns, spent.searches, spent.tool_calls, spent.errors)
     assert answer.usage is not None
-    assert answer.usage.input_tokens == accounting.prompt_tokens > 0
-    assert answer.usage.total_tokens == accounting.prompt_tokens + accounting.completion_tokens
+    assert answer.usage.input_tokens == spent.prompt_tokens > 0
+    assert answer.usage.total_tokens == spent.prompt_tokens + spent.completion_tokens
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -107,9 +97,8 @@ async def test_a_conversation_that_the_service_keeps_goes_on(
 
     assert "It is 3." == second.output_text
     assert role.tool_names[2] == role.tool_names[3]
-    assert ["Please help me.", "And again?"] == [
-        each["content"] for each in role.requests[3].messages if each["role"] == "user"
-    ]
+    users = [each for each in role.requests[3].messages if each["role"] == "user"]
+    assert ["Please help me.", "And again?"] == [each["content"] for each in users]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -132,9 +121,8 @@ async def test_calls_that_the_caller_was_not_told_of_are_answered_with_the_next_
     first = await client.ask(way, role, tools=[MINE])
     before = list(ran)
     output = {"type": "function_call_output", "call_id": "c1", "output": "noon"}
-    second = await client.ask(
-        way, role, tools=[MINE], input=[output], previous_response_id=first.id
-    )
+    more: dict[str, Any] = {"input": [output], "previous_response_id": first.id}
+    second = await client.ask(way, role, tools=[MINE], **more)
 
     assert ["mine"] == calls(first)
     assert [] == before
@@ -239,7 +227,7 @@ async def test_in_native_mode_the_service_loads_what_we_find(
     search = Turn(calls=(Call("tool_search", {"query": "add two numbers"}),))
     role = stage.cast(search, SUM, repeat)
 
-    answer = await Answering(speaker, summing(open_gateway, "native")).ask(way, role)
+    answer = await Answering(speaker, in_mode(open_gateway, "native")).ask(way, role)
 
     assert "It is 3." == answer.output_text
     tools = [request.tools for request in role.requests]
@@ -251,21 +239,13 @@ async def test_in_native_mode_the_service_loads_what_we_find(
     assert ("function", "add", True) == tuple(
         loaded[each] for each in ("type", "name", "defer_loading")
     )
-    assert ["completed"] == [
-        item["status"]
-        for item in role.requests[1].body["input"]  # type: ignore[attr-defined]  # plain JSON
-        if item.get("type") == "tool_search_output"
-    ]
+    assert ["completed"] == [item["status"] for item in outputs(role.requests[1])]
 
 
-def outputs(request: ModelRequest) -> list[list[str]]:
-    """The names that each search of a request has loaded."""
+def outputs(request: ModelRequest) -> list[dict[str, Any]]:
+    """The answers to searches in a request."""
     items: Any = request.body["input"]
-    return [
-        [tool["name"] for tool in item["tools"]]
-        for item in items
-        if item.get("type") == "tool_search_output"
-    ]
+    return [item for item in items if item.get("type") == "tool_search_output"]
 
 
 @pytest.mark.parametrize("truncation", ["disabled", "auto"])
@@ -278,25 +258,27 @@ async def test_in_native_mode_a_tool_is_loaded_once(
     queries = ("add", "add divide", "add")
     searches = [Turn(calls=(Call("tool_search", {"query": each}),)) for each in queries]
     role = stage.cast(*searches, Turn("Done."))
-    gateway = summing(open_gateway, "native")
+    gateway = in_mode(open_gateway, "native")
     alone = [match.name for match in (await gateway.search("add")).matches]
 
     answer = await Answering(speaker, gateway).ask("whole", role, truncation=truncation)
 
-    first, second, third = outputs(role.requests[-1])
+    first, second, third = [
+        [tool["name"] for tool in item["tools"]] for item in outputs(role.requests[-1])
+    ]
     assert ["add"] == alone == first == third
     assert ({"divide"} if truncation == "disabled" else {"add", "divide"}) == {*second}
-    accounting = accounting_of(answer)
-    assert accounting is not None
+    spent = accounting_of(answer)
+    assert spent is not None
     tokens = [json_tokens(request.tools) for request in role.requests]
-    assert accounting.definition_tokens > sum(tokens)
+    assert spent.definition_tokens > sum(tokens)
 
 
 async def test_native_mode_refuses_what_has_no_tool_search(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
     """At the call, with what to do."""
-    client = AutoDiscoveryClient(openai, summing(open_gateway, "native"))
+    client = AutoDiscoveryClient(openai, in_mode(open_gateway, "native"))
     role = stage.cast(Turn("Hi."))
 
     with pytest.raises(InvalidRequestError, match=r"needs the Responses API.*mode 'auto'"):
@@ -311,14 +293,10 @@ async def test_a_tool_search_of_the_host_is_the_hosts(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, catalog: bool
 ) -> None:
     """It goes back to whoever offered it, beside a catalog and without."""
-    gateway = summing(open_gateway, "proxy") if catalog else open_gateway()
+    gateway = in_mode(open_gateway, "proxy") if catalog else open_gateway()
     role = stage.cast(Turn(calls=(Call("tool_search", {"query": "add"}),)))
-    theirs = {
-        "type": "tool_search",
-        "execution": "client",
-        "description": "Find.",
-        "parameters": {},
-    }
+    kind = {"type": "tool_search", "execution": "client"}
+    theirs = {**kind, "description": "Find.", "parameters": {}}
 
     answer = await Answering(speaker, gateway).ask(way, role, tools=[theirs])
 
@@ -332,13 +310,13 @@ async def test_auto_is_native_until_the_service_refuses_it(
 ) -> None:
     """Nobody assumes which services and models know it: they are asked once."""
 
-    def old(request: ModelRequest) -> Turn:
-        if any(tool["type"] == "tool_search" for tool in request.tools):
-            raise Refused("tools[0].type: 'tool_search' is not one of 'function'")
+    def old(asked: ModelRequest) -> Turn:
+        if any(tool["type"] == "tool_search" for tool in asked.tools):
+            raise InvalidRequestError("tools[0].type: 'tool_search' is not one of 'function'")
         return Turn("Hi.")
 
     role, new = stage.act(old), stage.cast(Turn("Hi."), Turn("Hi."))
-    client = Answering(speaker, summing(open_gateway, "auto"))
+    client = Answering(speaker, in_mode(open_gateway, "auto"))
 
     for _ in range(2):
         assert "Hi." == (await client.ask(way, role)).output_text
@@ -356,7 +334,7 @@ async def test_in_stable_mode_the_tools_never_change(
     call = Turn(calls=(Call("call_tool", {"name": "add", "arguments": {"a": 1, "b": 2}}),))
     role = stage.cast(find("add two numbers"), call, repeat)
 
-    answer = await Answering(speaker, summing(open_gateway, "stable")).ask(way, role)
+    answer = await Answering(speaker, in_mode(open_gateway, "stable")).ask(way, role)
 
     assert "It is 3." == answer.output_text
     assert [META] * 3 == role.tool_names
@@ -372,7 +350,7 @@ async def test_in_stable_mode_parameters_are_told_once(
 ) -> None:
     """What stands in an earlier result is not written again; in both wire formats."""
     role = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
-    gateway = summing(open_gateway, "stable")
+    gateway = in_mode(open_gateway, "stable")
 
     await Answering(speaker, gateway).ask(way, role)
     other = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
@@ -399,31 +377,17 @@ async def test_a_broken_off_reply_is_given_as_it_is(
     assert [] == answer.output
 
 
-def test_the_beginning_of_a_stream_that_is_broken_off_is_given(
-    openai: OpenAI, stage: Stage
-) -> None:
-    """It waits for the first thing that is said; if there is none, the caller still sees it."""
-    role = stage.cast(Turn("Hi."))
-    events = list(openai.responses.create(model=role.model, input="Hi.", stream=True))
-    turn = ResponsesStreamMerger()
-
-    assert [] == list(turn.push(events[0], lambda _: True))
-    assert turn.is_empty
-    assert [events[0]] == list(turn.finish(None))
-
-
-@pytest.mark.parametrize("parse", [True, False])
-async def test_raw_responses_tell_the_whole(
-    stage: Stage, openai: OpenAI, functions: Gateway, parse: bool
+async def test_a_raw_response_is_the_whole(
+    stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
     """Headers of the last turn, usage of all."""
     role = working(stage)
     client = AutoDiscoveryClient(openai, functions)
 
-    got = client.responses.with_raw_response.create(model=role.model, input="Please.")
+    raw = client.responses.with_raw_response.create(model=role.model, input="Please.")
 
-    assert 200 == got.http_response.status_code
-    reply = got.parse() if parse else Response.model_validate(got.http_response.json())
-    assert "It is 3." == reply.output_text
-    assert reply.usage is not None
-    assert reply.usage.input_tokens > 100
+    assert 200 == raw.http_response.status_code
+    for answer in (raw.parse(), Response.model_validate(raw.http_response.json())):
+        assert "It is 3." == answer.output_text
+        assert answer.usage is not None
+        assert answer.usage.input_tokens > 100

@@ -14,7 +14,7 @@ from openai.types.chat import ChatCompletionChunk
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.testing import Call, Turn
 from tests.chat.canned import DONE, Canned, event, fragment
-from tests.chat.stage import ASK, Role, Speaker, Stage, Way, find, function, message, text
+from tests.chat.stage import ASK, Role, Speaker, Stage, Way, calls, find, function, message, text
 from tests.testing.driving import rejoin
 
 STREAMS: tuple[Way, ...] = ("stream", "async stream")
@@ -143,7 +143,7 @@ async def test_closing_an_async_stream_early_hangs_up_and_leaves_no_task(
     """In the middle of a turn, or before anything was read."""
     before = asyncio.all_tasks()
     with Canned([event({"role": "assistant", "content": "Now"}), DONE], hold_at=1) as server:
-        async with _async(server) as client:
+        async with AsyncOpenAI(base_url=server.base_url, api_key="test") as client:
             wrapped = AsyncAutoDiscoveryClient(client, functions)
             for reads in (1, 0):
                 server.ended.clear()
@@ -177,15 +177,33 @@ def test_closing_in_a_later_turn_gives_its_connection_back(
 
 
 @pytest.mark.parametrize("way", STREAMS)
+async def test_calls_that_a_server_cuts_and_mixes_are_put_together(
+    functions: Gateway, way: Way
+) -> None:
+    """Some send two calls in turns, the role with every piece, and never say the end."""
+    parts = [
+        event(fragment(0, id="a", type="function", name="mine", arguments="") | SPEAKS),
+        event(fragment(1, id="b", type="function", name="add", arguments='{"a"')),
+        event(fragment(0, arguments='{"zo') | SPEAKS),
+        event(fragment(1, arguments=": 1}")),
+        event(fragment(0, arguments='ne": 1}')),
+        DONE,
+    ]  # fmt: skip
+    answer = await answered(parts, functions, way)
+
+    assert [("mine", '{"zone": 1}')] == calls(answer)
+    assert "assistant" == message(answer)["role"]
+    assert None is answer["choices"][0]["finish_reason"]
+
+
+@pytest.mark.parametrize("way", STREAMS)
 async def test_a_call_of_a_custom_tool_is_the_hosts(functions: Gateway, way: Way) -> None:
     """It has no function and no JSON; alone or beside a call of ours it arrives as it was sent."""
     custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "grep", "input": "x"}}
     ours = event(fragment(1, id="b", type="function", name="add", arguments="{}"))
     for more in ([], [ours]):
         parts = [event({**SPEAKS, "tool_calls": [custom]}), *more, event({}, finish="stop"), DONE]
-        with Canned(parts) as server, _bare(server) as client:
-            async with Speaker(client) as speaker:
-                answer = await speaker.ask(way, functions, _role())
+        answer = await answered(parts, functions, way)
 
         (call,) = message(answer)["tool_calls"]
         assert ("a", "custom", custom["custom"]) == (call["id"], call["type"], call["custom"])
@@ -197,20 +215,21 @@ async def test_a_stream_without_a_choice_ends(
     functions: Gateway, way: Way, parts: list[bytes]
 ) -> None:
     """Nothing was said, nothing is to be done; a usage alone is told."""
-    with Canned(parts) as server, _bare(server) as client:
-        async with Speaker(client) as speaker:
-            answer = await speaker.ask(way, functions, _role())
+    answer = await answered(parts, functions, way)
 
     assert [] == answer["choices"]
     assert [None, usage(1)][len(parts) - 1] == answer.get("usage")
 
 
+async def answered(parts: list[bytes], gateway: Gateway, way: Way) -> dict[str, Any]:
+    """The answer over a service that sends *parts*."""
+    with Canned(parts) as server, _bare(server) as client:
+        async with Speaker(client) as speaker:
+            return await speaker.ask(way, gateway, _role(), tools=MINE)
+
+
 def _bare(server: Canned) -> OpenAI:
     return OpenAI(base_url=server.base_url, api_key="test", max_retries=0)
-
-
-def _async(server: Canned) -> AsyncOpenAI:
-    return AsyncOpenAI(base_url=server.base_url, api_key="test", max_retries=0)
 
 
 def _role() -> Role:

@@ -9,7 +9,7 @@ from openai import OpenAI
 
 from gateway import AutoDiscoveryClient, Gateway
 from gateway.testing import Call, ModelRequest, Turn
-from tests.chat.stage import Role, Stage, user_messages
+from tests.chat.stage import Stage, user_messages
 from tests.testing.driving import rejoin
 
 THREADS = 16
@@ -31,20 +31,6 @@ def parrot(request: ModelRequest) -> Turn:
     return Turn(" ".join(str(each["content"]) for each in request.last_tool_results()))
 
 
-def canaries(count: int) -> list[str]:
-    return [f"canary-{number}" for number in range(count)]
-
-
-def expected(words: list[str]) -> list[str]:
-    return [f"<{word}> <{word.upper()}>" for word in words]
-
-
-def untouched(role: Role, words: list[str]) -> bool:
-    """Whether every request holds the word of one conversation alone."""
-    texts = [repr(request.messages) + "." for request in role.requests]
-    return all(sum(f"{word}'" in text for word in words) == 1 for text in texts)
-
-
 def test_sixteen_threads_share_one_client(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
     """Half of them stream; all begin together."""
     functions.add_tool(echo)
@@ -60,10 +46,11 @@ def test_sixteen_threads_share_one_client(stage: Stage, openai: OpenAI, function
         chunks = create(model=role.model, messages=user_messages(word), stream=True)
         return str(rejoin(chunks)["choices"][0]["message"]["content"])
 
-    words = canaries(THREADS)
+    words = [f"canary-{number}" for number in range(THREADS)]
     with ThreadPoolExecutor(THREADS) as pool:
         answers = list(pool.map(talk, words))
 
-    assert expected(words) == answers
+    assert [f"<{word}> <{word.upper()}>" for word in words] == answers
     assert 3 * THREADS == len(role.requests)
-    assert untouched(role, words)
+    for request in role.requests:
+        assert 1 == sum(f"{word}'" in repr(request.messages) for word in words)

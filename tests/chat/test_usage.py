@@ -25,22 +25,13 @@ STREAMS: dict[str, list[bytes]] = {
     "in no chunk at all": [],
     "nowhere": [event(HELLO), event({}, **ENDS)],
     "in a chunk of its own": [event(HELLO), event({}, **ENDS), event(usage=usage(2))],
-    "in two of them": [
-        event(usage=usage(1)),
-        event(HELLO),
-        event({}, **ENDS),
-        event(usage=usage(2)),
-    ],
+    "in two": [event(usage=usage(1)), event(HELLO), event({}, **ENDS), event(usage=usage(2))],
     "with the end": [event(HELLO), event({}, **ENDS, usage=usage(2))],
     "with the end and a text": [event(HELLO), event({"content": "!"}, **ENDS, usage=usage(2))],
     "with every chunk": [event(HELLO, usage=usage(1)), event({}, **ENDS, usage=usage(2))],
     "with an empty one": [event(HELLO), event({}, **ENDS), event({}, usage=usage(2))],
     "alone": [event(usage=usage(2))],
-    "null but for the last": [
-        event(HELLO, usage=None),
-        event({}, **ENDS, usage=None),
-        event(usage=usage(2)),
-    ],
+    "null at first": [event(HELLO, usage=None), event({}, **ENDS), event(usage=usage(2))],
 }
 SEARCHES = [
     event(fragment(0, id="a", type="function", name="search_tools", arguments='{"query": "add"}')),
@@ -57,8 +48,8 @@ def read(client: OpenAI) -> list[ChatCompletionChunk]:
     return list(client.chat.completions.create(model="m", messages=ASK, stream=True))
 
 
-def input_tokens(chunks: list[ChatCompletionChunk]) -> list[int]:
-    """The prompt tokens that a stream tells, in order."""
+def prompt_tokens(chunks: list[ChatCompletionChunk]) -> list[int]:
+    """What a stream reports, in order."""
     return [each.usage.prompt_tokens for each in chunks if each.usage is not None]
 
 
@@ -86,7 +77,7 @@ def test_a_turn_tells_the_usage_that_the_service_tells(functions: Gateway, where
         if where not in SILENT:
             assert snapshot(bare).to_dict() == snapshot(wrapped).to_dict()
 
-    assert (input_tokens(plain)[-1:], summary(plain)) == (input_tokens(ours), summary(ours))
+    assert (prompt_tokens(plain)[-1:], summary(plain)) == (prompt_tokens(ours), summary(ours))
 
 
 @pytest.mark.parametrize("where", LATER)
@@ -103,5 +94,5 @@ def test_the_last_usage_of_a_stream_is_that_of_all_turns(functions: Gateway, whe
 
     accounting = accounting_of(stream)
     assert accounting is not None
-    assert [12] == input_tokens(chunks) == [accounting.prompt_tokens]
+    assert [12] == prompt_tokens(chunks) == [accounting.prompt_tokens]
     assert 1 == len({each.id for each in chunks})

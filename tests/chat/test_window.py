@@ -117,16 +117,10 @@ async def test_the_callers_messages_go_out_the_same_in_every_turn(
     stage: Stage, speaker: Speaker, functions: Gateway, form: Any
 ) -> None:
     """The prompt's head must survive, whichever form the caller chose."""
+    call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": "{}"}}
     past = [
         *ASK,
-        {
-            "role": "assistant",
-            "content": None,
-            "refusal": None,
-            "tool_calls": [
-                {"id": "c", "type": "function", "function": {"name": "x", "arguments": "{}"}}
-            ],
-        },
+        {"role": "assistant", "content": None, "refusal": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": "ok"},
         *user_messages("And now?"),
     ]
