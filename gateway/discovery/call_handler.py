@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from gateway.discovery.approval import Approve, request_approval
@@ -116,15 +116,14 @@ async def handle_call(
             text = await advise(gateway, arguments)
             return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments)
         tool, arguments = _target(names, call, arguments)
-    except (InvalidRequestError, UnknownToolError) as error:
-        schema = parameters_of(await gateway.snapshot(), call.name)
-        return _failure(call, error, schema=schema)
+    except InvalidRequestError as error:
+        return await _failure(gateway, call, call.name, None, error)
     try:
         if approve is not None:
             await request_approval(gateway, approve, tool, arguments, call.id)
         result = await gateway.invoke(tool, arguments, call_id=call.id, task=task)
     except GatewayError as error:
-        return await _invocation_failure(gateway, call, tool, arguments, error)
+        return await _failure(gateway, call, tool, arguments, error)
     text = _clip(result_text(result), gateway.options.chat.max_result_chars)
     if not result.is_error:
         # Where no call tool is listed, no advice mentions it.
@@ -208,29 +207,27 @@ def _find(snapshot: Snapshot, name: str) -> Entity | None:
     return None if position is None else snapshot.entities[position]
 
 
-async def _invocation_failure(
-    gateway: Gateway, call: ToolCall, tool: str, arguments: JsonObject, error: GatewayError
+async def _failure(
+    gateway: Gateway, call: ToolCall, tool: str, arguments: JsonObject | None, error: GatewayError
 ) -> ToolAnswer:
-    schema = None
-    if isinstance(error, InvalidArgumentsError):
+    """Answer with *error*, and with the schema if the arguments were wrong; None was no object."""
+    schema: JsonObject | None = None
+    if arguments is None:
+        schema = parameters_of(await gateway.snapshot(), call.name)
+    elif isinstance(error, InvalidArgumentsError):
         entity = _find(await gateway.snapshot(), error.tool)
         schema = None if entity is not None and entity.suspicious else error.schema
     near = error.near if isinstance(error, UnknownToolError) else ()
-    needed = error.needed if isinstance(error, CallerError) else None
-    answer = _failure(call, error, schema=schema, near=near)
-    return replace(answer, tool=tool, arguments=arguments, needed=needed)
-
-
-def _failure(
-    call: ToolCall,
-    error: GatewayError,
-    *,
-    schema: JsonObject | None = None,
-    near: tuple[str, ...] = (),
-) -> ToolAnswer:
     body = {"error": str(error), "schema": schema, "near": near}
     text = json.dumps({key: value for key, value in body.items() if value}, ensure_ascii=False)
-    return ToolAnswer(call=call, text=text, tool=call.name, error=str(error))
+    return ToolAnswer(
+        call=call,
+        text=text,
+        tool=tool,
+        arguments=arguments,
+        error=str(error),
+        needed=error.needed if isinstance(error, CallerError) else None,
+    )
 
 
 def result_text(result: InvokeResult) -> str:

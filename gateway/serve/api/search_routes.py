@@ -227,7 +227,9 @@ def _groups(
     tools = {
         hit["id"]: _visible_tools(snapshot, filters, hit) for hit in hits if hit["kind"] in _SERVERS
     }
-    lifted = _lift([tool for own in tools.values() for tool in own], request)
+    listed = [tool for own in tools.values() for tool in own]
+    chosen = server_tools(listed, request.query, limit=request.max_results)
+    lifted = [_fields(tool, score) for tool, score in chosen]
     groups: dict[str, list[models.Row | models.ToolRow]] = {
         name: [] for name, _ in (*_GROUPS.values(), _CUSTOM)
     }
@@ -249,12 +251,6 @@ def _visible_tools(snapshot: Snapshot, filters: Filters, server: _Fields) -> lis
     positions = snapshot.eligibility.of_server(server["server"])
     own = (snapshot.entities[position] for position in positions if mask[position])
     return [tool for tool in own if tool.parent == server["id"]]
-
-
-def _lift(tools: Sequence[Entity], request: models.SemanticSearch) -> list[_Fields]:
-    """Return those of *tools* that hold words of the query."""
-    chosen = server_tools(tools, request.query, limit=request.max_results)
-    return [_fields(tool, score) for tool, score in chosen]
 
 
 def _fields(
