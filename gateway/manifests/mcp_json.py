@@ -98,6 +98,9 @@ class _Stdio(_Server):
     env: dict[str, str] = Field(default_factory=dict)
     cwd: Text | None = None
 
+    def given(self) -> Mapping[str, object]:
+        return self.env
+
     def target(self) -> StdioServer:
         return StdioServer(
             command=expand(self.command),
@@ -107,32 +110,13 @@ class _Stdio(_Server):
         )
 
 
-class _Http(_Server):
-    url: Text
-    headers: dict[str, str] = Field(default_factory=dict)
-    auth: Any = None
-
-    def target(self) -> HttpServer:
-        headers, auth = _expand_all(self.headers), None
-        if self.auth is not None:
-            kind = self.auth.get("type") if isinstance(self.auth, dict) else None
-            if kind == "bearer":
-                bearer: _Bearer = read_value(_Bearer, self.auth, where="auth")
-                headers["Authorization"] = f"Bearer {expand(bearer.token)}"
-            elif kind == "oauth":
-                auth = read_value(_OAuth, self.auth, where="auth").target()
-            else:
-                raise ConfigError('auth must be an object of "type" oauth or bearer')
-        return HttpServer(url=expand(self.url), headers=headers, auth=auth)
-
-
 class _Bearer(StrictModel):
-    type: Any
+    type: Literal["bearer"]
     token: Text
 
 
 class _OAuth(StrictModel):
-    type: Any
+    type: Literal["oauth"]
     scope: Text | None = None
     client_id: Text | None = None
     client_secret: Text | None = None
@@ -149,6 +133,22 @@ class _OAuth(StrictModel):
             callback_port=self.callback_port,
             store=self.store,
         )
+
+
+class _Http(_Server):
+    url: Text
+    headers: dict[str, str] = Field(default_factory=dict)
+    auth: Annotated[_Bearer | _OAuth, Field(discriminator="type")] | None = None
+
+    def given(self) -> Mapping[str, object]:
+        return {**self.headers, **dict(self.auth or ())}
+
+    def target(self) -> HttpServer:
+        headers = _expand_all(self.headers)
+        if isinstance(self.auth, _Bearer):
+            headers["Authorization"] = f"Bearer {expand(self.auth.token)}"
+        auth = self.auth.target() if isinstance(self.auth, _OAuth) else None
+        return HttpServer(url=expand(self.url), headers=headers, auth=auth)
 
 
 class _Alias(StrictModel):
@@ -257,12 +257,10 @@ class _Reader:
             return
         server: _Stdio | _Http = read_value(_model_of(where, entry), entry, where=where)
         self.warn(f"{where}: unknown key {key!r} is ignored" for key in server.model_extra or ())
-        tables = (server.env,) if isinstance(server, _Stdio) else (server.headers, server.auth)
         self.warn(
             f"{where}: {key!r} stands in the file as it is: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
-            for table in tables
-            for key in literal_secrets(table if isinstance(table, dict) else {})
+            for key in literal_secrets(server.given())
         )
         target, transforms = server.target(), server.transforms
         self.servers[name] = target

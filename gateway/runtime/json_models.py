@@ -70,6 +70,8 @@ def validation_message(error: ValidationError) -> str:
     if kind == "missing":
         return f"{_path(fault['loc'][:-1], ': ')}{str(fault['loc'][-1])!r} is missing"
     expected = _EXPECTED.get(kind) or context.get("expected")
+    if kind == "union_tag_invalid":
+        expected = f"of the type {context['expected_tags']}"
     if expected:
         return f"{path or 'it'} must be {expected}"
     message = str(context["error"]) if "error" in context else fault["msg"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.running import Place
 from tests.manifests.test_agent_cards import NEW
-from tests.manifests.test_importer import SERVERS, put
+from tests.manifests.test_files import SERVERS, put
 from tests.manifests.test_skills import PDF
 
 SET = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.", "--tag", "botany")

@@ -54,23 +54,25 @@ def test_a_bearer_token_is_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("auth", "told"),
+    ("auth", "message"),
     [
         ("oauth", "must be an object"),
-        ({"type": "basic"}, "oauth or bearer"),
+        ({"type": "basic"}, "auth must be of the type 'bearer', 'oauth'"),
         ({"type": "oauth", "port": 1}, "unknown key 'port'"),
-        ({"type": "bearer"}, "auth: 'token' is missing"),
+        ({"type": "bearer"}, "auth.bearer: 'token' is missing"),
         ({"type": "bearer", "token": "x", "scope": "y"}, "unknown key 'scope'"),
-        ({"type": "oauth", "scope": 1}, "auth: scope must be a text"),
+        ({"type": "oauth", "scope": 1}, "auth.oauth.scope must be a text"),
         ({"type": "oauth", "callback_port": "1"}, "must be a whole number"),
         ({"type": "oauth", "callback_port": True}, "must be a whole number"),
         ({"type": "oauth", "store": "cloud"}, "'file' or 'keyring'"),
         ({"type": "oauth", "client_secret": "env:NO_SUCH_VARIABLE_AT_ALL"}, "NO_SUCH_VARIABLE"),
     ],
 )
-def test_a_sign_in_that_cannot_be_read_makes_its_server_unusable(auth: object, told: str) -> None:
+def test_a_sign_in_that_cannot_be_read_makes_its_server_unusable(
+    auth: object, message: str
+) -> None:
     """The others live."""
     found = read(auth)
 
     assert ("a",) == found.unusable
-    assert told in found.warnings[-1].detail
+    assert message in found.warnings[-1].detail
