@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.manifests.json_edit import parse, with_member, without_member
+from gateway.manifests.json_edit import parse_object, with_member, without_member
 from gateway.runtime.atomic_file import write_atomically
 
 _BOM = b"\xef\xbb\xbf"
@@ -81,7 +81,7 @@ def server_table(text: str, *, where: str) -> tuple[str, Mapping[str, object]]:
     Raises:
         ConfigError: The text is no such file; *where* names it.
     """
-    document = _parse_object(text, where)
+    document = parse_object(text, where=where)
     key = "servers" if "servers" in document and "mcpServers" not in document else "mcpServers"
     return key, _table(document, key, where)
 
@@ -97,7 +97,7 @@ def server_names(path: Path) -> frozenset[str]:
     Raises:
         ConfigError: The file exists and cannot be read.
     """
-    document = _parse_object(read_text(path), str(path))
+    document = parse_object(read_text(path), where=str(path))
     keys = ("mcpServers", "servers", "virtualServers")
     return frozenset(name for key in keys for name in _table(document, key, str(path)))
 
@@ -129,19 +129,14 @@ def undo_edit(edit: ConfigEdit) -> None:
     path, text = edit.path, read_text(edit.path)
     if not path.exists():
         return
-    if text == edit.after and edit.before is None:
+    if text != edit.after:
+        former = without_member(text, edit.member, where=str(path))
+    elif edit.before is None:
         path.unlink(missing_ok=True)
         return
-    is_ours = text == edit.after and edit.before is not None
-    former = edit.before if is_ours else without_member(text, edit.member, where=str(path))
-    write_text(path, former or "", expected=text)
-
-
-def _parse_object(text: str, where: str) -> Mapping[str, object]:
-    document = parse(text, where=where) if text.strip() else {}
-    if not isinstance(document, dict):
-        raise ConfigError(f"{where!r} needs an object 'mcpServers' (or 'servers') at its top")
-    return document
+    else:
+        former = edit.before
+    write_text(path, former, expected=text)
 
 
 def _table(document: Mapping[str, object], key: str, where: str) -> Mapping[str, object]:

@@ -66,6 +66,18 @@ def parse(text: str, *, where: str) -> object:
         ) from None
 
 
+def parse_object(text: str, *, where: str) -> dict[str, Any]:
+    """Read *text* as an object; a blank one is empty.
+
+    Raises:
+        ConfigError: See `parse`; or it is something else.
+    """
+    whole = parse(text, where=where) if text.strip() else {}
+    if not isinstance(whole, dict):
+        raise ConfigError(f"{where!r} holds no JSON object")
+    return whole
+
+
 @dataclass(frozen=True, slots=True)
 class _Member:
     key: str
@@ -100,7 +112,7 @@ def with_member(text: str, path: Sequence[str], value: object, *, where: str) ->
         ConfigError: It is no such text, or cannot be edited safely.
     """
     text = text if text.strip() else "{}\n"
-    expected = table = _parse_object(text, where)
+    expected = table = parse_object(text, where=where)
     for key in path[:-1]:
         if not isinstance(table.get(key), dict):
             table[key] = {}
@@ -124,7 +136,7 @@ def without_member(text: str, path: Sequence[str], *, where: str) -> str:
     Raises:
         ConfigError: It is no JSON object, or cannot be edited safely.
     """
-    expected = table = _parse_object(text, where)
+    expected = table = parse_object(text, where=where)
     holder, left = _deepest(text, path)
     member = holder.member(path[-1])
     if len(left) > 1 or member is None:
@@ -139,13 +151,6 @@ def without_member(text: str, path: Sequence[str], *, where: str) -> str:
         # On one line, the blank after the comma goes too.
         head = text[:comma] + text[start if start == member.start else comma + 1 : start]
     return _checked(head + text[end:], expected, where)
-
-
-def _parse_object(text: str, where: str) -> dict[str, Any]:
-    whole = parse(text, where=where)
-    if not isinstance(whole, dict):
-        raise ConfigError(f"{where!r} holds no JSON object")
-    return whole
 
 
 def _checked(text: str, expected: object, where: str) -> str:

@@ -12,8 +12,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -37,7 +36,6 @@ from gateway.types import Diagnostic, Kind
 
 V = TypeVar("V")
 
-_TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
 _TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "kinds", "inputs", "$schema"})
 
 
@@ -125,14 +123,10 @@ class _OAuth(StrictModel):
     store: Literal["file", "keyring"] = "file"
 
     def target(self) -> OAuth:
-        return OAuth(
-            scope=expand(self.scope or ""),
-            client_id=expand(self.client_id or ""),
-            client_secret=expand(self.client_secret or ""),
-            client_metadata_url=expand(self.client_metadata_url or ""),
-            callback_port=self.callback_port,
-            store=self.store,
-        )
+        values: dict[str, Any] = self.model_dump(exclude={"type"}, exclude_none=True)
+        for key, value in values.items():
+            values[key] = expand(value) if isinstance(value, str) else value
+        return OAuth(**values)
 
 
 class _Http(_Server):
@@ -149,6 +143,14 @@ class _Http(_Server):
             headers["Authorization"] = f"Bearer {expand(self.auth.token)}"
         auth = self.auth.target() if isinstance(self.auth, _OAuth) else None
         return HttpServer(url=expand(self.url), headers=headers, auth=auth)
+
+
+_TYPES: Mapping[str, type[_Stdio | _Http]] = {
+    "stdio": _Stdio,
+    "http": _Http,
+    "streamable-http": _Http,
+    "streamableHttp": _Http,
+}
 
 
 class _Alias(StrictModel):
@@ -208,12 +210,8 @@ def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
         raise ConfigError(f"{where!r}: 'virtualServers' must be an object")
     reader = _Reader(where)
     reader.warn(f"{where}: unknown key {key!r}" for key in document if key not in _TOP_KEYS)
-    for name, entry in table.items():
-        with reader.faults_noted(name):
-            reader.read_server(name, entry)
-    for name, entry in virtual.items():
-        with reader.faults_noted(name):
-            reader.read_virtual_server(name, entry)
+    reader.read_each(table, reader.read_server)
+    reader.read_each(virtual, reader.read_virtual_server)
     return Manifest(
         kinds=_read_kinds(document.get("kinds", {})),
         servers=reader.servers,
@@ -240,15 +238,14 @@ class _Reader:
             Diagnostic(stage="catalog", code="config_warning", detail=detail) for detail in details
         )
 
-    @contextmanager
-    def faults_noted(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except ConfigError as error:
-            message = str(error)
-            prefix = "" if repr(name) in message else f"server {name!r}: "
-            self.warn([f"{self._where}: {prefix}{message}"])
-            self.unusable.append(name)
+    def read_each(self, table: Mapping[str, object], read: Callable[[str, object], None]) -> None:
+        for name, entry in table.items():
+            try:
+                read(name, entry)
+            except ConfigError as error:
+                prefix = "" if repr(name) in str(error) else f"server {name!r}: "
+                self.warn([f"{self._where}: {prefix}{error}"])
+                self.unusable.append(name)
 
     def read_server(self, name: str, entry: object) -> None:
         check_server_name(name)
@@ -287,17 +284,18 @@ class _Reader:
 
 def _model_of(where: str, entry: object) -> type[_Stdio | _Http]:
     """Return the model of a server's entry, by its type or else by its keys."""
-    table: Mapping[str, object] = entry if isinstance(entry, dict) else {}
-    stated = table.get("type")
-    kind = _TYPES.get(str(stated))
+    if not isinstance(entry, dict):
+        return _Stdio
+    stated = entry.get("type")
+    model = _TYPES.get(str(stated))
     if stated is None:
-        kind = "stdio" if "command" in table else "http" if "url" in table else None
-    if kind is None and isinstance(entry, dict):
+        model = _Stdio if "command" in entry else _Http if "url" in entry else None
+    if model is None:
         raise ConfigError(
             f"{where} needs a 'command' (stdio) or a 'url' (streamable HTTP)"
             + (f"; type {stated!r} is not supported" if stated is not None else "")
         )
-    return _Http if kind == "http" else _Stdio
+    return model
 
 
 def _read_aliases(table: Mapping[str, _Alias]) -> dict[str, Alias]:

@@ -197,4 +197,4 @@ def test_nothing_to_import_is_reported_and_a_broken_file_too(place: Place) -> No
     assert "none.json" in missing.err
     assert "line 2, column 1" in broken.err
     assert "'mcpServers' must be an object" in ours.err
-    assert "needs an object 'mcpServers'" in list_.err
+    assert "holds no JSON object" in list_.err
