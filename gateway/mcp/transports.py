@@ -81,7 +81,14 @@ class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: Any = None, **routing: Any
     ) -> dict[str, Any]:
-        """Send a request with what its caller can do; return its result, see `hide_raw`."""
+        """Send a request with what its caller can do; return its result, see `hide_raw`.
+
+        Raises:
+            BrokenPipeError: The connection was over before: nothing left.
+        """
+        if self._closed:
+            # The SDK would raise the same as for a request that was lost under way.
+            raise BrokenPipeError
         declared = declare_capabilities(
             method, params or {}, can_be_asked=self._callbacks.can_be_asked
         )

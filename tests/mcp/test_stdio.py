@@ -9,6 +9,7 @@ import sys
 import threading
 from asyncio.subprocess import Process
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -18,6 +19,7 @@ from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
 from gateway.mcp.stdio import Incoming, open_stderr_log, open_stdio, start_process, stop_process
+from gateway.mcp.transports import ConnectionCallbacks, LenientDispatcher
 from tests.mcp.conftest import lives, until
 
 LIMIT = 500
@@ -92,6 +94,24 @@ async def test_a_write_to_a_child_that_is_gone_says_that_nothing_left() -> None:
                 await write_to.send(SessionMessage(request))
         with pytest.raises(anyio.BrokenResourceError):
             await write_to.send(SessionMessage(notification))
+
+
+async def test_a_request_after_the_end_says_that_nothing_left() -> None:
+    """The session learns of the end a little later: whoever calls in between calls again."""
+
+    async def never(*_: Any, message: object = None) -> Any:
+        raise AssertionError
+
+    ended = asyncio.Event()
+    callbacks = ConnectionCallbacks(on_end=ended.set, on_message=never, answer=never)
+    send, receive = anyio.create_memory_object_stream[SessionMessage](1)
+    dispatcher = LenientDispatcher(incoming(), send, callbacks)
+    await dispatcher.run(never, never)
+    assert ended.is_set()
+
+    with pytest.raises(BrokenPipeError):
+        await dispatcher.send_raw_request("tools/call", {"name": "good"})
+    receive.close()
 
 
 def test_what_a_child_says_on_the_side_is_logged_without_its_secrets(
