@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.embed.cache import (
+    BLANK,
     DocumentVectors,
     MemoryVectorStore,
     QueryEmbedder,
     QueryEmbeddings,
     embed_documents,
+    fit_text,
+    request_vectors,
+    split_into_batches,
     text_key,
 )
 from gateway.embed.protocol import Embedded, EmbeddingLimits, Role
+from gateway.errors import EmbeddingError
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Telemetry
-from gateway.runtime.vectors import Vector, VectorStore
+from gateway.runtime.vectors import Matrix, Vector, VectorStore
 from gateway.testing import HashingEmbedder, ManualClock
 from tests.fakes import BrokenStore
 
@@ -71,34 +78,14 @@ async def test_equal_texts_are_embedded_once() -> None:
 
 
 async def test_stored_texts_are_not_embedded_again() -> None:
-    """The cost of a build is the cost of what is new."""
+    """The cost of a build is the cost of what is new; vectors of another model are not used."""
     embedder, store = HashingEmbedder(64), MemoryVectorStore()
     await documents(["a", "b"], embedder, store=store)
     again = await documents(["a", "b", "c"], embedder, store=store)
+    other = await documents(["a"], HashingEmbedder(64, model_id="other"), store=store)
 
     assert [("a", "b"), ("c",)] == embedder.batches
-    assert 1 == again.embedded
-
-
-async def test_a_vector_must_be_as_long_as_those_it_stands_beside() -> None:
-    """What was stored by another version of a model is embedded anew."""
-    store = MemoryVectorStore()
-    store.put(HashingEmbedder(64).info.model_id, {text_key("a"): np.ones(32, np.float32)})
-
-    found = await documents(["a"], HashingEmbedder(64), store=store, dimensions=64)
-
-    assert [64] == [len(row) for row in found.rows.values()]
-
-
-async def test_vectors_of_another_model_are_not_used() -> None:
-    """A key holds the model's id."""
-    store = MemoryVectorStore()
-    await documents(["a"], HashingEmbedder(64), store=store)
-    other = HashingEmbedder(64, model_id="other")
-
-    found = await documents(["a"], other, store=store)
-
-    assert 1 == found.embedded
+    assert (1, 1) == (again.embedded, other.embedded)
 
 
 @pytest.mark.parametrize(
@@ -171,19 +158,91 @@ async def test_a_request_for_documents_that_hangs_has_failed() -> None:
     ]
 
 
-async def test_progress_is_told_after_each_request() -> None:
+async def test_progress_is_reported_after_each_request() -> None:
     """A first index of thousands takes a while."""
-    told: list[tuple[int, int]] = []
+    seen: list[tuple[int, int]] = []
 
     await embed_documents(
         ["a", "b", "c"],
         embedder=Narrow(64),
         store=MemoryVectorStore(),
         telemetry=TELEMETRY,
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: seen.append((done, total)),
     )
 
-    assert [(2, 3), (3, 3)] == told
+    assert [(2, 3), (3, 3)] == seen
+
+
+# -- requests -----------------------------------------------------------------------------------
+
+texts = st.lists(st.text(max_size=12), max_size=30)
+limits = st.builds(
+    EmbeddingLimits,
+    max_texts=st.integers(1, 8),
+    max_chars=st.integers(1, 20),
+    max_request_chars=st.integers(1, 40),
+)
+
+
+async def test_fit_texts_get_rows_of_unit_length() -> None:
+    """Blank and broken texts would be refused by a service; cosines are products from here on."""
+    embedder = HashingEmbedder(64, transform=lambda rows: rows * np.float32(7))
+
+    answer = await request_vectors(embedder, ["", "a\x00b"], role="query", telemetry=TELEMETRY)
+
+    assert [("-", "a b")] == embedder.batches
+    assert [1, 1] == pytest.approx(np.linalg.norm(answer.vectors, axis=1).tolist())
+    assert 2 == answer.tokens
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda rows: rows * np.float32("nan"),
+        lambda rows: rows * 0,
+        lambda rows: rows[:-1],
+        lambda rows: rows[:, :-1],
+    ],
+    ids=["nan", "zero", "short batch", "wrong dimension"],
+)
+async def test_unusable_rows_are_an_error(spoil: Callable[[Matrix], Matrix]) -> None:
+    """Rule 5: what cannot rank must not try."""
+    with pytest.raises(EmbeddingError, match="hashing-64"):
+        await request_vectors(
+            HashingEmbedder(64, transform=spoil), ["a", "b"], role="query", telemetry=TELEMETRY
+        )
+
+
+async def test_the_indexs_length_wins_over_the_embedders_word() -> None:
+    """A query must meet the vectors that there are."""
+    with pytest.raises(EmbeddingError, match="expected 16 dimensions, got 64"):
+        await request_vectors(
+            HashingEmbedder(64), ["a"], role="query", telemetry=TELEMETRY, dimensions=16
+        )
+
+
+@given(texts, limits)
+def test_batches_keep_to_the_limits(texts: list[str], limits: EmbeddingLimits) -> None:
+    """A text that is too long by itself goes alone, and none is left out."""
+    batches = list(split_into_batches(texts, limits))
+
+    assert list(range(len(texts))) == [position for batch in batches for position in batch]
+    for batch in batches:
+        size = sum(len(texts[position]) for position in batch)
+
+        assert 1 <= len(batch) <= limits.max_texts
+        assert size <= limits.max_request_chars or len(batch) == 1
+
+
+@given(st.text(st.characters(), max_size=40), limits)
+def test_a_fit_text_is_one_that_any_service_takes(text: str, limits: EmbeddingLimits) -> None:
+    """Services refuse blank texts, NUL and halves of surrogate pairs."""
+    fitted = fit_text(text, limits)
+
+    assert fitted.strip()
+    assert "\0" not in fitted
+    assert len(fitted.encode()) >= len(fitted)
+    assert len(fitted) <= max(limits.max_chars, len(BLANK))
 
 
 # -- queries -------------------------------------------------------------------------------------
@@ -213,14 +272,14 @@ async def test_a_remembered_query_is_not_embedded_again(bridge: Bridge) -> None:
     embed = queries(embedder, bridge)
 
     fresh = await embed(["a", "b"], dimensions=64)
-    kept = await embed(["b", "a"], dimensions=64)
+    again = await embed(["b", "a"], dimensions=64)
     partly = await embed(["a", "c"], dimensions=64)
 
     assert [("a", "b"), ("c",)] == embedder.batches
     assert [(2, 2), (0, 0), (1, 1)] == [
-        (each.embedded, each.tokens) for each in (fresh, kept, partly)
+        (each.embedded, each.tokens) for each in (fresh, again, partly)
     ]
-    assert np.array_equal(fresh.vectors[::-1], kept.vectors)
+    assert np.array_equal(fresh.vectors[::-1], again.vectors)
 
 
 async def test_queries_keep_to_the_embedders_limits(bridge: Bridge) -> None:

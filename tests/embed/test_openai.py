@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,12 +51,8 @@ async def test_every_setting_that_changes_a_vector_is_part_of_the_model_id(clien
     ]
 
     assert 5 == len({each.info.model_id for each in (plain, *others)})
-    assert (
-        3
-        == OpenAIEmbedder(
-            client, model="m", limits=EmbeddingLimits(max_texts=3)
-        ).info.limits.max_texts
-    )
+    limits = EmbeddingLimits(max_texts=3)
+    assert limits == OpenAIEmbedder(client, model="m", limits=limits).info.limits
 
 
 async def test_shorter_vectors_are_asked_of_the_service(model: ScriptedModel) -> None:
@@ -66,23 +63,17 @@ async def test_shorter_vectors_are_asked_of_the_service(model: ScriptedModel) ->
     assert (1, 16) == answer.vectors.shape
 
 
-async def test_the_clients_own_retries_are_the_only_ones(
-    model: ScriptedModel, client: OpenAI
+@pytest.mark.parametrize(("status", "times", "requests"), [(503, 1, 2), (401, 9, 1)])
+async def test_the_clients_own_retries_and_errors_are_the_only_ones(
+    model: ScriptedModel, client: OpenAI, status: int, times: int, requests: int
 ) -> None:
-    """Two retry laws on top of each other multiply."""
-    model.fail(Faults(status=503, times=1), "embeddings")
+    """Two retry laws on top of each other multiply; the caller needs no second set of errors."""
+    model.fail(Faults(status=status, times=times), "embeddings")
 
-    await OpenAIEmbedder(client, model="m").embed(["a"], role="query")
-
-    assert 2 == len(model.embedding_requests)
-
-
-async def test_a_refusal_is_the_clients_error(model: ScriptedModel, client: OpenAI) -> None:
-    """The caller falls back; it needs no second vocabulary of errors."""
-    model.fail(Faults(status=401), "embeddings")
-
-    with pytest.raises(APIStatusError):
+    with pytest.raises(APIStatusError) if requests == 1 else nullcontext():
         await OpenAIEmbedder(client, model="m").embed(["a"], role="query")
+
+    assert requests == len(model.embedding_requests)
 
 
 async def test_a_short_answer_is_an_error(model: ScriptedModel, client: OpenAI) -> None:
@@ -105,18 +96,14 @@ class OddClient(OpenAI):
 
 
 async def test_rows_are_put_in_the_order_of_their_index_and_usage_may_be_missing() -> None:
-    """Order is told by the index; what a server does not count is unknown, not zero."""
+    """What a server does not count is unknown, not zero; two lengths cannot stand in one matrix."""
     with OddClient(base_url="http://127.0.0.1:1/v1", api_key="test") as client:
+        embedder = OpenAIEmbedder(client, model="m")
         client.rows = ((1, [0.0, 1.0]), (0, [1.0, 0.0]))
-        answer = await OpenAIEmbedder(client, model="m").embed(["a", "b"], role="query")
+        answer = await embedder.embed(["a", "b"], role="query")
+        client.rows = ((0, [0.0, 1.0]), (1, [1.0]))
+        with pytest.raises(EmbeddingError, match="different lengths"):
+            await embedder.embed(["a", "b"], role="query")
 
     assert [[1, 0], [0, 1]] == answer.vectors.tolist()
     assert answer.tokens is None
-
-
-async def test_rows_of_different_lengths_are_an_error() -> None:
-    """They cannot stand in one matrix."""
-    with OddClient(base_url="http://127.0.0.1:1/v1", api_key="test") as client:
-        client.rows = ((0, [0.0, 1.0]), (1, [1.0]))
-        with pytest.raises(EmbeddingError, match="different lengths"):
-            await OpenAIEmbedder(client, model="m").embed(["a", "b"], role="query")

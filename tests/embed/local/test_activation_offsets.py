@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ def test_the_packaged_offsets_are_those_of_the_texts(model: str) -> None:
         assert float(np.corrcoef(offset, known[f"{model}.{name}"])[0, 1]) > 0.95, name
 
 
-def test_weights_leave_room_for_the_sum_of_two_products(tmp_path: Path) -> None:
+def test_weights_leave_room_for_the_sum_of_two_products() -> None:
     """Older processors cut it off at 16 bits: a text would have another vector there."""
     from ctranslate2.specs.common_spec import LinearSpec  # noqa: PLC0415
 

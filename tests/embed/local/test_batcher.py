@@ -64,20 +64,12 @@ def lengths(asked: Rows) -> list[float]:
 
 def test_what_waits_goes_together_in_order(held: Held) -> None:
     """Each gets its own rows; what is too much for a pass waits for the next."""
-    asked = [held.ask("a"), held.ask("bb", "ccc"), held.ask("dddd", "eeeee"), held.ask("f")]
+    asked = [held.ask("a"), held.ask("bb", "ccc"), held.ask("dddd", "eeeee"), held.ask(*"fghij")]
     held.free.set()
 
-    assert [[1], [2, 3], [4, 5], [1]] == [lengths(one) for one in asked]
-    assert [["first"], ["a", "bb", "ccc", "dddd"], ["eeeee", "f"]] == held.passes
-
-
-def test_more_than_a_pass_at_once_are_several(held: Held) -> None:
-    """Or who asks for one text would wait for who asks for many."""
-    asked = held.ask(*"abcdef")
-    held.free.set()
-
-    assert [1.0] * 6 == lengths(asked)
-    assert [1, 4, 2] == [len(one) for one in held.passes]
+    assert [[1], [2, 3], [4, 5], [1] * 5] == [lengths(one) for one in asked]
+    expected = [["first"], ["a", "bb", "ccc", "dddd"], ["eeeee", "f", "g", "h"], ["i", "j"]]
+    assert expected == held.passes
 
 
 def test_whoever_goes_away_is_left_out(held: Held) -> None:

