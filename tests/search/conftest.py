@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from gateway.embed.cache import text_key
+from gateway.gateway import Gateway
 from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot
 from gateway.options import GraphOptions, SearchOptions
@@ -16,10 +18,24 @@ from gateway.search.pipeline import Search
 from gateway.search.request import prepare
 from gateway.search.retrieve import LexicalScores
 from gateway.testing import HashingEmbedder
-from gateway.types import Entity, Filters, SearchResult
+from gateway.types import Entity, Filters, SearchResult, ToolDefinition
 from graphs import Document
 from graphs.lexical.query import Hits
+from tests.conftest import OpenGateway
 from tests.fakes import compile_snapshot, plain_embed
+
+Catalog = tuple[ToolDefinition, ...]
+
+
+@pytest.fixture
+def embedder() -> HashingEmbedder:
+    return HashingEmbedder()
+
+
+@pytest.fixture
+def gateway(open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder) -> Gateway:
+    """A gateway over the catalog of a dozen tools."""
+    return open_gateway(catalog, strategy="auto", embedder=embedder)
 
 
 def snapshot_of(

@@ -12,15 +12,16 @@ from gateway.options import CacheOptions, Options
 from gateway.search.cached_search import Caches
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder, ManualClock
-from gateway.types import Filters, SearchResult, ToolDefinition
+from gateway.types import Filters, SearchResult
 from tests.conftest import OpenGateway
 from tests.fakes import TableNormalizer, names
+from tests.search.conftest import Catalog
 
 QUERY = "send an e-mail"
 
 
 async def test_two_hundred_equal_searches_make_one_embedding_call(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """On one loop, all at the same time, before anything was built."""
     embedder = HashingEmbedder()
@@ -35,7 +36,7 @@ async def test_two_hundred_equal_searches_make_one_embedding_call(
 
 
 def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """On twenty threads at the same time."""
     embedder = HashingEmbedder()
@@ -55,7 +56,7 @@ def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
 
 
 async def test_a_remembered_result_is_the_same_and_says_so(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Same input and state, same output."""
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
@@ -67,9 +68,7 @@ async def test_a_remembered_result_is_the_same_and_says_so(
     assert (False, True) == (fresh.cached, kept.cached)
 
 
-async def test_another_question_is_another_key(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_another_question_is_another_key(open_gateway: OpenGateway, catalog: Catalog) -> None:
     """Limit, filters, context and notes all change a result."""
     gateway = open_gateway(catalog)
     await gateway.search(QUERY, limit=50)
@@ -89,11 +88,7 @@ async def test_another_question_is_another_key(
     ("seconds", "embedded", "rewritten"), [(299, 1, 1), (301, 1, 1), (901, 2, 1), (1801, 2, 2)]
 )
 async def test_each_memory_has_its_own_absolute_lifetime(
-    open_gateway: OpenGateway,
-    catalog: tuple[ToolDefinition, ...],
-    seconds: int,
-    embedded: int,
-    rewritten: int,
+    open_gateway: OpenGateway, catalog: Catalog, seconds: int, embedded: int, rewritten: int
 ) -> None:
     """Results five minutes, query embeddings fifteen, rewrites thirty."""
     clock, embedder = ManualClock(), HashingEmbedder()
@@ -112,7 +107,7 @@ async def test_each_memory_has_its_own_absolute_lifetime(
 
 
 async def test_a_change_of_the_catalog_forgets_results_but_not_embeddings(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """What was found may be wrong now; what a text means is not."""
     embedder = HashingEmbedder()
@@ -133,7 +128,7 @@ async def test_a_change_of_the_catalog_forgets_results_but_not_embeddings(
 
 
 async def test_gateways_that_share_caches_never_share_results(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Equal generations of other catalogs; only what does not depend on them is shared."""
     caches, embedder = Caches.of(CacheOptions()), HashingEmbedder()
@@ -154,7 +149,7 @@ async def test_gateways_that_share_caches_never_share_results(
 
 
 async def test_caches_of_no_size_remember_nothing(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """A host may turn them off."""
     embedder = HashingEmbedder()
@@ -169,7 +164,7 @@ async def test_caches_of_no_size_remember_nothing(
 
 
 async def test_a_degraded_result_is_not_remembered(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """The next request tries again."""
     embedder = HashingEmbedder()

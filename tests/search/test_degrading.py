@@ -9,9 +9,10 @@ from typing import get_args
 import pytest
 
 from gateway.testing import HashingEmbedder, ManualClock
-from gateway.types import RankingPolicy, SearchResult, Strategy, ToolDefinition
+from gateway.types import RankingPolicy, SearchResult, Strategy
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import codes, names, until
+from tests.search.conftest import Catalog
 
 RANKINGS = get_args(RankingPolicy)
 EVERY = list(product(get_args(Strategy), RANKINGS))
@@ -39,10 +40,7 @@ def told(found: SearchResult) -> str:
 
 @pytest.mark.parametrize(("strategy", "ranking"), EVERY)
 async def test_every_request_says_what_ranked_it(
-    open_gateway: OpenGateway,
-    catalog: tuple[ToolDefinition, ...],
-    strategy: Strategy,
-    ranking: RankingPolicy,
+    open_gateway: OpenGateway, catalog: Catalog, strategy: Strategy, ranking: RankingPolicy
 ) -> None:
     """Down and up again, query by query, without a latch and without a restart."""
     embedder = HashingEmbedder()
@@ -61,9 +59,10 @@ async def test_every_request_says_what_ranked_it(
     assert [(well, never, False), (well, never, not (fallen or never))] == modes[2:]
 
 
+@pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize("ranking", [each for each in RANKINGS if each != "lexical"])
 async def test_an_index_that_was_built_without_vectors_gets_them(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], ranking: RankingPolicy
+    open_gateway: OpenGateway, catalog: Catalog, ranking: RankingPolicy
 ) -> None:
     """The embedder was down while the catalog was read: words answer until it is back."""
     embedder, clock = HashingEmbedder(fail_with=ConnectionError()), ManualClock()
@@ -78,19 +77,21 @@ async def test_an_index_that_was_built_without_vectors_gets_them(
     before = await asked()
     embedder.fail_with = None
     soon = await asked()
+    calls = embedder.calls
     clock.tick(PATIENT.upstream.retry_after_s)
     await until(healed)
     after = await asked()
 
     assert told(before) == told(soon) == expected("auto", ranking, vectors=False)
-    assert "vectors_incomplete" in codes(before)
+    assert ["embedding_failed", "vectors_incomplete"] == codes(before)[:2]
+    assert (1, 2) == (calls, gateway.index_builds)
     assert ("hybrid", False) == (told(after), after.degraded)
     assert "list_invoices" in names(after)
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)
 async def test_words_that_nobody_holds_leave_vectors_to_rank(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], ranking: RankingPolicy
+    open_gateway: OpenGateway, catalog: Catalog, ranking: RankingPolicy
 ) -> None:
     """The other way round: a page is full as long as one of both can fill it."""
     embedder = HashingEmbedder(meanings={"facturas": "invoices", "abiertas": "open"})

@@ -10,17 +10,18 @@ from gateway.index.vectors import VectorIndex
 from gateway.search.expand.next_steps import following_clauses
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
-from gateway.types import Filters, ToolDefinition
+from gateway.types import Filters
 from graphs import Document, Link
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, tool
+from tests.search.conftest import Catalog
 
 STEP = Document(id="host:1", title="get_weather", next_steps=(Link(target="book_flight"),))
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
 async def test_a_stated_next_step_is_suggested_first_with_its_edge(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
     """With and without vectors."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=[STEP])
@@ -35,7 +36,7 @@ async def test_a_stated_next_step_is_suggested_first_with_its_edge(
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
 async def test_the_task_moves_what_is_suggested(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
     """By words alone, or by vectors beside them."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
@@ -48,7 +49,7 @@ async def test_the_task_moves_what_is_suggested(
 
 
 async def test_an_embedder_that_fails_costs_the_meanings_alone(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Words still speak."""
     embedder = HashingEmbedder()
@@ -73,7 +74,7 @@ async def test_tools_of_the_same_server_are_nearer(open_gateway: OpenGateway) ->
 
 
 async def test_filters_hold_and_nothing_gives_nothing(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Who is filtered out is suggested by no way."""
     gateway = open_gateway(catalog, graph=[STEP])
@@ -89,7 +90,7 @@ async def test_filters_hold_and_nothing_gives_nothing(
 
 
 def test_an_unknown_tool_is_refused_with_near_names(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """In the blocking form too."""
     gateway = SyncGateway(open_gateway(catalog))
@@ -112,9 +113,7 @@ def test_what_follows_in_a_long_request() -> None:
     assert 0 == len(following_clauses(parts[:1], index, none, used=0))
 
 
-async def test_one_text_is_no_list_of_tools(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_one_text_is_no_list_of_tools(open_gateway: OpenGateway, catalog: Catalog) -> None:
     """Each of its letters would be looked for."""
     with pytest.raises(InvalidRequestError, match=r"^tools is a list of ids or names; for one "):
         await open_gateway(catalog).next_steps("get_weather")

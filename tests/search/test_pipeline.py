@@ -9,13 +9,12 @@ import pytest
 from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
 from gateway.testing import HashingEmbedder
-from gateway.types import ToolDefinition
 from tests.fakes import codes, entity, names
-from tests.search.conftest import auto, run, snapshot_of
+from tests.search.conftest import Catalog, auto, run, snapshot_of
 
 
 @pytest.mark.requirement("edge:no-graph-keeps-vectors")
-def test_without_a_graph_vectors_still_rank(catalog: tuple[ToolDefinition, ...]) -> None:
+def test_without_a_graph_vectors_still_rank(catalog: Catalog) -> None:
     """Supplements are missing, the matches are the same, and the result says so."""
     embedder = HashingEmbedder()
     whole = snapshot_of([entity(each) for each in catalog], embedder)
@@ -28,9 +27,7 @@ def test_without_a_graph_vectors_still_rank(catalog: tuple[ToolDefinition, ...])
     assert ((), (), ()) == (found.related, found.next_steps, found.prerequisites)
 
 
-def test_without_vectors_and_graph_nothing_is_found_and_nothing_raises(
-    catalog: tuple[ToolDefinition, ...],
-) -> None:
+def test_without_vectors_and_graph_nothing_is_found_and_nothing_raises(catalog: Catalog) -> None:
     """Could not look is another value than nothing found."""
     snapshot = replace(snapshot_of([entity(each) for each in catalog]), graph=None)
     search = Search(options=SearchOptions(), strategy="auto")
@@ -41,9 +38,7 @@ def test_without_vectors_and_graph_nothing_is_found_and_nothing_raises(
     assert ("graph", ()) == (found.mode, found.matches)
 
 
-def test_with_nobody_eligible_nothing_is_found_by_any_way(
-    catalog: tuple[ToolDefinition, ...],
-) -> None:
+def test_with_nobody_eligible_nothing_is_found_by_any_way(catalog: Catalog) -> None:
     """An empty mask is no special case."""
     embedder = HashingEmbedder()
     entities = [replace(entity(each), status="draft") for each in catalog]
@@ -53,7 +48,7 @@ def test_with_nobody_eligible_nothing_is_found_by_any_way(
     assert ((), ["no_match"], 0) == (found.matches, codes(found), found.counts.window)
 
 
-def test_an_emptied_result_names_what_might_help(catalog: tuple[ToolDefinition, ...]) -> None:
+def test_an_emptied_result_names_what_might_help(catalog: Catalog) -> None:
     """The nearest tool, the words that nobody holds, and the servers there are."""
     search = Search(options=SearchOptions(no_match_confidence=1.0), strategy="graph")
 

@@ -16,6 +16,7 @@ from gateway.types import Hints, SearchResult, ToolDefinition
 from graphs import Document, Link
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Shelf, names, tool
+from tests.search.conftest import Catalog
 
 TELL = """---
 title: send_email
@@ -41,11 +42,7 @@ def listed(result: SearchResult) -> list[str]:
 @pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-8")
 @pytest.mark.parametrize("size", [10, 100, 3000])
 async def test_a_declared_prerequisite_is_listed_from_outside_the_window_but_not_direct(
-    open_gateway: OpenGateway,
-    catalog: tuple[ToolDefinition, ...],
-    catalog_of: CatalogOf,
-    tmp_path: Path,
-    size: int,
+    open_gateway: OpenGateway, catalog: Catalog, catalog_of: CatalogOf, tmp_path: Path, size: int
 ) -> None:
     """ "Get my location" is semantically far from "send an e-mail", and needed all the same.
 
@@ -68,7 +65,7 @@ async def test_a_declared_prerequisite_is_listed_from_outside_the_window_but_not
 
 
 async def test_a_declared_prerequisite_inside_the_window_is_direct(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
+    open_gateway: OpenGateway, catalog: Catalog, tmp_path: Path
 ) -> None:
     """Seed 004: only the semantic window opens the way to a proxy."""
     (tmp_path / "tell.md").write_text(TELL, "utf-8")
@@ -81,7 +78,7 @@ async def test_a_declared_prerequisite_inside_the_window_is_direct(
 
 
 async def test_a_derived_prerequisite_is_bound_by_the_window(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Neither the host nor a sure rule stands in for it: it must be near what was asked."""
     guess = Document(
@@ -98,7 +95,7 @@ async def test_a_derived_prerequisite_is_bound_by_the_window(
 
 @pytest.mark.parametrize("trusted", [False, True])
 async def test_what_an_upstream_says_of_itself_is_never_declared(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], trusted: bool
+    open_gateway: OpenGateway, catalog: Catalog, trusted: bool
 ) -> None:
     """Its description may look like a graph document; it stays text."""
     boast = tool(
@@ -118,7 +115,7 @@ async def test_what_an_upstream_says_of_itself_is_never_declared(
 
 
 async def test_prerequisites_are_transitive_and_the_nearest_come_first(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Who needs a thing needs what that thing needs."""
     chain = [
@@ -189,7 +186,7 @@ async def test_what_may_not_be_found_does_not_use_up_the_budget(
 
 
 async def test_a_match_that_a_better_one_needs_moves_up_where_all_is_shown_as_one(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
+    open_gateway: OpenGateway, catalog: Catalog, tmp_path: Path
 ) -> None:
     """The order of use: what is needed stands right behind what needs it, and once."""
     (tmp_path / "tell.md").write_text(TELL, "utf-8")
@@ -211,7 +208,7 @@ async def test_a_match_that_a_better_one_needs_moves_up_where_all_is_shown_as_on
 )
 async def test_the_host_chooses_which_prerequisites_are_listed(
     open_gateway: OpenGateway,
-    catalog: tuple[ToolDefinition, ...],
+    catalog: Catalog,
     tmp_path: Path,
     which: Prerequisites,
     expected: list[str],

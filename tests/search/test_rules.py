@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError
+from gateway.gateway import Gateway
 from gateway.index.compiler import NAME_WEIGHT
 from gateway.index.texts import embedding_text, name_text
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.testing import HashingEmbedder
-from gateway.types import Hints, ToolDefinition
 from graphs import Document
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import TableNormalizer, codes, entity, every_id, names
-from tests.search.conftest import auto, run, snapshot_of
+from tests.fakes import TableNormalizer, codes, entity, every_id, names, tool
+from tests.search.conftest import Catalog, auto, run, snapshot_of
 
 MEANINGS = {"надіслати": "send", "лист": "email", "wetter": "weather"}
 NOISY = (
@@ -32,36 +32,20 @@ NOISY = (
 
 @pytest.mark.requirement("auto:rule-1")
 async def test_without_being_told_a_gateway_searches_by_the_graph(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
 ) -> None:
-    """Rule 1: no model, no key, no vector, and it works."""
-    gateway = open_gateway(catalog)
+    """Rule 1: no model, no key, no vector, and it works; an embedder at hand is not asked."""
+    gateway = open_gateway(catalog, embedder=embedder)
 
     found = await gateway.search("send an e-mail")
 
-    assert "graph" == gateway.strategy
-    assert ("graph", "send_email") == (found.mode, names(found)[0])
-    assert [] == codes(found)
+    assert ("graph", 0) == (gateway.strategy, embedder.calls)
+    assert ("graph", "send_email", []) == (found.mode, names(found)[0], codes(found))
     assert found.matches[0].evidence.vector is None
 
 
-@pytest.mark.requirement("auto:rule-1")
-async def test_the_graph_strategy_never_asks_an_embedder(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """Rule 1: graph is the mode without embeddings, also where an embedder is at hand."""
-    embedder = HashingEmbedder()
-
-    found = await open_gateway(catalog, embedder=embedder).search("send an e-mail")
-
-    assert "graph" == found.mode
-    assert 0 == embedder.calls
-
-
 @pytest.mark.requirement("auto:rule-2")
-async def test_auto_ranks_by_vectors_first(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_auto_ranks_by_vectors_first(open_gateway: OpenGateway, catalog: Catalog) -> None:
     """Rule 2: words and graph know nothing of this query; its meaning finds the tool."""
     by_graph = await open_gateway(catalog).search("надіслати лист")
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(meanings=MEANINGS))
@@ -75,9 +59,7 @@ async def test_auto_ranks_by_vectors_first(
 
 
 @pytest.mark.requirement("auto:rule-2")
-async def test_embeddings_alone_rank_by_cosine(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_embeddings_alone_rank_by_cosine(open_gateway: OpenGateway, catalog: Catalog) -> None:
     """Rule 2, the strategy `embeddings`: nothing re-scores."""
     gateway = open_gateway(catalog, strategy="embeddings", embedder=HashingEmbedder())
 
@@ -92,7 +74,7 @@ async def test_embeddings_alone_rank_by_cosine(
 @pytest.mark.requirement("auto:rule-3", "auto:rule-4")
 @pytest.mark.parametrize("size", [10, 100, 3000])
 def test_with_and_without_the_graph_the_order_is_the_same(
-    size: int, catalog: tuple[ToolDefinition, ...], catalog_of: CatalogOf
+    size: int, catalog: Catalog, catalog_of: CatalogOf
 ) -> None:
     """Rules 3 and 4: the graph's agreement moves confidences, upwards, and no rank."""
     embedder = HashingEmbedder(meanings=MEANINGS)
@@ -114,18 +96,18 @@ def test_with_and_without_the_graph_the_order_is_the_same(
 
 @pytest.mark.requirement("auto:rule-3", "edge:graph-noise-never-displaces-vectors")
 async def test_a_noisy_graph_document_does_not_move_a_match(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog, gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
     """Rule 3: a host's document may shout the very query; vectors still decide."""
     query = "send an e-mail to Bob"
     noise = Document(
         id="host:noise", title="play_music", summary=query, keywords=(query,), aliases=(query,)
     )
-    options = {"strategy": "auto", "graph": [noise]}
+    noisy = open_gateway(catalog, graph=[noise], strategy="auto", embedder=embedder)
     by_graph = await open_gateway(catalog, graph=[noise]).search(query)
-    plain = await open_gateway(catalog, strategy="auto", embedder=HashingEmbedder()).search(query)
+    plain = await gateway.search(query)
 
-    found = await open_gateway(catalog, embedder=HashingEmbedder(), **options).search(query)
+    found = await noisy.search(query)
 
     assert "play_music" == names(by_graph)[0]
     assert "send_email" == names(plain)[0]
@@ -134,7 +116,7 @@ async def test_a_noisy_graph_document_does_not_move_a_match(
 
 @pytest.mark.requirement("auto:rule-4")
 async def test_the_graph_adds_related_tools_and_next_steps_in_lists_of_their_own(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Rule 4: each with the edges that led from a match to it."""
     options = Options(search=SearchOptions(window_margin=0.1))
@@ -152,16 +134,11 @@ async def test_the_graph_adds_related_tools_and_next_steps_in_lists_of_their_own
 
 @pytest.mark.requirement("auto:rule-6")
 async def test_both_texts_of_a_rewritten_query_are_embedded(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder
 ) -> None:
     """Rule 6: a multilingual model must not lose the original words. One request holds both."""
-    embedder = HashingEmbedder()
-    gateway = open_gateway(
-        catalog,
-        strategy="auto",
-        embedder=embedder,
-        normalizer=TableNormalizer({"надіслати лист": "send email"}),
-    )
+    normalizer = TableNormalizer({"надіслати лист": "send email"})
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
 
     found = await gateway.search("надіслати лист")
 
@@ -171,9 +148,7 @@ async def test_both_texts_of_a_rewritten_query_are_embedded(
 
 
 @pytest.mark.requirement("auto:rule-6")
-async def test_the_better_of_both_texts_counts(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_the_better_of_both_texts_counts(open_gateway: OpenGateway, catalog: Catalog) -> None:
     """Rule 6: a bad rewrite cannot take away what the original words say."""
     embedder = HashingEmbedder(meanings=MEANINGS)
     bad = TableNormalizer({"надіслати лист": "do something"})
@@ -192,7 +167,7 @@ async def test_the_better_of_both_texts_counts(
 
 @pytest.mark.requirement("auto:rule-7")
 async def test_the_graph_reads_the_english_text(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Rule 7: what the original words would find in the graph does not count."""
     normalizer = TableNormalizer({"Musik email": "weather forecast"})
@@ -212,12 +187,9 @@ async def test_the_graph_reads_the_english_text(
 
 @pytest.mark.requirement("edge:no-normalizer-keeps-the-query")
 async def test_without_a_normalizer_the_query_serves_as_it_is(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
     """Normalization is an offer, not a need."""
-    embedder = HashingEmbedder()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
-
     found = await gateway.search("send an e-mail")
 
     assert ("send an e-mail",) == embedder.batches[-1]
@@ -230,7 +202,7 @@ async def test_without_a_normalizer_the_query_serves_as_it_is(
     "fault", [RuntimeError("secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1)]
 )
 async def test_a_normalizer_that_fails_costs_the_rewrite_alone(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], fault: BaseException
+    open_gateway: OpenGateway, catalog: Catalog, fault: BaseException
 ) -> None:
     """And the next request asks it again."""
     normalizer = TableNormalizer({"Wetter": "weather"})
@@ -253,11 +225,9 @@ async def test_a_normalizer_that_fails_costs_the_rewrite_alone(
 @pytest.mark.requirement("edge:empty-query-browses")
 @pytest.mark.parametrize("query", [None, "", "  \n", "\u200b"])
 async def test_no_query_browses_by_name(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], query: str | None
+    gateway: Gateway, embedder: HashingEmbedder, query: str | None
 ) -> None:
     """Nothing was asked, so nothing is ranked, embedded or judged."""
-    embedder = HashingEmbedder()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     await gateway.report()
     before = embedder.calls
 
@@ -269,7 +239,7 @@ async def test_no_query_browses_by_name(
 
 
 async def test_a_context_without_a_query_is_searched(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Seed: only an empty query *with no context* browses."""
     gateway = open_gateway(catalog)
@@ -285,10 +255,9 @@ async def test_a_context_without_a_query_is_searched(
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
 @pytest.mark.parametrize("query", [None, "send an e-mail"])
 async def test_no_tools_at_all_is_empty(
-    open_gateway: OpenGateway, strategy: str, query: str | None
+    open_gateway: OpenGateway, embedder: HashingEmbedder, strategy: str, query: str | None
 ) -> None:
     """Never the same value as nothing found."""
-    embedder = HashingEmbedder()
     gateway = open_gateway(strategy=strategy, embedder=embedder)
 
     found = await gateway.search(query)
@@ -297,9 +266,7 @@ async def test_no_tools_at_all_is_empty(
     assert 0 == embedder.calls
 
 
-async def test_nothing_found_says_so(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_nothing_found_says_so(open_gateway: OpenGateway, catalog: Catalog) -> None:
     """Nothing found and could not look are different values."""
     found = await open_gateway(catalog).search("zzzzqqqq")
 
@@ -308,11 +275,9 @@ async def test_nothing_found_says_so(
 
 
 async def test_gibberish_is_low_in_confidence_where_vectors_always_find_something(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    gateway: Gateway,
 ) -> None:
     """A model must be told that nothing fits."""
-    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-
     found = await gateway.search("zzzzqqqq xxvvkk")
     good = await gateway.search("tell the weather forecast of a city")
 
@@ -323,24 +288,15 @@ async def test_gibberish_is_low_in_confidence_where_vectors_always_find_somethin
 
 async def test_ties_fall_by_name(open_gateway: OpenGateway) -> None:
     """Same input and state, same output."""
-    tools = [
-        ToolDefinition(
-            name=name, description="Run it.", input_schema={"type": "object"}, hints=Hints()
-        )
-        for name in ("job_c", "job_a", "job_b")
-    ]
+    tools = [tool(name, "Run it.") for name in ("job_c", "job_a", "job_b")]
 
     found = await open_gateway(tools).search("run it")
 
     assert ["job_a", "job_b", "job_c"] == names(found)
 
 
-async def test_a_search_may_ask_for_hybrid_ranking(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_a_search_may_ask_for_hybrid_ranking(gateway: Gateway) -> None:
     """A policy over the same evidence, on request; another word is refused."""
-    gateway = open_gateway(catalog, strategy="embeddings", embedder=HashingEmbedder())
-
     plain = await gateway.search("send an e-mail")
     hybrid = await gateway.search("send an e-mail", ranking="hybrid")
 

@@ -12,6 +12,7 @@ from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Shelf, names
+from tests.search.conftest import Catalog
 
 QUERIES = (
     "approve the urgent invoice",
@@ -120,7 +121,7 @@ async def test_adding_one_tool_to_three_thousand_embeds_its_two_texts(
 
 
 async def test_a_changed_description_embeds_its_two_texts(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Listing again is not embedding again."""
     embedder = HashingEmbedder()

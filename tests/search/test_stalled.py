@@ -20,10 +20,11 @@ from gateway.runtime.telemetry import Telemetry
 from gateway.search.normalize import CachedNormalizer, ModelReply
 from gateway.search.state import with_timeout
 from gateway.testing import HashingEmbedder
-from gateway.types import IndexReport, ToolDefinition
+from gateway.types import IndexReport
 from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import Gate, Gated, ListSource, TableNormalizer, codes, names, tool, until
+from tests.search.conftest import Catalog
 
 HASTY = Options(search=SearchOptions(query_timeout_s=0.01))
 TOLD = "it took longer than 0.01 s (SearchOptions.query_timeout_s)"
@@ -67,7 +68,7 @@ class Mute(TableNormalizer):
 @pytest.mark.requirement("auto:rule-5")
 @pytest.mark.parametrize("strategy", ["auto", "embeddings"])
 async def test_a_query_that_nobody_embeds_is_answered_by_the_graph(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
     """As after a failure; no latch, and nothing of it is remembered."""
     embedder = Stuck()
@@ -90,7 +91,7 @@ async def test_a_query_that_nobody_embeds_is_answered_by_the_graph(
 
 @pytest.mark.requirement("auto:rule-5")
 async def test_a_rewriting_that_does_not_come_leaves_the_query(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Of each of several queries, which share the time there is."""
     gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
@@ -105,7 +106,7 @@ async def test_a_rewriting_that_does_not_come_leaves_the_query(
 
 
 async def test_next_steps_go_by_the_words_of_a_task_that_nobody_embeds(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """As after a failure."""
     gateway = open_gateway(catalog, strategy="auto", embedder=Stuck(), options=HASTY)
@@ -130,7 +131,7 @@ def read_mail() -> str:
 @pytest.mark.parametrize("strategy", ["auto", "embeddings"])
 @pytest.mark.parametrize("first", ["wait", "words"])
 async def test_calls_and_lists_need_no_vectors(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str, first: First
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str, first: First
 ) -> None:
     """Neither of a new catalog nor of one that grew, while another search waits for them."""
     embedder = Gated()
@@ -157,7 +158,7 @@ async def test_calls_and_lists_need_no_vectors(
 
 
 async def begun(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> tuple[Gated, Gateway, asyncio.Future[IndexReport]]:
     """A build that waits for its vectors, and who waits for it."""
     embedder = Gated()
@@ -168,7 +169,7 @@ async def begun(
 
 
 async def test_what_was_begun_is_not_begun_again(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """A build serves while its vectors are made; they are then put into it."""
     embedder, gateway, reporting = await begun(open_gateway, catalog)
@@ -183,7 +184,7 @@ async def test_what_was_begun_is_not_begun_again(
 
 
 async def test_vectors_that_do_not_come_hold_no_search(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Words answer, and say so; the next search does not wait anew, nor when a tool comes in."""
     embedder = Gated()
@@ -205,7 +206,7 @@ async def test_vectors_that_do_not_come_hold_no_search(
 
 
 async def test_a_server_that_is_long_in_being_listed_is_waited_for(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """It has limits of its own, and no vector can come before."""
     late = Late()
@@ -223,7 +224,7 @@ async def test_a_server_that_is_long_in_being_listed_is_waited_for(
 
 
 async def test_a_build_that_is_cut_short_takes_its_vectors_along(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """A gateway that is closed while a service hangs ends."""
     _, gateway, reporting = await begun(open_gateway, catalog)
