@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from gateway.gateway import Gateway
 from gateway.options import CacheOptions, Options
 from gateway.search.cached_search import Caches
 from gateway.sync import SyncGateway
@@ -21,11 +22,9 @@ QUERY = "send an e-mail"
 
 
 async def test_two_hundred_equal_searches_make_one_embedding_call(
-    open_gateway: OpenGateway, catalog: Catalog
+    gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
     """On one loop, all at the same time, before anything was built."""
-    embedder = HashingEmbedder()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
 
     found = await asyncio.gather(*(gateway.search(QUERY) for _ in range(200)))
 
@@ -55,11 +54,8 @@ def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
     assert 1 == len({tuple(names(each)) for each in found})
 
 
-async def test_a_remembered_result_is_the_same_and_says_so(
-    open_gateway: OpenGateway, catalog: Catalog
-) -> None:
+async def test_a_remembered_result_is_the_same_and_says_so(gateway: Gateway) -> None:
     """Same input and state, same output."""
-    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
 
     fresh = await gateway.search(QUERY)
     kept = await gateway.search(f"  {QUERY}\u200b ")
@@ -79,6 +75,8 @@ async def test_another_question_is_another_key(open_gateway: OpenGateway, catalo
         await gateway.search(QUERY, limit=50, filters=Filters(servers=frozenset({"x"}))),
         await gateway.search(QUERY, limit=50, context={"a": 1}),
         await gateway.search(queries=[QUERY, "b"], limit=50),
+        await gateway.search(QUERY, limit=50, diversify=True),
+        await gateway.search(QUERY, limit=50, display_limit=1),
     ]
 
     assert not any(each.cached for each in others)
@@ -107,11 +105,9 @@ async def test_each_memory_has_its_own_absolute_lifetime(
 
 
 async def test_a_change_of_the_catalog_forgets_results_but_not_embeddings(
-    open_gateway: OpenGateway, catalog: Catalog
+    gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
     """What was found may be wrong now; what a text means is not."""
-    embedder = HashingEmbedder()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     await gateway.search(QUERY)
 
     def send_an_email() -> str:
@@ -164,11 +160,9 @@ async def test_caches_of_no_size_remember_nothing(
 
 
 async def test_a_degraded_result_is_not_remembered(
-    open_gateway: OpenGateway, catalog: Catalog
+    gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
     """The next request tries again."""
-    embedder = HashingEmbedder()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     await gateway.report()
     embedder.fail_with = OSError()
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from openai import AsyncOpenAI, OpenAI
 
 from gateway import Gateway, SyncGateway
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.search.expand.edge_proposals import BATCH, MAX_EDGES, batches, propose
+from gateway.search.expand.edge_proposals import BATCH, MAX_EDGES, batches
 from gateway.search.normalize import ModelReply
-from gateway.search.openai import PROPOSALS, OpenAIProposer, connected
+from gateway.search.openai import PROPOSALS, connected
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from gateway.types import ToolDefinition
 from graphs import parse, render
@@ -155,36 +154,10 @@ def model() -> Iterator[ScriptedModel]:
         yield model
 
 
-@pytest.fixture(params=["sync", "async"])
-async def proposer(
-    request: pytest.FixtureRequest, model: ScriptedModel
-) -> AsyncIterator[OpenAIProposer]:
-    if request.param == "sync":
-        with OpenAI(base_url=model.base_url, api_key="k") as client:
-            yield OpenAIProposer(client, model="m")
-    else:
-        async with AsyncOpenAI(base_url=model.base_url, api_key="k") as client:
-            yield OpenAIProposer(client, model="m")
-
-
-async def test_a_model_over_the_wire_is_asked_once_a_batch(
-    gateway: Gateway, model: ScriptedModel, proposer: OpenAIProposer
-) -> None:
-    """With the instructions beside the tools, which are data."""
-    found = await propose(await gateway.snapshot(), proposer)
-
-    assert proposer.model_id.endswith("/m")
-    assert 1 == len(found.documents[0].edges)
-    assert found.input_tokens > 0 < found.output_tokens
-    (request,) = model.requests
-    assert PROPOSALS == request.messages[0]["content"]
-    assert "- rooms/book_room: " in request.user_text
-
-
-def test_the_blocking_twin_and_a_client_of_its_own(
+def test_a_model_over_the_wire_is_asked_once_a_batch(
     model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The key comes from the environment, and its absence is told."""
+    """With the instructions beside the tools, which are data; the environment has the key."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"), connected(model="m"):
         pass
@@ -192,4 +165,12 @@ def test_the_blocking_twin_and_a_client_of_its_own(
 
     with connected(model="m", base_url=model.base_url) as proposer, SyncGateway(Gateway()) as twin:
         twin.gateway.add_source(ListSource("rooms", [tool(name) for name in ROOMS]))
-        assert ["rooms.md"] == [each.path for each in twin.propose_edges(proposer).documents]
+        found = twin.propose_edges(proposer)
+        assert proposer.model_id.endswith("/m")
+
+    (document,) = found.documents
+    assert ("rooms.md", 1) == (document.path, len(document.edges))
+    assert found.input_tokens > 0 < found.output_tokens
+    (request,) = model.requests
+    assert PROPOSALS == request.messages[0]["content"]
+    assert "- rooms/book_room: " in request.user_text

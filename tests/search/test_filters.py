@@ -2,71 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gateway.errors import InvalidRequestError
 from gateway.testing import HashingEmbedder
-from gateway.types import Entity, Filters, Hints, ToolDefinition
+from gateway.types import Filters, Hints, ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import Shelf, definitions, eligibility_of, entity, names, tool
-
-TAGS = ("Finance", "people", "daily")
-SCOPES = ("read", "write")
-EMBEDDER = HashingEmbedder()
-
-
-def _traits(position: int, plain: Entity) -> Entity:
-    """Spread tags, servers, scopes and statuses evenly, in periods without a common factor."""
-    hints = Hints(
-        tags=tuple(tag for number, tag in enumerate(TAGS) if position % (number + 2) == 0),
-        enabled=position % 7 != 3,
-    )
-    return replace(
-        plain,
-        server=f"s{position % 5}",
-        definition=replace(plain.definition, hints=hints),
-        scopes=frozenset(SCOPES[: position % 3]),
-        status=("active", "active", "draft", "deprecated")[position % 4],
-        kind=("tool", "tool", "tool", "tool", "skill")[position % 5],
-    )
-
-
-ENTITIES = [_traits(position, entity(each)) for position, each in enumerate(definitions(120))]
-filters = st.builds(
-    Filters,
-    kinds=st.frozensets(st.sampled_from(["tool", "skill", "agent"]), min_size=1),
-    statuses=st.frozensets(st.sampled_from(["active", "draft", "deprecated"]), min_size=1),
-    tags=st.frozensets(st.sampled_from(["finance", "PEOPLE", "daily", "none"]), max_size=2),
-    servers=st.frozensets(st.sampled_from(["s0", "s1", "s4", "nowhere"]), max_size=3),
-    scopes=st.frozensets(st.sampled_from(SCOPES)),
-    include_disabled=st.booleans(),
-)
-
-
-def passes(each: Entity, wanted: Filters) -> bool:
-    """Say it a second time, as the documentation does."""
-    tags = {tag.casefold() for tag in each.hints.tags}
-    return (
-        each.kind in wanted.kinds
-        and each.status in wanted.statuses
-        and {tag.casefold() for tag in wanted.tags} <= tags
-        and (not wanted.servers or each.server in wanted.servers)
-        and each.scopes <= wanted.scopes
-        and (wanted.include_disabled or each.hints.enabled)
-    )
-
-
-@given(filters)
-def test_the_mask_is_the_rule_as_bitmaps(wanted: Filters) -> None:
-    """One mask that every retriever uses."""
-    expected = [passes(each, wanted) for each in ENTITIES]
-
-    assert expected == eligibility_of(ENTITIES).mask(wanted).tolist()
+from tests.fakes import Shelf, eligibility_of, names, tool
 
 
 def test_an_empty_catalog_has_an_empty_mask() -> None:

@@ -96,14 +96,6 @@ async def test_an_empty_name_is_a_bad_request(gateway: Gateway, name: str) -> No
         await gateway.invoke(name)
 
 
-async def test_a_disabled_tool_can_be_neither_found_nor_called(gateway: Gateway) -> None:
-    """Nor is it suggested."""
-    with pytest.raises(UnknownToolError) as caught:
-        await gateway.invoke("hidden")
-
-    assert "hidden" not in caught.value.near
-
-
 async def test_bad_arguments_are_refused_with_the_schema_before_anything_is_sent(
     gateway: Gateway, shelf: Shelf
 ) -> None:

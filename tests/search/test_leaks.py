@@ -206,6 +206,15 @@ ways = st.lists(
 
 
 @slow
+@given(worlds())
+def test_the_mask_is_the_rule(world: World) -> None:
+    """One mask that every retriever uses."""
+    expected = [passes(each, world.filters) for each in world.snapshot.entities]
+
+    assert expected == world.snapshot.mask(world.filters).tolist()
+
+
+@slow
 @given(worlds(), queries, ways, st.integers(1, 6), st.booleans(), st.booleans())
 def test_no_part_of_a_result_tells_of_who_is_filtered_out(
     world: World,

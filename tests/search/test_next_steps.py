@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError, UnknownToolError
+from gateway.gateway import Gateway
 from gateway.index.vectors import VectorIndex
 from gateway.search.expand.next_steps import following_clauses
 from gateway.sync import SyncGateway
@@ -49,11 +50,9 @@ async def test_the_task_moves_what_is_suggested(
 
 
 async def test_an_embedder_that_fails_costs_the_meanings_alone(
-    open_gateway: OpenGateway, catalog: Catalog
+    gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
     """Words still speak."""
-    embedder = HashingEmbedder()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     await gateway.report()
     embedder.fail_with = OSError("down")
 

@@ -46,18 +46,6 @@ def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() ->
     assert (down, *bad[:5]) == snapshot.recurring_diagnostics
 
 
-def others(count: int) -> list[Entity]:
-    return [
-        Entity(
-            id=f"other/{number}",
-            exposed_name=f"other{number}",
-            server="other",
-            definition=ToolDefinition(name=f"other{number}", description="Something else."),
-        )
-        for number in range(count)
-    ]
-
-
 def test_equal_filters_share_a_mask_that_nobody_can_change() -> None:
     """It is combined once an index, and searches run side by side."""
     known = eligibility_of(entities(4))

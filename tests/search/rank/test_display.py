@@ -19,7 +19,7 @@ from gateway.search.rank.display import (
     server_tools,
 )
 from gateway.testing import HashingEmbedder
-from gateway.types import Entity, Filters, RankingPolicy, SearchResult
+from gateway.types import Entity, RankingPolicy, SearchResult
 from tests.conftest import OpenGateway
 from tests.fakes import entity, tool
 
@@ -57,37 +57,11 @@ def test_the_worked_example_of_two_passes() -> None:
     assert [*enumerate(scores)] == shown
 
 
-def test_one_kind_alone_has_no_cap() -> None:
-    """An empty place helps nobody."""
-    shown = select(["s"] * 20, [1 - each / 100 for each in range(20)], limit=10)
-
-    assert list(range(10)) == [place for place, _ in shown]
-
-
-def test_a_terrible_candidate_takes_no_place_for_variety() -> None:
-    """Nine servers at 0.90 to 0.82 and one agent at 0.10: it is displayed as 0, and eight remain
-    above the floor."""
-    scores = [0.90, 0.89, 0.88, 0.87, 0.86, 0.85, 0.84, 0.83, 0.82, 0.10]
-
-    shown = select(["s"] * 9 + ["a"], scores, limit=8)
-
-    assert list(range(8)) == [place for place, _ in shown]
-
-
 def test_the_floor_leaves_enough() -> None:
     """Three are wanted and only two stand above it: the third is shown, with what it is worth."""
     shown = select(["s", "s", "s", "s"], [0.9, 0.8, 0.2, 0.1], limit=3)
 
     assert [(0, 1.0), (1, 0.875), (2, 0.125)] == shown
-
-
-def test_a_kind_that_waits_gets_a_place() -> None:
-    """Of five places three are a server's while an agent waits; what is shown stays in order."""
-    shown = select(["s", "s", "s", "s", "a", "s"], [10, 9, 8, 7, 6, 5], limit=5)
-
-    assert [0, 1, 2, 3, 4] == [place for place, _ in shown]
-    few = select(["s", "s", "s", "a", "s"], [10, 9, 8, 7, 6], limit=3)
-    assert [0, 1, 3] == [place for place, _ in few]
 
 
 def test_only_the_first_of_each_kind_compete() -> None:
@@ -102,12 +76,6 @@ def test_only_the_first_of_each_kind_compete() -> None:
     far = select(kinds, scores, limit=40)
     assert 32 == len(far)
     assert (31, 0.0) == far[-1]
-
-
-def test_nothing_is_shown_of_nothing() -> None:
-    """Nor for no places."""
-    assert [] == select([], [], limit=5)
-    assert [] == select(["s"], [1.0], limit=0)
 
 
 def count_kinds(listed: str, *, limit: int, floor: float = 0.0) -> Counter[str]:
@@ -213,19 +181,6 @@ def test_words_are_whole() -> None:
     assert [] == server_tools(tools, "", limit=3)
 
 
-async def test_a_search_can_be_spread(open_gateway: OpenGateway) -> None:
-    """Off by default; one kind alone is not cap_per_kind, and is remembered apart."""
-    catalog = [tool(f"send_{letter}", "Send it.") for letter in "abcdefgh"]
-    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-    filters = Filters(kinds=frozenset({"tool", "agent"}))
-
-    plain = await gateway.search("send", limit=5, filters=filters)
-    spread = await gateway.search("send", limit=5, filters=filters, diversify=True)
-
-    assert plain.matches == spread.matches
-    assert not spread.cached
-
-
 async def searched(open_gateway: OpenGateway, query: str, **asked: Any) -> SearchResult:
     """Ask for up to 50 of a catalog whose tools lead to each other."""
     catalog = [tool(f"send_{letter}{letter}", "Send it.") for letter in "abcdefghijkl"]
@@ -265,18 +220,6 @@ async def test_what_nothing_serves_displays_nothing(open_gateway: OpenGateway) -
     assert found.nearest is not None
 
 
-async def test_a_long_request_is_judged_by_its_job_too(open_gateway: OpenGateway) -> None:
-    """Its confidence is that of the search without places."""
-    job = " ".join(f"Please send it to number {number}." for number in range(12))
-
-    whole = await searched(open_gateway, job)
-    few = await searched(open_gateway, job, display_limit=2)
-
-    assert [match.confidence for match in whole.matches[:2]] == [
-        match.confidence for match in few.matches
-    ]
-
-
 async def test_the_graph_may_display_its_own(open_gateway: OpenGateway) -> None:
     """Without vectors, too."""
     gateway = open_gateway([tool("send_mail", "Send it."), tool("send_fax", "Send it.")])
@@ -284,19 +227,6 @@ async def test_the_graph_may_display_its_own(open_gateway: OpenGateway) -> None:
     found = await gateway.search("send it", display_limit=1)
 
     assert (1, (1.0,)) == (len(found.matches), found.display_scores)
-
-
-async def test_other_places_are_another_search(open_gateway: OpenGateway) -> None:
-    """Whichever was asked first: one is not answered with what was cut for another."""
-    catalog = [tool(f"send_{letter}{letter}", "Send it.") for letter in "abcdefghijkl"]
-    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-
-    counts = [
-        len((await gateway.search("send", display_limit=most)).matches) for most in (3, 5, 0, 3)
-    ]
-    others = [len((await gateway.search("it", display_limit=most)).matches) for most in (0, 3)]
-
-    assert ([3, 5, 5, 3], [5, 3]) == (counts, others)
 
 
 async def test_a_browse_gives_the_first_places(open_gateway: OpenGateway) -> None:
