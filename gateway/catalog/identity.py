@@ -24,7 +24,6 @@ SCHEME = "gateway:/"
 SERVER_KINDS = frozenset({"server", "virtual_server"})
 """The kinds of entities that have tools."""
 MAX_NAME = 64
-_HASH_LENGTHS = (8, 16, 32, 64)
 _PLAIN_NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9_-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9])?")
 """A name that is exposed as it is; nearly all are."""
 
@@ -89,8 +88,8 @@ def expose_names(
 
 def _qualify(key: str, server: str, name: str, step: int) -> str:
     qualified = _fit(f"{server}_{name}", key)
-    # The last length is a whole SHA-256: distinct for distinct ids.
-    return _hashed(qualified, key, _HASH_LENGTHS[min(step, 4) - 1]) if step else qualified
+    # The longest is a whole SHA-256: distinct for distinct ids.
+    return _hashed(qualified, key, 8 if step == 1 else 64) if step else qualified
 
 
 def _fit(name: str, key: str) -> str:

@@ -40,9 +40,6 @@ class KindRow:
     """The fields it is found by with words, each with its weight."""
     word: str = ""
     """What people call one of these when they ask for it: the field ``kind``."""
-    cap: float = 0.6
-    """The share of a result's places, in (0, 1], that it may take while other kinds wait, where
-    kinds are spread."""
 
 
 _TEXTS: Mapping[Field, float] = {

@@ -12,6 +12,7 @@ import concurrent.futures
 import threading
 import time
 from collections.abc import Callable, Coroutine, Hashable
+from contextlib import suppress
 from typing import Any, Generic, Literal, TypeVar
 
 from cachetools import TTLCache
@@ -50,8 +51,7 @@ class Cache(Generic[V]):
         self.name = name
         self._on_event = on_event or _ignore
         self._lock = threading.Lock()
-        self._items: TTLCache[Hashable, V] = TTLCache(max(max_items, 1), ttl_s, timer=clock)
-        self._is_on = max_items > 0
+        self._items: TTLCache[Hashable, V] = TTLCache(max_items, ttl_s, timer=clock)
 
     def get(self, key: Hashable) -> V | None:
         """Return the value of *key*, or None; report a hit or a miss."""
@@ -61,32 +61,15 @@ class Cache(Generic[V]):
 
     def peek(self, key: Hashable) -> V | None:
         """Return the value of *key*, or None; report nothing."""
-        if not self._is_on:
-            return None
-        with self._lock:
-            try:
-                # Not `get`: it looks twice.
-                return self._items[key]
-            except KeyError:
-                return None
+        # Not `get`: it looks twice.
+        with self._lock, suppress(KeyError):
+            return self._items[key]
+        return None
 
     def put(self, key: Hashable, value: V) -> None:
         """Keep *value* under *key*; a full cache drops its oldest value."""
-        if not self._is_on:
-            return
-        with self._lock:
+        with self._lock, suppress(ValueError):
             self._items[key] = value
-
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._items.clear()
-
-    def __len__(self) -> int:
-        """How many values are alive."""
-        with self._lock:
-            self._items.expire()
-            return len(self._items)
 
 
 class SingleFlight(Generic[V]):

@@ -106,7 +106,7 @@ class SqliteCatalog:
             connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)", row)
         if is_new:
             # Processes too short-lived to sweep must not fill the file with new configurations.
-            self._sweep()
+            self.sweep()
 
     def forget(self, fingerprint: str) -> None:
         """See `ListingStore.forget`."""
@@ -115,9 +115,6 @@ class SqliteCatalog:
 
     def sweep(self) -> None:
         """See `ListingStore.sweep`."""
-        self._sweep()
-
-    def _sweep(self) -> None:
         self._record_use()
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM listings WHERE used_at < ?", (self._wall() - KEEP_S,))

@@ -170,4 +170,3 @@ async def test_a_degraded_result_is_not_remembered(
 
     assert (True, True) == (first.degraded, second.degraded)
     assert (False, False) == (first.cached, second.cached)
-    assert 0 == len(gateway.caches.results)

@@ -11,9 +11,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from gateway.catalog.kinds import row_of
 from gateway.search.rank.parameters import (
     DISPLAY_FLOOR,
+    DISPLAY_KIND_SHARE,
     DISPLAY_MIN_DEPTH,
     DISPLAY_MIN_SCORE,
     SERVER_TOOLS_MIN,
@@ -37,12 +37,12 @@ def cap_per_kind(
     enough. Places that stay free go back to the first.
 
     Args:
-        kinds: The kind of each entity, best first; `gateway.catalog.kinds` has the share of each.
+        kinds: The kind of each entity, best first.
         scores: What it was ranked by, falling.
         limit: How many are wanted; below 1 gives nothing.
         floor: What displaces another has at least this share of its score.
     """
-    left = {kind: math.ceil(row_of(kind).cap * limit) for kind in set(kinds)}
+    left = dict.fromkeys(kinds, math.ceil(DISPLAY_KIND_SHARE * limit))
     chosen: list[int] = []
     waiting: list[int] = []
     for place, kind in enumerate(kinds):

@@ -58,6 +58,8 @@ WORD_IS_NAME, WORD_IN_NAME, WORD_IN_DESCRIPTION = 10.0, 5.0, 2.0
 """Points that one word earns: it is the name, else stands in it; it stands in the description."""
 
 # Display, as registries show results.
+DISPLAY_KIND_SHARE = 0.6
+"""The share of the places that a kind may take while other kinds wait."""
 DISPLAY_FLOOR = 0.5
 """An entity that displaces another for variety's sake has at least this share of its score."""
 DISPLAY_MIN_DEPTH = 30
