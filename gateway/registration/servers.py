@@ -66,13 +66,14 @@ class ConfigFiles:
     """
 
     servers: dict[str, Configured] = field(default_factory=dict)
-    """As they were read last."""
-    origins: list[str] = field(default_factory=list)
-    """The files, in the order in which they came."""
-    kinds: dict[str, CustomKind] = field(default_factory=dict)
-    """The kinds that they declare, as they were read last."""
-    fixed_kinds: dict[str, CustomKind] = field(default_factory=dict)
-    """The kinds that were declared without a file."""
+    """As they were read last, and those that came without a file."""
+    manifests: list[Manifest] = field(default_factory=list)
+    """What the files say, in the order in which they came; one without an origin is no file."""
+
+    @property
+    def kinds(self) -> dict[str, CustomKind]:
+        """The kinds that they declare."""
+        return {name: kind for each in self.manifests for name, kind in each.kinds.items()}
 
     def add(self, manifest: Manifest, names: Container[str]) -> dict[str, Configured]:
         """Add a file, and return its servers.
@@ -85,20 +86,16 @@ class ConfigFiles:
             ConfigError: If the file is there already, or one of its names is taken; nothing is
                 added then.
         """
-        if manifest.origin and manifest.origin in self.origins:
+        if manifest.origin and manifest.origin in [each.origin for each in self.manifests]:
             raise ConfigError(f"{manifest.origin!r} was added already: reload() reads it again")
         new = _server_entries(manifest)
         _check_free(new, names)
         self.servers |= new
-        self.kinds |= manifest.kinds
-        if manifest.origin:
-            self.origins.append(manifest.origin)
-        else:
-            self.fixed_kinds |= manifest.kinds
+        self.manifests.append(manifest)
         return new
 
-    def read(self, names: Container[str]) -> tuple[ConfigFiles, tuple[Diagnostic, ...]]:
-        """Return the files as they are now, and warnings about them.
+    def read(self, names: Container[str]) -> tuple[ConfigFiles, Reloaded]:
+        """Return the files as they are now, and what changed.
 
         What came without a file stays as it is.
 
@@ -107,36 +104,35 @@ class ConfigFiles:
         """
         from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 
-        fixed = {name: entry for name, entry in self.servers.items() if not entry.owner}
-        after = replace(self, servers=fixed, kinds=dict(self.fixed_kinds))
+        before = self.servers
+        now = {name: entry for name, entry in before.items() if not entry.owner}
+        manifests = [
+            read_manifest(Path(each.origin)) if each.origin else each for each in self.manifests
+        ]
         notes: list[Diagnostic] = []
-        for origin in self.origins:
-            manifest = read_manifest(Path(origin))
-            after.kinds |= manifest.kinds
+        for manifest in manifests:
+            if not manifest.origin:
+                continue
             new = _server_entries(manifest)
             notes += manifest.warnings
             for name in manifest.unusable:
-                before = self.servers.get(name)
-                if before is not None and before.owner == manifest.owner(name):
-                    new[name] = before
-                    detail = f"{Path(origin).name}: server {name!r} stays as it was"
+                if name in before and before[name].owner == manifest.owner(name):
+                    new[name] = before[name]
+                    file = Path(manifest.origin).name
+                    detail = f"{file}: server {name!r} stays as it was"
                     notes.append(Diagnostic(stage="catalog", code="config_warning", detail=detail))
-            _check_free(new.keys() - self.servers.keys(), names)
-            _check_free(new, after.servers)
-            after.servers |= new
-        return after, tuple(notes)
-
-    def compare(self, after: ConfigFiles, notes: tuple[Diagnostic, ...]) -> Reloaded:
-        """Return what changed up to *after*."""
-        before, now = self.servers, after.servers
+            _check_free(new.keys() - before.keys(), names)
+            _check_free(new, now)
+            now |= new
         both = [name for name in now if name in before]
-        return Reloaded(
+        changes = Reloaded(
             added=tuple(name for name in now if name not in before),
             changed=tuple(name for name in both if now[name] != before[name]),
             removed=tuple(name for name in before if name not in now),
             kept=tuple(name for name in both if now[name] == before[name]),
-            diagnostics=notes,
+            diagnostics=tuple(notes),
         )
+        return ConfigFiles(servers=now, manifests=manifests), changes
 
 
 def _server_entries(manifest: Manifest) -> dict[str, Configured]:

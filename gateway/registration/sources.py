@@ -270,8 +270,7 @@ class GatewaySources:
     async def _reload(self) -> Reloaded:
         async with self._reloading:
             before = self._config_files
-            after, notes = await asyncio.to_thread(before.read, self._registry)
-            changes = before.compare(after, notes)
+            after, changes = await asyncio.to_thread(before.read, self._registry)
             restarted = [
                 name
                 for name in changes.changed
