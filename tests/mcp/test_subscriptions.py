@@ -20,7 +20,6 @@ from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
 from gateway.sources.transforms import TransformedSource
 from gateway.types.listing import WatchCallbacks
-from tests.fakes import ListSource
 from tests.mcp.conftest import Hostile, lines, noted, until
 
 
@@ -95,12 +94,6 @@ async def test_what_never_began_is_an_error(
     with pytest.raises(fault):
         await source.watch(uri, ear.callbacks)
     assert (0, 0) == ear.counts
-
-
-async def test_what_a_source_cannot_tell_is_refused() -> None:
-    """A wrapper promises no more than what it wraps."""
-    with pytest.raises(InvalidRequestError, match="reports no changes"):
-        await TransformedSource(ListSource("plain")).watch("a:b", Ear().callbacks)
 
 
 async def test_a_stream_that_ends_is_opened_anew(bridge: Bridge) -> None:

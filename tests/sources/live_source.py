@@ -35,13 +35,13 @@ class LiveSource(ListSource):
         super().__init__("srv", tools)
         self.door = threading.Event()
         self.door.set()
-        self.asked = threading.Event()
+        self.reached = threading.Event()
         self.learnt: list[Listing] = []
         self.instructions = ""
         self.when_listed: Callable[[], None] = lambda: None
 
     async def list_tools(self) -> Listing:
-        self.asked.set()
+        self.reached.set()
         self.when_listed()
         await asyncio.to_thread(self.door.wait, 30)
         listing = await super().list_tools()
@@ -53,7 +53,7 @@ class LiveSource(ListSource):
         self.learnt.append(listing)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        return {"asked": method, **params}
+        return {"method": method, **params}
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         callbacks.on_start()
@@ -116,7 +116,7 @@ class Shop(ListSource):
         return replace(result, content=(*result.content, block))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        answer = {"asked": method, "of": self.server, **params}
+        answer = {"method": method, "of": self.server, **params}
         if method == "resources/read":
             return {**answer, "contents": [{"uri": params["uri"]}, {"uri": "http://web"}, "odd"]}
         if method == "prompts/get":

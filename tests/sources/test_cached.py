@@ -98,10 +98,10 @@ async def test_a_server_that_says_that_it_changed_is_listed_again(room: Room) ->
     await source.list_tools()
     first = live.listings
     live.door.clear()
-    live.asked.clear()
+    live.reached.clear()
     live.tools = [tool("b")]
     source.invalidate()
-    await until(live.asked.is_set)
+    await until(live.reached.is_set)
     source.invalidate()
     live.door.set()
     await until(lambda: room.changes == 1)
@@ -118,12 +118,12 @@ async def test_a_server_that_says_so_whenever_it_is_listed_is_listed_twice(room:
     live.when_listed = source.invalidate
     source.invalidate()
     await until(lambda: live.listings >= 3)
-    live.asked.clear()
+    live.reached.clear()
     for _ in range(20):
         await room.bridge.run(_nothing)
     listing = await source.list_tools()
 
-    assert (["a"], 3, False) == (names(listing), live.listings, live.asked.is_set())
+    assert (["a"], 3, False) == (names(listing), live.listings, live.reached.is_set())
 
 
 async def test_a_list_that_cannot_be_renewed_is_kept_and_says_so(room: Room) -> None:
@@ -187,12 +187,12 @@ async def test_an_expired_list_is_read_anew_by_the_next_caller(room: Room) -> No
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [(None, (["b"], [])), (UpstreamError("s", "down"), (["a"], ["source_stale"]))],
 )
 @pytest.mark.parametrize("passed_s", [150.5, -60.5])
 async def test_a_list_of_another_start_that_is_too_old_is_read_first(
-    room: Room, fault: Exception | None, told: tuple[list[str], list[str]], passed_s: float
+    room: Room, fault: Exception | None, expected: tuple[list[str], list[str]], passed_s: float
 ) -> None:
     """If it can be read; better old tools than none. A stamp of the future says no age at all."""
     room.options = replace(OPTIONS, max_stale_s=50)
@@ -205,7 +205,7 @@ async def test_a_list_of_another_start_that_is_too_old_is_read_first(
     listing = await source.list_tools()
     await source.list_tools()
 
-    assert told == (names(listing), codes(listing))
+    assert expected == (names(listing), codes(listing))
     assert 1 == live.listings
 
 
@@ -278,7 +278,7 @@ async def test_a_command_line_is_compared_as_soon_as_the_store_works_again(room:
         await other.list_tools()
 
 
-async def test_an_old_file_that_cannot_be_brought_up_is_told_of(room: Room) -> None:
+async def test_an_old_file_that_cannot_be_brought_up_is_reported(room: Room) -> None:
     """Nothing of it can be read either: what it approved is lost on this start."""
     with contextlib.closing(sqlite3.connect(room.path, isolation_level=None)) as other:
         other.executescript(OLD.read_text(encoding="utf-8"))
@@ -300,18 +300,18 @@ async def test_calls_and_closing_go_to_the_source(room: Room) -> None:
     await source.close()
 
     assert ("called a", "srv", False) == (answer.text, source.server, source.trusted)
-    assert {"asked": "resources/read", "uri": "a://b"} == read
+    assert {"method": "resources/read", "uri": "a://b"} == read
     with pytest.raises(Exception, match="closed"):
         await source.call("a", {}, tool_id="srv/a")
 
 
-def told(listing: Listing) -> list[tuple[str, bool]]:
+def doubts(listing: Listing) -> list[tuple[str, bool]]:
     return [(note.code, "left out" in note.detail) for note in listing.diagnostics]
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
-async def test_a_definition_that_changed_is_told_until_it_is_approved(
-    room: Room, policy: Policy, kept: list[str]
+@pytest.mark.parametrize(("policy", "left"), [("warn", ["a", "b"]), ("block", ["b"])])
+async def test_a_definition_that_changed_is_reported_until_it_is_approved(
+    room: Room, policy: Policy, left: list[str]
 ) -> None:
     """A server that was harmless yesterday may not be so today."""
     room.options = replace(OPTIONS, on_change=policy)
@@ -326,9 +326,9 @@ async def test_a_definition_that_changed_is_told_until_it_is_approved(
     room.store.approve("f", ["a"])
     approved = await room.source(LiveSource()).list_tools()
 
-    assert (kept, [("tool_changed", policy == "block")]) == (names(changed), told(changed))
-    assert (kept, told(changed)) == (names(later), told(later))
-    assert (["a", "b"], []) == (names(approved), told(approved))
+    assert (left, [("tool_changed", policy == "block")]) == (names(changed), doubts(changed))
+    assert (left, doubts(changed)) == (names(later), doubts(later))
+    assert (["a", "b"], []) == (names(approved), doubts(approved))
 
 
 PROMPT = prompt("p", "Report.")
@@ -358,22 +358,22 @@ async def test_a_thing_that_changed_is_left_out_and_not_read_until_it_is_approve
     changed = await source.list_tools()
 
     assert [NOTES] == list(changed.definitions)
-    assert 2 * [("tool_changed", True)] == told(changed)
+    assert 2 * [("tool_changed", True)] == doubts(changed)
     assert "gateway approve srv/prompt:p;" in changed.diagnostics[0].detail
     with pytest.raises(InvalidRequestError, match="is left out"):
         await source.ask(method, params)
     with pytest.raises(InvalidRequestError, match="is left out"):
         await source.watch("file:///other.txt", SILENT)
-    assert "asked" in await source.ask("resources/read", {"uri": "file:///notes.txt"})
+    assert "method" in await source.ask("resources/read", {"uri": "file:///notes.txt"})
     room.store.approve("f", ["prompt:p", "resource:file:///{path}"])
     assert source.recheck()
-    assert [] == told(await source.list_tools())
-    assert "asked" in await source.ask(method, params)
+    assert [] == doubts(await source.list_tools())
+    assert "method" in await source.ask(method, params)
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("warn", "New."), ("block", "")])
+@pytest.mark.parametrize(("policy", "left"), [("warn", "New."), ("block", "")])
 async def test_what_a_server_says_of_itself_lasts_and_is_held_to_it(
-    room: Room, policy: Policy, kept: str
+    room: Room, policy: Policy, left: str
 ) -> None:
     """Another word is a change, and told as that of a tool is."""
     room.options = replace(OPTIONS, on_change=policy)
@@ -388,13 +388,13 @@ async def test_what_a_server_says_of_itself_lasts_and_is_held_to_it(
     await until(lambda: room.changes == 1)
     after = await source.list_tools()
 
-    assert ("Old.", kept) == (before.instructions, after.instructions)
-    assert [("tool_changed", policy == "block")] == told(after)
+    assert ("Old.", left) == (before.instructions, after.instructions)
+    assert [("tool_changed", policy == "block")] == doubts(after)
     assert "gateway approve srv/server:srv" in after.diagnostics[0].detail
 
 
 @pytest.mark.parametrize("policy", ["warn", "block"])
-async def test_a_command_line_that_changed_in_a_file_is_told_before_it_runs(
+async def test_a_command_line_that_changed_in_a_file_is_reported_before_it_runs(
     room: Room, policy: Policy
 ) -> None:
     """Whoever can write a configuration could run anything under a name that was trusted."""
@@ -412,6 +412,6 @@ async def test_a_command_line_that_changed_in_a_file_is_told_before_it_runs(
         assert 0 == live.listings
         room.store.approve("mcp.json#srv", [COMMAND_LINE_PIN])
         source = room.source(live, fingerprint="g", launch="new")
-        assert [] == told(await source.list_tools())
+        assert [] == doubts(await source.list_tools())
     else:
-        assert [("server_changed", False)] == told(await source.list_tools())
+        assert [("server_changed", False)] == doubts(await source.list_tools())

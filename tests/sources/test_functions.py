@@ -118,7 +118,7 @@ def test_a_default_that_json_cannot_write_is_left_out(source: FunctionSource) ->
 
 
 @pytest.mark.parametrize(
-    ("annotation", "kept"),
+    ("annotation", "has_schema"),
     [
         (Point, True),
         (Size, True),
@@ -130,7 +130,7 @@ def test_a_default_that_json_cannot_write_is_left_out(source: FunctionSource) ->
     ],
 )
 def test_only_an_object_has_an_output_schema(
-    source: FunctionSource, annotation: Any, *, kept: bool
+    source: FunctionSource, annotation: Any, *, has_schema: bool
 ) -> None:
     """The protocol wants an object at the root."""
 
@@ -140,7 +140,7 @@ def test_only_an_object_has_an_output_schema(
     give.__annotations__["return"] = annotation
     schema = source.add(give).output_schema
 
-    assert kept == (schema is not None)
+    assert has_schema == (schema is not None)
     assert schema is None or "object" == schema["type"]
 
 

@@ -156,17 +156,13 @@ async def test_a_listing_holds_each_tool_with_its_text_schema_and_hints(source: 
 
 async def test_answers_keep_text_structure_and_failure_apart(source: Source) -> None:
     """A tool's own failure is an answer for the model; it never looks like a success."""
-    said = await source.call("echo", {"text": "hé"}, tool_id="it/echo")
+    echoed = await source.call("echo", {"text": "hé"}, tool_id="it/echo")
     added = await source.call("add", {"a": 1, "b": 2}, tool_id="it/add")
     failed = await source.call("fail", {}, tool_id="it/fail")
 
-    assert ("it/echo", "hé", None, False) == (
-        said.tool_id,
-        said.text,
-        said.structured,
-        said.is_error,
-    )
-    assert {"type": "text", "text": "hé"} == said.content[0].data
+    assert ("it/echo", "hé") == (echoed.tool_id, echoed.text)
+    assert (None, False) == (echoed.structured, echoed.is_error)
+    assert {"type": "text", "text": "hé"} == echoed.content[0].data
     assert ('{"sum": 3}', {"sum": 3}) == (added.text, added.structured)
     assert (True, "ValueError: no") == (failed.is_error, failed.text)
 

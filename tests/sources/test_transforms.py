@@ -129,26 +129,21 @@ def test_every_shown_name_leads_back_to_its_tool_in_any_order_of_transforms() ->
         ]
 
 
-@pytest.mark.parametrize("name", ["", "a b", "é", "x" * 129])
-def test_a_name_that_no_tool_may_have_is_refused(name: str) -> None:
-    """Before anything is listed."""
-    for make in (check_tool_name, Prefix, lambda text: Rename({"a": text})):
-        with pytest.raises(ConfigError, match="cannot be used"):
-            make(name)
-
-
-def test_two_tools_cannot_get_one_name() -> None:
-    """Nobody could tell which is called."""
-    with pytest.raises(ConfigError, match="2 tools would be called 'c'"):
-        Rename({"a": "c", "b": "c"})
-
-
 @pytest.mark.parametrize(
-    "make", [lambda: Prefix("a_", kind="resource"), lambda: Rename({}, kind="resource")]
+    ("make", "fault"),
+    [
+        (lambda: check_tool_name("é"), "cannot be used"),
+        (lambda: Prefix(""), "cannot be used"),
+        (lambda: Prefix("a b"), "cannot be used"),
+        (lambda: Rename({"a": "x" * 129}), "cannot be used"),
+        (lambda: Rename({"a": "c", "b": "c"}), "2 tools would be called 'c'"),
+        (lambda: Prefix("a_", kind="resource"), "keeps its URI"),
+        (lambda: Rename({}, kind="resource"), "keeps its URI"),
+    ],
 )
-def test_a_resource_keeps_its_uri(make: Callable[[], Transform]) -> None:
-    """It leads back to its server."""
-    with pytest.raises(ConfigError, match="keeps its URI"):
+def test_a_name_that_nothing_may_have_is_refused(make: Callable[[], object], fault: str) -> None:
+    """Before anything is listed. The URI of a resource leads back to its server."""
+    with pytest.raises(ConfigError, match=fault):
         make()
 
 

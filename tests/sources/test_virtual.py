@@ -90,7 +90,7 @@ async def test_aliases_are_shown_in_their_order_with_their_texts(desk: Desk) -> 
     ]
 
 
-async def test_what_is_missing_is_told_and_the_rest_works(desk: Desk) -> None:
+async def test_what_is_missing_is_reported_and_the_rest_works(desk: Desk) -> None:
     """Servers come and go; a table stays."""
     desk.hub.tools.pop(0)
     del desk.there["jira"]
@@ -123,30 +123,36 @@ async def test_a_server_that_cannot_be_listed_leaves_the_others(desk: Desk) -> N
         await source.list_tools()
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("warn", ["ticket", "issue"]), ("block", [])])
-async def test_an_original_that_changed_is_told_until_the_alias_is_approved(
-    desk: Desk, policy: Policy, kept: list[str]
+@pytest.mark.parametrize("policy", ["warn", "block"])
+async def test_an_original_that_changed_is_reported_until_the_alias_is_approved(
+    desk: Desk, policy: Policy
 ) -> None:
-    """The text of an alias was written for what the tool was then."""
-    source = desk.source(policy=policy)
+    """The text of an alias was written for what the tool was then; a prompt is its text."""
+    desk.hub.tools.append(WEEKLY)
+    source = desk.source(replace(TABLE, prompts={"report": Alias(of="hub/weekly")}), policy)
     await source.list_tools()
     assert not source.recheck()
-    desk.hub.tools[0] = tool("create", "Create, and more.")
     desk.jira.tools[0] = tool("get", "Get, and more.")
+    desk.hub.tools[0] = tool("create", "Create, and more.")
+    desk.hub.tools[-1] = replace(WEEKLY, description="Another.")
     changed = await source.list_tools()
+    is_read = source.resolve("prompt", "report") is not None
     assert source.recheck()
-    desk.store.approve("mcp.json#work", ["ticket", "issue"])
+    desk.store.approve("mcp.json#work", ["ticket", "issue", "prompt:report"])
     approved = await source.list_tools()
 
-    assert kept == list(shown(changed))
-    assert ["tool_changed"] * 2 == [note.code for note in changed.diagnostics]
+    every = ["ticket", "issue", "report"]
+    assert (every if policy == "warn" else []) == list(shown(changed))
+    assert (policy == "warn") == is_read
+    assert ["tool_changed"] * 3 == codes(changed)
     assert "gateway approve work/ticket" in details(changed)[0]
-    assert (["ticket", "issue"], []) == (list(shown(approved)), details(approved))
+    assert "gateway approve work/prompt:report" in details(changed)[2]
+    assert (every, []) == (list(shown(approved)), details(approved))
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("warn", ["issue"]), ("block", [])])
+@pytest.mark.parametrize(("policy", "left"), [("warn", ["issue"]), ("block", [])])
 async def test_a_pin_in_the_table_is_held_whatever_was_seen(
-    desk: Desk, policy: Policy, kept: list[str]
+    desk: Desk, policy: Policy, left: list[str]
 ) -> None:
     """A file that is shared brings its pins along; whoever looks at the change writes the new."""
     pinned = (await desk.hub.list_tools()).digests["create"]
@@ -157,7 +163,7 @@ async def test_a_pin_in_the_table_is_held_whatever_was_seen(
     differs = await desk.source(wrong, policy).list_tools()
 
     assert (["issue"], []) == (list(shown(fits)), details(fits))
-    assert kept == list(shown(differs))
+    assert left == list(shown(differs))
     (note,) = details(differs)
     assert f"is not as it was approved; look at it, then: pin {pinned}" in note
     assert (policy == "block") == note.endswith("it is left out")
@@ -180,12 +186,6 @@ async def test_a_closed_one_refuses_and_leaves_the_servers_open(desk: Desk) -> N
         with pytest.raises(ClosedError, match="'work'"):
             await work
     assert 2 == len((await desk.hub.list_tools()).tools)
-
-
-def test_names_that_nothing_may_have_are_refused() -> None:
-    for name, alias in (("no name", "a"), ("work", "no name")):
-        with pytest.raises(ConfigError, match="cannot be used"):
-            VirtualServer(name=name, tools={alias: Alias(of="a/b")})
 
 
 async def test_through_the_gateway_aliases_follow_the_servers_behind(
@@ -256,34 +256,11 @@ async def test_resources_and_prompts_have_aliases_too(desk: Desk) -> None:
     assert {"docs:today": "What is on today.", "docs:{path}": "", "report": "Report."} == shown(
         listing
     )
-    assert ("hub", "file:///notes.txt") == source.resolve("resource", "docs:today")
-    assert ("hub", "file:///a") == source.resolve("resource", "docs:a")
     assert ("hub", "weekly") == source.resolve("prompt", "report")
     assert [None, None] == [source.resolve("prompt", each) for each in ("gone", "weekly")]
     assert ["virtual server 'shelf': alias 'gone': 'hub/no-such' is not there, or is left out"] == [
         each for each in details(listing) if "hub/no-such" in each
     ]
-
-
-@pytest.mark.parametrize(("policy", "left"), [("warn", ["report"]), ("block", [])])
-async def test_a_prompt_that_changed_is_reported_until_it_is_approved(
-    desk: Desk, policy: Policy, left: list[str]
-) -> None:
-    """Another text under the same name is another prompt."""
-    desk.hub.tools.append(WEEKLY)
-    table = replace(SHELF, resources={}, prompts={"report": Alias(of="hub/weekly")})
-    source = desk.source(table, policy)
-    await source.list_tools()
-    desk.hub.tools[-1] = replace(WEEKLY, description="Another.")
-
-    listing = await source.list_tools()
-    is_read = source.resolve("prompt", "report") is not None
-    desk.store.approve("mcp.json#work", ("prompt:report",))
-    after = await source.list_tools()
-
-    assert (left, bool(left)) == (list(shown(listing)), is_read)
-    assert "gateway approve shelf/prompt:report" in " ".join(details(listing))
-    assert (["report"], []) == (list(shown(after)), details(after))
 
 
 async def test_a_pin_and_a_doubt_hold_for_prompts_as_for_tools(desk: Desk) -> None:
@@ -347,6 +324,9 @@ def test_an_alias_by_which_nothing_could_be_read_is_refused(
         VirtualServer(name="v", tools={}, resources={alias: Alias(of=of)})
     with pytest.raises(ConfigError, match="1 to 128 characters"):
         VirtualServer(name="v", tools={}, prompts={"p" * 129: Alias(of="a/b")})
+    for name, shown_name in (("no name", "a"), ("work", "no name")):
+        with pytest.raises(ConfigError, match="cannot be used"):
+            VirtualServer(name=name, tools={shown_name: Alias(of="a/b")})
 
 
 def test_the_fingerprint_of_a_table_lasts() -> None:
