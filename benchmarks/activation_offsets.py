@@ -59,7 +59,7 @@ class Layers:
         yield "out", x
 
     def _attend(self, projections: Matrix) -> Matrix:
-        heads, width = self._weights.heads, self._weights.width
+        heads, width = self._weights.heads, projections.shape[1] // 3
         query, key, value = (
             part.reshape(len(part), heads, -1).swapaxes(0, 1)
             for part in np.split(projections, 3, axis=1)

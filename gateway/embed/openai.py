@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from openai import AsyncOpenAI, OpenAI, omit
+from openai import AsyncOpenAI, OpenAI
 from openai.types import CreateEmbeddingResponse
 
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
@@ -74,11 +75,9 @@ class OpenAIEmbedder:
         return Embedded(vectors=vectors, tokens=usage.prompt_tokens if usage else None)
 
     async def _request(self, texts: list[str]) -> CreateEmbeddingResponse:
-        dimensions = omit if self._dimensions is None else self._dimensions
+        request: dict[str, Any] = {"input": texts, "model": self._model}
+        if self._dimensions is not None:
+            request["dimensions"] = self._dimensions
         if isinstance(self._client, AsyncOpenAI):
-            return await self._client.embeddings.create(
-                input=texts, model=self._model, dimensions=dimensions
-            )
-        return await asyncio.to_thread(
-            self._client.embeddings.create, input=texts, model=self._model, dimensions=dimensions
-        )
+            return await self._client.embeddings.create(**request)
+        return await asyncio.to_thread(self._client.embeddings.create, **request)

@@ -84,24 +84,20 @@ def load_encoder(folder: Path) -> EncodeWindows:
         intra_threads=1,
     )
 
-    def encode_padded(windows: Sequence[Sequence[int]], length: int) -> Matrix:
-        tokens = np.zeros((len(windows), length), dtype=np.int32)
-        for row, window in zip(tokens, windows, strict=True):
-            row[: len(window)] = window
-        lengths = np.array([len(window) for window in windows], dtype=np.int32)
-        views = map(StorageView.from_array, (tokens, lengths))
-        rows: Matrix = np.asarray(encoder.forward_batch(*views).last_hidden_state)
-        return rows
-
     def encode(windows: Sequence[Sequence[int]]) -> Matrix:
         by_length: defaultdict[int, list[int]] = defaultdict(list)
         for index, window in enumerate(windows):
             by_length[-(-len(window) // _PADDING) * _PADDING].append(index)
         means: dict[int, Vector] = {}
         for length, indices in by_length.items():
-            rows = encode_padded([windows[index] for index in indices], length)
-            for index, row in zip(indices, rows, strict=True):
-                means[index] = row[: len(windows[index])].mean(axis=0)
+            lengths = np.array([len(windows[index]) for index in indices], dtype=np.int32)
+            tokens = np.zeros((len(indices), length), dtype=np.int32)
+            for row, index in zip(tokens, indices, strict=True):
+                row[: len(windows[index])] = windows[index]
+            views = map(StorageView.from_array, (tokens, lengths))
+            encoded = np.asarray(encoder.forward_batch(*views).last_hidden_state)
+            for rows, index in zip(encoded, indices, strict=True):
+                means[index] = rows[: len(windows[index])].mean(axis=0)
         return np.stack([means[index] for index in range(len(windows))])
 
     return encode

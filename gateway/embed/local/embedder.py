@@ -136,32 +136,23 @@ class LocalEmbedder:
 
 class _LoadedEncoders:
     def __init__(self, models: Sequence[EncoderModel]) -> None:
-        from threadpoolctl import ThreadpoolController  # noqa: PLC0415  (an optional extra)
-
         self._models = models
         self._encoders = [model.load(verify_files(model)) for model in models]
-        # Made after the engines are loaded, or it would not know theirs.
-        self._threads, self._lock = ThreadpoolController(), threading.Lock()
         with np.load(MEANS_FILE, allow_pickle=False) as archive:
             self._means = dict(archive)
 
     def __call__(self, texts: list[str]) -> Matrix:
         """Return one row for each text."""
-        parts = [self._encode(number, texts) for number in range(len(self._models))]
+        parts = [
+            encode([text[: model.max_chars] for text in texts])
+            for model, encode in zip(self._models, self._encoders, strict=True)
+        ]
         if len(parts) == 1:
             return parts[0]
         centred = [
             part - self._means[model.id] for model, part in zip(self._models, parts, strict=True)
         ]
         return concatenate(centred, np.array([self._shares(text) for text in texts], np.float32))
-
-    def _encode(self, number: int, texts: list[str]) -> Matrix:
-        model, encode = self._models[number], self._encoders[number]
-        clipped = [text[: model.max_chars] for text in texts]
-        if not model.is_single_threaded:
-            return encode(clipped)
-        with self._lock, self._threads.limit(limits=1):
-            return encode(clipped)
 
     def _shares(self, text: str) -> tuple[float, ...]:
         english, last = None, self._encoders[-1]

