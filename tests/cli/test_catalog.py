@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.manifests.test_importer import SERVERS, put
 
 from tests.cli.running import Place
 from tests.manifests.test_agent_cards import NEW
@@ -33,10 +34,8 @@ def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
     part = place.run("catalog", "show", "dataset:catalog/iris", "--field", "a.b")
     whole = place.run("catalog", "show", "dataset:catalog/iris", "--json").json
     hidden = place.run("search", "flowers", "--kind", "dataset", "--strategy", "graph")
-    found = place.run(
-        *("search", "flowers", "--kind", "dataset", "--status", "draft"),
-        *("--tag", "botany", "--strategy", "graph", "--json"),
-    ).json
+    more = ("--status", "draft", "--tag", "botany", "--strategy", "graph", "--json")
+    found = place.run("search", "flowers", "--kind", "dataset", *more).json
     other = place.run("catalog", "list", "--kind", "agent")
     removed = place.run("catalog", "remove", "dataset:catalog/iris", "--json").json
     empty = place.run("catalog", "list")

@@ -10,25 +10,20 @@ from gateway.cli.commands.demo import find_program, policy
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.errors import ConfigError
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn
-from tests.cli.running import Place, Ran, child
+from tests.cli.running import Place, child
 
 _FOUND = '{"tools":[{"name":"t"}]}'
 _EXPECTED = ["excel/create_workbook", "time/get_current_time", "word/create_document"]
 _NO_KEY = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
 
-@pytest.fixture(scope="module")
-def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """The demo in a process of its own, without a key, as a newcomer runs it."""
-    folder = tmp_path_factory.mktemp("newcomer")
-    env = {"GATEWAY_CACHE_DIR": str(folder / "cache")}
-    return child("-m", "gateway", "demo", "--json", "--trace", cwd=folder, env=env)
+def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> None:
+    """In a process of its own, without a key, as a newcomer runs it."""
+    env = {"GATEWAY_CACHE_DIR": str(place.cache)}
+    ran = child("-m", "gateway", "demo", "--json", "--trace", cwd=place.folder, env=env)
+    data = ran.json
 
-
-def test_three_conversations_call_the_right_tools_with_fewer_tokens(newcomer: Ran) -> None:
-    data = newcomer.json
-
-    assert (OK, True, True) == (newcomer.code, data["ok"], data["scripted"]), newcomer.err
+    assert (OK, True, True) == (ran.code, data["ok"], data["scripted"]), ran.err
     assert [True] * 3 == [item["ok"] for item in data["conversations"]]
     assert _EXPECTED == [item["calls"][-1]["result"]["tool_id"] for item in data["conversations"]]
     totals = data["totals"]
@@ -37,10 +32,7 @@ def test_three_conversations_call_the_right_tools_with_fewer_tokens(newcomer: Ra
     assert totals["definition_tokens"] < totals["catalog_tokens"] / 5
     names = [span["name"] for span in data["trace"]]
     assert names.count("invoke_agent") == 3
-
-
-def test_each_found_tool_carries_scores_and_its_reasons(newcomer: Ran) -> None:
-    for item in newcomer.json["conversations"]:
+    for item in data["conversations"]:
         (searched,) = item["searches"]
         assert searched["queries"] == [item["request"]]
         best = searched["result"]["matches"][0]

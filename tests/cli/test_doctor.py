@@ -57,20 +57,14 @@ def test_each_server_is_looked_at_without_being_started(place: Place) -> None:
     data = {name: rows[0] for name, rows in checks(ran).items()}
 
     assert (3, False) == (ran.code, ran.json["healthy"])
-    assert {
-        "good": "ok",
-        "near": "ok",
-        "gone": "fail",
-        "lost": "fail",
-        "unset": "fail",
-        "off": "ok",
-        "web": "ok",
-        "plain": "fail",
-        "meta": "fail",
-        "odd": "ok",
-        "v": "ok",
-        "w": "ok",
-    } == {name.removeprefix("server "): row[0] for name, row in data.items() if "server " in name}
+    verdicts = {
+        **dict.fromkeys(("good", "near", "off", "web", "odd", "v", "w"), "ok"),
+        **dict.fromkeys(("gone", "lost", "unset", "plain", "meta"), "fail"),
+    }
+    found = {
+        name.removeprefix("server "): row[0] for name, row in data.items() if "server " in name
+    }
+    assert verdicts == found
     assert "GATEWAY_TEST_NONE" in data["server unset"][1]
     assert ["ok", "warn"] == [row[0] for row in checks(ran)["configuration"]]
 

@@ -31,23 +31,14 @@ def test_servers_come_over_and_secrets_become_variables(place: Place) -> None:
     ran = place.at_home("import", "claude", "--json")
 
     assert 0 == ran.code
-    assert {
-        "git-hub": "imported",
-        "gateway": "skipped",
-        "again": "skipped",
-        "old": "skipped",
-        "odd": "skipped",
-        "none": "skipped",
-    } == outcomes(ran)
-    assert {
-        "mcpServers": {
-            "git-hub": {
-                "command": "npx",
-                "args": ["-y", "some-server", "--api-key", "${GIT_HUB_API_KEY}"],
-                "env": {"GITHUB_TOKEN": "${GITHUB_TOKEN}", "LEVEL": "2"},
-            }
-        }
-    } == place.own_config
+    skipped = dict.fromkeys(("gateway", "again", "old", "odd", "none"), "skipped")
+    assert {"git-hub": "imported", **skipped} == outcomes(ran)
+    entry = {
+        "command": "npx",
+        "args": ["-y", "some-server", "--api-key", "${GIT_HUB_API_KEY}"],
+        "env": {"GITHUB_TOKEN": "${GITHUB_TOKEN}", "LEVEL": "2"},
+    }
+    assert {"mcpServers": {"git-hub": entry}} == place.own_config
     assert [
         {"variable": "GIT_HUB_API_KEY", "server": "git-hub", "where": "args[3]"},
         {"variable": "GITHUB_TOKEN", "server": "git-hub", "where": "env.GITHUB_TOKEN"},
@@ -66,13 +57,8 @@ def test_all_files_of_a_client_are_read_and_the_first_of_a_name_stays(place: Pla
     place.put(".mcp.json", {"mcpServers": {"mine": two, "shared": two}})
     ran = place.at_home("import", "claude", "--json")
 
-    rows = [(row["name"], row["outcome"]) for row in ran.json["servers"]]
-    assert [
-        ("mine", "imported"),
-        ("local", "imported"),
-        ("mine", "conflict"),
-        ("shared", "imported"),
-    ] == rows
+    rows = [f"{row['name']} {row['outcome']}" for row in ran.json["servers"]]
+    assert ["mine imported", "local imported", "mine conflict", "shared imported"] == rows
     assert {"mine": one, "local": one, "shared": two} == place.own_config["mcpServers"]
 
 

@@ -60,7 +60,7 @@ async def test_somebody_signs_in_uses_the_server_and_signs_out(place: Place, cac
 
 
 @pytest.mark.parametrize(
-    ("server", "entry", "told"),
+    ("server", "entry", "message"),
     [
         ("other", {"url": "https://a/mcp"}, "no server 'other' is configured: srv"),
         ("srv", {"url": "https://a/mcp"}, 'add "auth"'),
@@ -68,9 +68,9 @@ async def test_somebody_signs_in_uses_the_server_and_signs_out(place: Place, cac
     ],
 )
 def test_a_server_that_no_one_signs_in_to_is_reported(
-    place: Place, server: str, entry: dict[str, object], told: str
+    place: Place, server: str, entry: dict[str, object], message: str
 ) -> None:
     """With the mend."""
     ended = place.run("login", server, "-c", place.config({"srv": entry}))
 
-    assert (2, True) == (ended.code, told in ended.err)
+    assert (2, True) == (ended.code, message in ended.err)

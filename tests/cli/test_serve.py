@@ -19,16 +19,21 @@ from mcp import Client, StdioServerParameters
 from tests.cli.running import BIN, TIME, Place
 
 
-def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
-    """A real upstream behind it; words go to standard error alone."""
+def over_pipes(place: Place, config: str, *more: str) -> Client:
+    """A client of ``gateway serve``."""
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "gateway", "serve", "--config", place.config(), "--strategy", "graph"],
+        args=["-m", "gateway", "serve", "--config", config, "--strategy", "graph", *more],
         env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache)},
     )
+    return Client(server)
+
+
+def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
+    """A real upstream behind it; words go to standard error alone."""
 
     async def talk() -> tuple[list[str], str]:
-        async with Client(server) as client:
+        async with over_pipes(place, place.config()) as client:
             names = [item.name for item in (await client.list_tools()).tools]
             async with asyncio.timeout(120):
                 # A busy machine starts the server later than the first search waits for.
@@ -48,15 +53,10 @@ def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
 
 def test_more_tools_are_served_on_demand(place: Place) -> None:
     """What the graph knows, discover, and provision, planning alone."""
-    args = ["-m", "gateway", "serve", "--config", place.config({}), "--strategy", "graph"]
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=[*args, *(f"--with={item}" for item in ("discover", "provision", "next", "route"))],
-        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache)},
-    )
+    more = [f"--with={item}" for item in ("discover", "provision", "next", "route")]
 
     async def talk() -> tuple[list[str], dict[str, Any]]:
-        async with Client(server) as client:
+        async with over_pipes(place, place.config({}), *more) as client:
             names = [item.name for item in (await client.list_tools()).tools]
             data = await client.call_tool("provision", {"intent": "crawl a whole website"})
             return names, data.structured_content or {}
@@ -152,7 +152,7 @@ def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None
     """With a token by reference; not with --no-api."""
     (place.folder / "tokens.toml").write_text('[tokens.me]\ntoken = "${MY_TOKEN}"\n')
 
-    def answered(*more: str) -> list[int]:
+    def statuses(*more: str) -> list[int]:
         config = place.config({})
         with (
             place.serve("--config", config, *more, MY_TOKEN="0123456789abcdef") as (_, _, url),  # noqa: S106
@@ -163,13 +163,13 @@ def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None
             named = client.get(tags, headers={"Authorization": "Bearer 0123456789abcdef"})
         return [bare.status_code, named.status_code]
 
-    assert [401, 200] == answered("--tokens", str(place.folder / "tokens.toml"))
-    assert [404, 404] == answered("--no-api")
+    assert [401, 200] == statuses("--tokens", str(place.folder / "tokens.toml"))
+    assert [404, 404] == statuses("--no-api")
 
 
 def test_what_is_reported_to_end_ends_its_servers_first(place: Place) -> None:
     """Also one that does not mind that its pipe is closed; our client holds its own still."""
-    data = place.folder / "told"
+    data = place.folder / "pid"
     os.mkfifo(data)
     script = f"trap '' HUP; echo $$ > {data}; while :; do sleep 600; done"
     config = place.config({"deaf": {"command": "sh", "args": ["-c", script]}})
