@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.manifests.test_importer import SERVERS, put
 
 from tests.cli.running import Place
 from tests.manifests.test_agent_cards import NEW

@@ -61,10 +61,7 @@ def test_each_server_is_looked_at_without_being_started(place: Place) -> None:
         **dict.fromkeys(("good", "near", "off", "web", "odd", "v", "w"), "ok"),
         **dict.fromkeys(("gone", "lost", "unset", "plain", "meta"), "fail"),
     }
-    found = {
-        name.removeprefix("server "): row[0] for name, row in data.items() if "server " in name
-    }
-    assert verdicts == found
+    assert verdicts.items() <= {name.split()[-1]: row[0] for name, row in data.items()}.items()
     assert "GATEWAY_TEST_NONE" in data["server unset"][1]
     assert ["ok", "warn"] == [row[0] for row in checks(ran)["configuration"]]
 

@@ -241,11 +241,11 @@ def test_a_model_proposes_and_a_person_decides(place: Place) -> None:
     counted = place.run(*command, "--dry-run")
     nobody = place.run(*command)
     with ScriptedModel(lambda _: Turn(arrow)) as model:
-        command = (*command, "--model", "m", "--base-url", model.base_url)
+        propose = (*command, "--model", "m", "--base-url", model.base_url)
         key = {"OPENAI_API_KEY": "k"}
-        written = place.run(*command, "--out", str(place.folder / "proposed"), env=key)
-        shown = place.run(*command, env=key)
-        data = place.run(*command, "--json", env=key).json
+        written = place.run(*propose, "--out", str(place.folder / "proposed"), env=key)
+        shown = place.run(*propose, env=key)
+        data = place.run(*propose, "--json", env=key).json
 
     assert ["time"] == [item["server"] for item in looked.json["requests"]]
     assert (OK, OK, USAGE) == (looked.code, counted.code, nobody.code)
