@@ -18,7 +18,7 @@ from gateway.search.pipeline import Search
 from gateway.search.request import prepare
 from gateway.search.retrieve import LexicalScores
 from gateway.testing import HashingEmbedder
-from gateway.types import Entity, Filters, SearchResult, ToolDefinition
+from gateway.types import Entity, Filters, RankingPolicy, SearchResult, ToolDefinition
 from graphs import Document
 from graphs.lexical.query import Hits
 from tests.conftest import OpenGateway
@@ -88,17 +88,22 @@ def run(
     snapshot: Snapshot,
     query: str | None,
     *,
+    queries: Sequence[str] = (),
     limit: int = 5,
     filters: Filters | None = None,
+    ranking: RankingPolicy = "strategy",
+    diversify: bool = False,
 ) -> SearchResult:
     """Search once."""
     request, notes = prepare(
         query,
-        queries=(),
+        queries=queries,
         context=None,
         context_summary="",
         limit=limit,
         filters=filters or Filters(),
         options=search.options,
+        ranking=ranking,
+        diversify=diversify,
     )
     return asyncio.run(search(snapshot, request, notes))

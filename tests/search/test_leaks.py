@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +15,6 @@ from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
 from gateway.search.expand.next_steps import suggest_next_steps
 from gateway.search.pipeline import Search
-from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     Diagnostic,
@@ -32,7 +31,7 @@ from gateway.types import (
 )
 from graphs import Document, Link
 from tests.fakes import plain_embed
-from tests.search.conftest import snapshot_of
+from tests.search.conftest import run, snapshot_of
 
 KINDS: tuple[Kind, ...] = ("tool", "tool", "tool", "skill", "agent")
 STATUSES: tuple[Status, ...] = ("active", "active", "draft", "deprecated")
@@ -161,31 +160,18 @@ queries = st.lists(
 
 def looked(
     world: World,
-    asked: Sequence[str],
+    queries: Sequence[str],
     *,
-    limit: int = 5,
-    everybody: bool = False,
     strategy: Strategy = "auto",
-    ranking: RankingPolicy = "strategy",
-    spread: bool = False,
     broken: bool = False,
     options: SearchOptions = OPTIONS,
+    filters: Filters | None = None,
+    **more: Any,
 ) -> SearchResult:
-    search = Search(
-        options=options, strategy=strategy, embed=None if broken else plain_embed(EMBEDDER)
-    )
-    request, notes = prepare(
-        None,
-        queries=asked,
-        context=None,
-        context_summary="",
-        limit=limit,
-        filters=EVERYBODY if everybody else world.filters,
-        options=options,
-        ranking=ranking,
-        diversify=spread,
-    )
-    return asyncio.run(search(world.snapshot, request, notes))
+    embed = None if broken else plain_embed(EMBEDDER)
+    search = Search(options=options, strategy=strategy, embed=embed)
+    filters = filters or world.filters
+    return run(search, world.snapshot, None, queries=queries, filters=filters, **more)
 
 
 def told(found: SearchResult) -> str:
@@ -235,7 +221,7 @@ def test_no_part_of_a_result_tells_of_who_is_filtered_out(
             limit=limit,
             strategy=strategy,
             ranking=ranking,
-            spread=spread,
+            diversify=spread,
             broken=broken,
             options=options,
         )
@@ -271,12 +257,12 @@ def test_a_page_is_full_and_in_the_order_of_who_may_be_found(
                 world,
                 [query],
                 limit=most,
-                everybody=everybody,
+                filters=filters,
                 strategy=strategy,
                 ranking=ranking,
                 broken=broken,
             )
-            for most, everybody in ((limit, False), (50, True))
+            for most, filters in ((limit, None), (50, EVERYBODY))
         )
         page = [each for each in ids(whole.matches) if each in shown][:limit]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,18 +12,21 @@ from gateway.options import DiscoveryOptions, Options, SearchOptions
 from gateway.options.search import Prerequisites
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult, ToolDefinition
-from graphs import Document, Link
+from graphs import Document, Link, parse
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Shelf, names, tool
 from tests.search.conftest import Catalog
 
-TELL = """---
+TELL = parse(
+    """---
 title: send_email
 graph_requires: get_location
 graph_next_steps: play_music
 graph_related: resize_photo
 ---
-"""
+""",
+    path="tell.md",
+)
 QUERY = "send an e-mail to somebody"
 NEAR = "send an e-mail to somebody and tell where the user is now"
 """Also near to `get_location`."""
@@ -42,15 +44,14 @@ def listed(result: SearchResult) -> list[str]:
 @pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-8")
 @pytest.mark.parametrize("size", [10, 100, 3000])
 async def test_a_declared_prerequisite_is_listed_from_outside_the_window_but_not_direct(
-    open_gateway: OpenGateway, catalog: Catalog, catalog_of: CatalogOf, tmp_path: Path, size: int
+    open_gateway: OpenGateway, catalog: Catalog, catalog_of: CatalogOf, size: int
 ) -> None:
     """ "Get my location" is semantically far from "send an e-mail", and needed all the same.
 
     The host wrote it down, so it is listed; being outside the window it becomes no proxy. What
     the host declared as related or next, but outside, is not shown at all (rule 8).
     """
-    (tmp_path / "tell.md").write_text(TELL, "utf-8")
-    gateway = open_gateway((*catalog, *catalog_of(size)), graph=tmp_path, **auto_options())
+    gateway = open_gateway((*catalog, *catalog_of(size)), graph=[TELL], **auto_options())
 
     found = await gateway.search(QUERY, limit=1)
 
@@ -65,13 +66,12 @@ async def test_a_declared_prerequisite_is_listed_from_outside_the_window_but_not
 
 
 async def test_a_declared_prerequisite_inside_the_window_is_direct(
-    open_gateway: OpenGateway, catalog: Catalog, tmp_path: Path
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Seed 004: only the semantic window opens the way to a proxy."""
-    (tmp_path / "tell.md").write_text(TELL, "utf-8")
     wide = auto_options(window_min=50, window_margin=0)
 
-    found = await open_gateway(catalog, graph=tmp_path, **wide).search(NEAR, limit=1)
+    found = await open_gateway(catalog, graph=[TELL], **wide).search(NEAR, limit=1)
 
     assert ["send_email"] == names(found)
     assert [("get_location", True)] == [(each.name, each.direct) for each in found.prerequisites]
@@ -186,11 +186,10 @@ async def test_what_may_not_be_found_does_not_use_up_the_budget(
 
 
 async def test_a_match_that_a_better_one_needs_moves_up_where_all_is_shown_as_one(
-    open_gateway: OpenGateway, catalog: Catalog, tmp_path: Path
+    open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """The order of use: what is needed stands right behind what needs it, and once."""
-    (tmp_path / "tell.md").write_text(TELL, "utf-8")
-    gateway = open_gateway(catalog, graph=tmp_path, **auto_options())
+    gateway = open_gateway(catalog, graph=[TELL], **auto_options())
 
     found = await gateway.search(QUERY, limit=50)
 
@@ -207,17 +206,12 @@ async def test_a_match_that_a_better_one_needs_moves_up_where_all_is_shown_as_on
     [("derived", ["get_location"]), ("declared", ["get_location"]), ("window", []), ("off", [])],
 )
 async def test_the_host_chooses_which_prerequisites_are_listed(
-    open_gateway: OpenGateway,
-    catalog: Catalog,
-    tmp_path: Path,
-    which: Prerequisites,
-    expected: list[str],
+    open_gateway: OpenGateway, catalog: Catalog, which: Prerequisites, expected: list[str]
 ) -> None:
     """Some hosts want nothing from outside the window, some no prerequisites at all."""
-    (tmp_path / "tell.md").write_text(TELL, "utf-8")
     options = Options(search=SearchOptions(prerequisites=which))
     gateway = open_gateway(
-        catalog, graph=tmp_path, strategy="auto", embedder=HashingEmbedder(), options=options
+        catalog, graph=[TELL], strategy="auto", embedder=HashingEmbedder(), options=options
     )
 
     assert expected == listed(await gateway.search(QUERY, limit=1))
