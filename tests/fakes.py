@@ -143,7 +143,7 @@ def _wire(definition: ToolDefinition) -> types.Tool:
 def suspicious(definition: ToolDefinition) -> ToolDefinition:
     """Give *definition* as vetting gives one that looks like an attack."""
     note = Diagnostic(stage="catalog", code="tool_suspicious", detail=f"{definition.name!r}: odd")
-    return replace(definition, doubts=(note,))
+    return replace(definition, diagnostics=(note,))
 
 
 class ListSource:

@@ -24,7 +24,7 @@ def apply_policies(
 ) -> Listing:
     """Return *listing* with a diagnostic for each doubt, and without what a policy hides.
 
-    Each definition that stays carries its own doubts (`ToolDefinition.doubts`).
+    Each definition that stays carries its own (`ToolDefinition.diagnostics`).
 
     Args:
         listing: As it came.
@@ -40,19 +40,22 @@ def apply_policies(
         *(changed if options.on_change == "block" else ()),
         *(listing.suspicions if options.on_suspicion == "block" else ()),
     }
-    doubts: defaultdict[str, tuple[Diagnostic, ...]] = defaultdict(tuple)
+    notes_by_key: defaultdict[str, tuple[Diagnostic, ...]] = defaultdict(tuple)
     for key, note in _notes(listing, changed, blocked, server):
-        doubts[key] += (note,)
+        notes_by_key[key] += (note,)
     keyed = [(pin_key(item.kind, item.name), item) for item in listing.definitions]
     return replace(
         listing,
         definitions=tuple(
-            replace(item, doubts=doubts[key]) if key in doubts else item
+            replace(item, diagnostics=notes_by_key[key]) if key in notes_by_key else item
             for key, item in keyed
             if key not in blocked
         ),
         instructions="" if pin_key("server", server) in blocked else listing.instructions,
-        diagnostics=(*listing.diagnostics, *(note for notes in doubts.values() for note in notes)),
+        diagnostics=(
+            *listing.diagnostics,
+            *(note for notes in notes_by_key.values() for note in notes),
+        ),
     )
 
 

@@ -320,7 +320,7 @@ def _entity_to_json(entity: Entity) -> dict[str, Any]:
     found["scopes"] = sorted(entity.scopes)
     found["definition"] = {each.name: getattr(tool, each.name) for each in fields(ToolDefinition)}
     found["definition"]["hints"] = {each.name: getattr(hints, each.name) for each in fields(Hints)}
-    found["definition"]["doubts"] = [(each.code, each.detail) for each in tool.doubts]
+    found["definition"]["diagnostics"] = [(each.code, each.detail) for each in tool.diagnostics]
     return found
 
 
@@ -328,8 +328,9 @@ def _entity_from_json(raw: Any) -> Entity:
     definition, hints = raw["definition"], raw["definition"]["hints"]
     hints |= {name: tuple(hints[name]) for name in _TUPLES}
     definition["hints"] = Hints(**hints)
-    definition["doubts"] = tuple(
-        Diagnostic(stage="catalog", code=code, detail=text) for code, text in definition["doubts"]
+    definition["diagnostics"] = tuple(
+        Diagnostic(stage="catalog", code=code, detail=text)
+        for code, text in definition["diagnostics"]
     )
     raw |= {"definition": ToolDefinition(**definition), "scopes": frozenset(raw["scopes"])}
     return Entity(**raw)

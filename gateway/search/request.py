@@ -168,8 +168,10 @@ def extract_tags(
         if tag not in tags and near(tag, tags):
             unknown.append(tag)
     notes = [_unknown(tag, tags) for tag in unknown]
-    known = [frozenset(tags[tag] for _, _, tag in found if tag in tags) for found in written]
-    common = frozenset.intersection(*known) if known else frozenset()
+    tags_by_query = [
+        frozenset(tags[tag] for _, _, tag in found if tag in tags) for found in written
+    ]
+    common = frozenset.intersection(*tags_by_query) if tags_by_query else frozenset()
     if not common:
         return request, tuple(notes)
     detail = f"filtered by {', '.join(sorted(common))}"

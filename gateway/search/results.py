@@ -241,7 +241,7 @@ def _names(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
 
 def _suspicions(snapshot: Snapshot, positions: Iterable[int]) -> tuple[Diagnostic, ...]:
     definitions = (snapshot.entities[position].definition for position in positions)
-    return tuple(dict.fromkeys(note for each in definitions for note in each.doubts))
+    return tuple(dict.fromkeys(note for each in definitions for note in each.diagnostics))
 
 
 def to_match(

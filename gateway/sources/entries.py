@@ -97,7 +97,7 @@ class EntrySource:
             return None, notes
         kind = self.kinds.get(entry.kind, CustomKind())
         entity = to_entity(entry, searchable=None if entry.kind in KINDS else kind.searchable)
-        return replace(entity, definition=replace(entity.definition, doubts=notes)), notes
+        return replace(entity, definition=replace(entity.definition, diagnostics=notes)), notes
 
     async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Refuse: an entry is not called; see `Source.call`."""

@@ -142,7 +142,7 @@ def digest_of(listing: Listing) -> str:
     """
     if isinstance(listing.definitions, LazyDefinitions):
         return listing.definitions.digest
-    if not listing.digests or any(item.doubts for item in listing.definitions):
+    if not listing.digests or any(item.diagnostics for item in listing.definitions):
         return ""
     return digest(_encode_definitions(listing.definitions))
 

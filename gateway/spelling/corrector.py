@@ -155,7 +155,7 @@ class CatalogCorrector:
         rare = text_words - common_words(self.folder, "en")
         if not text_words or len(text_words) - len(rare) < _PLAINLY * len(text_words):
             return False
-        strange = [word for word in rare if not self.catalog.knows(word)]
+        strange = [word for word in rare if not self.catalog.contains(word)]
         return not strange or word_list(self.folder, "en").costs.keys() >= set(strange)
 
     def _likely_languages(self, script: str, group: Sequence[QueryWord]) -> list[WordList]:
@@ -214,7 +214,7 @@ class CatalogCorrector:
         )
 
     def _is_known(self, word: str, lists: Sequence[WordList]) -> bool:
-        return any(word in each.costs for each in lists) or self.catalog.knows(word)
+        return any(word in each.costs for each in lists) or self.catalog.contains(word)
 
 
 def _words(query: str) -> list[QueryWord]:

@@ -90,7 +90,7 @@ class CatalogWords:
 
     postings: BM25Index
 
-    def knows(self, word: str) -> bool:
+    def contains(self, word: str) -> bool:
         """Return whether some entity holds *word*, in this or another form."""
         return word in self.postings.word_ids or stem(word) in self.postings.terms
 

@@ -67,7 +67,7 @@ class ToolDefinition:
     kind: Kind = "tool"
     details: JsonObject = field(default_factory=dict)
     """What else a source says of a resource or a prompt, to be listed with it; empty for a tool."""
-    doubts: tuple[Diagnostic, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     """``tool_changed`` and ``tool_suspicious``; the gateway notes these, no source does."""
 
 
@@ -114,8 +114,7 @@ class Entity:
     @property
     def suspicious(self) -> bool:
         """Whether the definition looks like an attack on a model; none is shown its texts."""
-        doubts = self.definition.doubts
-        return bool(doubts) and any(each.code == "tool_suspicious" for each in doubts)
+        return any(note.code == "tool_suspicious" for note in self.definition.diagnostics)
 
     @property
     def required(self) -> tuple[str, ...]:

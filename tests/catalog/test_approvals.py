@@ -29,11 +29,13 @@ def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) 
 
     assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
     assert "hidden characters" in found.diagnostics[0].detail
-    doubts = {"a": found.diagnostics, "b": ()}
-    assert [doubts[each.name] for each in found.tools] == [each.doubts for each in found.tools]
+    expected = {"a": found.diagnostics, "b": ()}
+    assert [expected[each.name] for each in found.tools] == [
+        each.diagnostics for each in found.tools
+    ]
 
 
-def test_a_tool_bears_all_its_doubts_and_a_thing_its_own() -> None:
+def test_each_definition_has_its_own_diagnostics() -> None:
     """Whoever meets one knows."""
     things = (ToolDefinition(kind="prompt", name="a"), ToolDefinition(kind="prompt", name="b"))
     listing = Listing(definitions=(tool("a"), *things), suspicions={"a": ("odd",)})
@@ -42,7 +44,7 @@ def test_a_tool_bears_all_its_doubts_and_a_thing_its_own() -> None:
         listing, {"a": "", "prompt:b": ""}, server="srv", options=UpstreamOptions()
     )
 
-    codes = [[note.code for note in each.doubts] for each in found.definitions]
+    codes = [[note.code for note in each.diagnostics] for each in found.definitions]
     assert [["tool_changed", "tool_suspicious"], [], ["tool_changed"]] == codes
 
 

@@ -52,7 +52,7 @@ def test_a_listing_has_one_digest_whether_it_is_stored_or_fresh() -> None:
     doubt = Diagnostic(stage="catalog", code="tool_suspicious")
     changed, doubted = (
         replace(LISTING, definitions=(item, *others))
-        for item in (replace(first, title="Other"), replace(first, doubts=(doubt,)))
+        for item in (replace(first, title="Other"), replace(first, diagnostics=(doubt,)))
     )
 
     assert digest_of(LISTING) == digest_of(decode(encode(LISTING))) != digest_of(changed) != ""
