@@ -176,8 +176,8 @@ class Catalog:
         """
         if limit < 1:
             raise InvalidRequestError(f"limit must be at least 1, got {limit!r}")
-        later = (each for each in await self._visible(filters) if each.id > after)
-        page = heapq.nsmallest(limit + 1, later, key=lambda each: each.id)
+        following = (each for each in await self._visible(filters) if each.id > after)
+        page = heapq.nsmallest(limit + 1, following, key=lambda each: each.id)
         more = page[limit - 1].id if len(page) > limit else ""
         return Page(entities=tuple(page[:limit]), next=more)
 

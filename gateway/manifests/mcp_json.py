@@ -96,7 +96,7 @@ class _Stdio(_Server):
     env: dict[str, str] = Field(default_factory=dict)
     cwd: Text | None = None
 
-    def given(self) -> Mapping[str, object]:
+    def settings(self) -> Mapping[str, object]:
         return self.env
 
     def target(self) -> StdioServer:
@@ -134,7 +134,7 @@ class _Http(_Server):
     headers: dict[str, str] = Field(default_factory=dict)
     auth: Annotated[_Bearer | _OAuth, Field(discriminator="type")] | None = None
 
-    def given(self) -> Mapping[str, object]:
+    def settings(self) -> Mapping[str, object]:
         return {**self.headers, **dict(self.auth or ())}
 
     def target(self) -> HttpServer:
@@ -257,7 +257,7 @@ class _Reader:
         self.warn(
             f"{where}: {key!r} stands in the file as it is: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
-            for key in literal_secrets(server.given())
+            for key in literal_secrets(server.settings())
         )
         target, transforms = server.target(), server.transforms
         self.servers[name] = target

@@ -154,13 +154,13 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
     plan = Plan(entry=entry, route=route, server=server)
     if isinstance(route, Remote):
         url = values.fill(route.url, route.variables)
-        headers = {item.name: value for item, value in values.given(route.headers)}
+        headers = {item.name: value for item, value in values.fill_each(route.headers)}
         return replace(plan, url=url, headers=headers, needs=values.needs())
     args: list[str] = []
-    for item, value in values.given(route.arguments):
+    for item, value in values.fill_each(route.arguments):
         args += [item.flag, value] if item.flag else [value]
-    given = values.given(route.environment, from_environment=True)
-    env = {item.name: value for item, value in given}
+    pairs = values.fill_each(route.environment, from_environment=True)
+    env = {item.name: value for item, value in pairs}
     plan = replace(plan, folder=folder, args=tuple(args), env=env, needs=values.needs())
     if route.kind == "pypi":
         command = (str(bin_folder(folder) / route.identifier),)
@@ -170,10 +170,10 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
     return plan
 
 
-def server_name(entry: RegistryEntry, taken: frozenset[str]) -> str:
-    """Return a name for *entry* that is not *taken*: its own, with a number if need be."""
+def server_name(entry: RegistryEntry, used: frozenset[str]) -> str:
+    """Return a name for *entry* that is not in *used*: its own, with a number if need be."""
     base = _INVALID_CHARS.sub("-", entry.short)[:_MAX_NAME_CHARS].strip(".-") or "server"
-    folded = {name.casefold() for name in taken}
+    folded = {name.casefold() for name in used}
     number, name = 2, base
     while name.casefold() in folded:
         name, number = f"{base}-{number}", number + 1
@@ -199,7 +199,7 @@ class _InputValues:
         lists = (self._missing, self._unsafe, self._handed)
         return Needs(*(tuple(dict.fromkeys(items)) for items in lists))
 
-    def given(
+    def fill_each(
         self, inputs: Sequence[Input], *, from_environment: bool = False
     ) -> list[tuple[Input, str]]:
         """Return the inputs that have a value, each with it."""

@@ -142,8 +142,8 @@ class Provisioner:
             candidates=candidates,
             diagnostics=tuple(diagnostics),
         )
-        taken = self._taken_names()
-        best = _select_plan([self._judge(item, inputs, taken) for item in candidates])
+        names_in_use = self._names_in_use()
+        best = _select_plan([self._judge(item, inputs, names_in_use) for item in candidates])
         if best is None:
             return result
         plan, checks = best
@@ -163,11 +163,11 @@ class Provisioner:
         return replace(result, outcome=outcome, reason=reason, plan=plan, gates=checks)
 
     def _judge(
-        self, candidate: ServerCandidate, inputs: Mapping[str, str], taken: frozenset[str]
+        self, candidate: ServerCandidate, inputs: Mapping[str, str], names_in_use: frozenset[str]
     ) -> list[_JudgedPlan]:
         """Return a plan for each package and remote of a candidate, with its policy checks."""
         entry = candidate.entry
-        server = server_name(entry, taken)
+        server = server_name(entry, names_in_use)
         names = frozenset(item.name for package in entry.packages for item in package.environment)
         judged = []
         routes: tuple[Package | Remote, ...] = (*entry.packages, *entry.remotes)
@@ -191,7 +191,7 @@ class Provisioner:
             judged.append((plan, checks))
         return judged
 
-    def _taken_names(self) -> frozenset[str]:
+    def _names_in_use(self) -> frozenset[str]:
         registered = frozenset(self._gateway.server_states()) | {LOCAL}
         configured = server_names(self._config) if self._config is not None else frozenset()
         folders = self.folder.iterdir() if self.folder.is_dir() else ()

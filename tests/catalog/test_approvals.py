@@ -15,19 +15,19 @@ def names(listing: Listing) -> list[str]:
     return [tool.name for tool in listing.tools]
 
 
-def told(listing: Listing) -> list[tuple[str, bool]]:
+def flagged(listing: Listing) -> list[tuple[str, bool]]:
     return [(note.code, "left out" in note.detail) for note in listing.diagnostics]
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
-def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
+@pytest.mark.parametrize(("policy", "remaining"), [("warn", ["a", "b"]), ("block", ["b"])])
+def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, remaining: list[str]) -> None:
     """The host decides whether a rule's word is enough."""
     listing = Listing(definitions=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
     options = UpstreamOptions(on_suspicion=policy)
 
     found = apply_policies(listing, {}, server="srv", options=options)
 
-    assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
+    assert (remaining, [("tool_suspicious", policy == "block")]) == (names(found), flagged(found))
     assert "hidden characters" in found.diagnostics[0].detail
     expected = {"a": found.diagnostics, "b": ()}
     assert [expected[each.name] for each in found.tools] == [
@@ -48,8 +48,8 @@ def test_each_definition_has_its_own_diagnostics() -> None:
     assert [["tool_changed", "tool_suspicious"], [], ["tool_changed"]] == codes
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
-def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
+@pytest.mark.parametrize(("policy", "remaining"), [("warn", ["a", "b"]), ("block", ["b"])])
+def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, remaining: list[str]) -> None:
     """Whatever a tool of the same name is."""
     things = tuple(ToolDefinition(kind="prompt", name=name) for name in ("a", "b"))
     listing = Listing(
@@ -57,6 +57,6 @@ def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, kept: list[str]
     )
     found = apply_policies(listing, {}, server="srv", options=UpstreamOptions(on_suspicion=policy))
 
-    assert ["a", *kept] == [item.name for item in found.definitions]
-    assert [("tool_suspicious", policy == "block")] == told(found)
+    assert ["a", *remaining] == [item.name for item in found.definitions]
+    assert [("tool_suspicious", policy == "block")] == flagged(found)
     assert "prompt 'a'" in found.diagnostics[0].detail

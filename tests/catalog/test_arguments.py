@@ -32,10 +32,10 @@ def test_arguments_that_fit_pass() -> None:
 
 def test_arguments_that_are_no_mapping_are_refused() -> None:
     """A list is easily written for one; what it says is no fault of its own."""
-    given: Any = ["bob"]
+    arguments: Any = ["bob"]
 
     with pytest.raises(InvalidRequestError, match="a mapping of names to values, got list"):
-        check_arguments(taking(SCHEMA), given)
+        check_arguments(taking(SCHEMA), arguments)
 
 
 def test_faults_say_where_and_carry_the_schema() -> None:

@@ -75,10 +75,10 @@ async def test_status_scopes_and_kind_say_who_is_seen(
     await gateway.catalog.put(PLANNER, IRIS)
 
     listed = await gateway.catalog.list(filters)
-    known = await gateway.catalog.get(PLANNER.id, filters)
+    entity = await gateway.catalog.get(PLANNER.id, filters)
 
     assert seen == tuple(each.name for each in listed.entities)
-    assert ("planner" in seen) == (known is not None)
+    assert ("planner" in seen) == (entity is not None)
     assert ({"eu": 1, "travel": 1} if "planner" in seen else {}) == dict(
         await gateway.catalog.tags(filters)
     )
@@ -322,9 +322,9 @@ async def test_a_closed_gateway_keeps_and_forgets_nothing(
     await catalog.put(PLANNER)
     await gateway.aclose()
 
-    for asked in (catalog.put(IRIS), catalog.remove(PLANNER.id), catalog.entries()):
+    for call in (catalog.put(IRIS), catalog.remove(PLANNER.id), catalog.entries()):
         with pytest.raises(ClosedError, match="make a new one"):
-            await asked
+            await call
     assert [PLANNER.id] == [
         each.id for each in await open_gateway(options=options).catalog.entries()
     ]

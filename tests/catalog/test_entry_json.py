@@ -61,7 +61,7 @@ def test_what_is_left_open_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
         ([], "an entry is an object of kind, name"),
         ({"kind": "agent"}, "at least 'kind' and 'name'"),
@@ -75,14 +75,14 @@ def test_what_is_left_open_is_left_out() -> None:
         ({"kind": 3}, "kind: expected str"),
     ],
 )
-def test_what_is_odd_is_named(raw: JsonObject | list[object], told: str) -> None:
+def test_what_is_odd_is_named(raw: JsonObject | list[object], message: str) -> None:
     """With the entry and the field."""
     whole = (
         {"kind": "agent", "name": "a", **raw}
         if isinstance(raw, dict) and raw != {"kind": "agent"}
         else raw
     )
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         entry_from_json(whole)
 
 
@@ -106,11 +106,11 @@ lists_of_any = st.lists(anything | st.integers(), max_size=2) | anything
     st.dictionaries(st.sampled_from(["read_only", "enabled"]), odd, max_size=1),
 )
 def test_what_can_be_put_can_be_read(
-    said: dict[str, Any], lists: dict[str, Any], flags: dict[str, Any]
+    fields: dict[str, Any], lists: dict[str, Any], flags: dict[str, Any]
 ) -> None:
     """Whatever it is: an entry is refused when it is made, or comes back as it was put."""
     try:
-        entry = clean_entry(Entry(hints=Hints(**lists, **flags), **said))
+        entry = clean_entry(Entry(hints=Hints(**lists, **flags), **fields))
     except ConfigError:
         return
     except TypeError as error:

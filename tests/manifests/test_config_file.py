@@ -99,8 +99,8 @@ def test_an_edit_is_taken_back(tmp_path: Path) -> None:
     undo_edit(created)
 
     path.write_text('{"a": 1}\n')
-    kept = add_server(path, "c", {})
-    undo_edit(kept)
+    edit = add_server(path, "c", {})
+    undo_edit(edit)
     as_it_was = path.read_text()
     mine = add_server(path, "c", {})
     add_server(path, "d", {})

@@ -27,7 +27,7 @@ def test_a_table_declares_kinds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
         ([], "must be an object"),
         ({"Agent": {}}, "'Agent' cannot be declared"),
@@ -40,9 +40,9 @@ def test_a_table_declares_kinds() -> None:
         ({"sample": {"searchable": ["$a"]}}, "kind 'sample': field"),
     ],
 )
-def test_what_cannot_be_declared_is_told(raw: object, told: str) -> None:
+def test_what_cannot_be_declared_is_told(raw: object, message: str) -> None:
     """With what to do."""
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         parse_manifest({"mcpServers": {}, "kinds": raw})
 
 

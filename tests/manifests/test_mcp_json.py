@@ -125,10 +125,10 @@ def test_a_server_that_cannot_be_used_is_a_warning_that_names_the_mend(
     entry: object, named: str
 ) -> None:
     """A fault of one server leaves the others."""
-    (told,) = one(entry)
+    (warning,) = one(entry)
 
-    assert named in told
-    assert 1 == told.count("server 'it'")
+    assert named in warning
+    assert 1 == warning.count("server 'it'")
 
 
 def test_the_other_servers_work_on() -> None:

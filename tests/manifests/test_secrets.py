@@ -50,12 +50,12 @@ def test_a_reference_to_the_keyring_is_followed() -> None:
 
 @pytest.mark.usefixtures("ring")
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("keyring:token", "write keyring:SERVICE/NAME"), ("keyring:other/token", "has no")],
 )
-def test_a_reference_that_leads_nowhere_is_told(text: str, said: str) -> None:
+def test_a_reference_that_leads_nowhere_is_told(text: str, message: str) -> None:
     """By its name."""
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         from_keyring(text)
 
 

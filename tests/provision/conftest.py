@@ -56,10 +56,10 @@ class Answerer:
     """A person who is asked: agrees to *stages* and remembers every question."""
 
     stages: frozenset[str] = frozenset({"install", "run", "keep"})
-    asked: list[Question] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
 
     async def __call__(self, question: Question) -> bool:
-        self.asked.append(question)
+        self.questions.append(question)
         return question.stage in self.stages
 
 

@@ -36,8 +36,8 @@ def answer(message):
         tool = {{"name": "{tool}", "description": "{about}", "inputSchema": {{"type": "object"}}}}
         found = {{"tools": [] if "{mode}" == "empty" else [tool]}}
     elif method == "tools/call":
-        said = json.dumps([sys.argv[1:], os.environ.get("TINY_KEY", ""), sys.prefix])
-        found = {{"content": [{{"type": "text", "text": said}}]}}
+        values = json.dumps([sys.argv[1:], os.environ.get("TINY_KEY", ""), sys.prefix])
+        found = {{"content": [{{"type": "text", "text": values}}]}}
     else:
         say({{"id": message["id"], "error": {{"code": -32601, "message": "no such method"}}}})
         return
@@ -58,9 +58,9 @@ lines.on("line", (line) => {
     "tools/list": { tools: [{ name: "%s", description: "%s", inputSchema: { type: "object" } }] },
     "tools/call": { content: [{ type: "text", text: "called" }] },
   };
-  const told = method in answers ? { result: answers[method] }
+  const answer = method in answers ? { result: answers[method] }
     : { error: { code: -32601, message: "no such method" } };
-  process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, ...told }) + "\\n");
+  process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, ...answer }) + "\\n");
 });
 """
 _ABOUT = "Weighs a parcel."

@@ -184,11 +184,11 @@ class Watched(HashingEmbedder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.given: list[str] = []
+        self.embedded_texts: list[str] = []
         self.loops: set[int] = set()
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        self.given += texts
+        self.embedded_texts += texts
         self.loops.add(id(asyncio.get_running_loop()))
         return await super().embed(texts, role=role)
 
@@ -224,7 +224,7 @@ async def test_of_a_large_registry_words_choose_what_is_embedded() -> None:
         ranked = await rank_servers(created, entries, "weigh a parcel", limit=3, max_ranked=100)
 
     assert "b/parcels" == ranked[0].entry.name
-    assert not any("Number" in text for text in embedder.given)
+    assert not any("Number" in text for text in embedder.embedded_texts)
 
 
 async def test_equal_names_of_two_publishers_are_both_found(open_gateway: OpenGateway) -> None:

@@ -32,10 +32,11 @@ async def test_a_command_sees_its_folder_and_few_variables(
     monkeypatch.setenv("OPENAI_API_KEY", "canary")
     monkeypatch.setenv("PIP_INDEX_URL", "http://mirror")
     await python(
-        "import json, os; json.dump([os.getcwd(), dict(os.environ)], open('told', 'w'))", tmp_path
+        "import json, os; json.dump([os.getcwd(), dict(os.environ)], open('out.json', 'w'))",
+        tmp_path,
     )
 
-    folder, values = json.loads((tmp_path / "told").read_text())
+    folder, values = json.loads((tmp_path / "out.json").read_text())
     assert str(tmp_path) == folder
     assert "http://mirror" == values["PIP_INDEX_URL"]
     assert "OPENAI_API_KEY" not in values
@@ -84,11 +85,11 @@ async def test_a_program_that_is_missing_is_reported(tmp_path: Path) -> None:
 
 async def test_the_path_that_is_given_comes_first(tmp_path: Path) -> None:
     """npm finds the node that belongs to it."""
-    data = "import os; open('told', 'w').write(os.environ['PATH'])"
+    data = "import os; open('out.json', 'w').write(os.environ['PATH'])"
     command = (sys.executable, "-c", data)
     await run_command("srv", command, folder=tmp_path, path="/first", limit_s=60)
 
-    assert "/first" == (tmp_path / "told").read_text().split(os.pathsep)[0]
+    assert "/first" == (tmp_path / "out.json").read_text().split(os.pathsep)[0]
 
 
 def planned(folder: Path, kind: str) -> Plan:

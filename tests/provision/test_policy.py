@@ -28,7 +28,7 @@ def plan(
     route: Package | Remote = TIME,
     *,
     inputs: dict[str, str] | None = None,
-    given: dict[str, str] | None = None,
+    variables: dict[str, str] | None = None,
     programs: Programs = PROGRAMS,
     **entry: Any,
 ) -> Plan:
@@ -39,7 +39,7 @@ def plan(
         server="time",
         folder=FOLDER,
         inputs=inputs or {},
-        environment=given or {},
+        environment=variables or {},
         programs=programs,
     )
 
@@ -123,7 +123,7 @@ def test_npm_versions_have_three_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"kind": "oci"}, "kind 'oci'"),
         ({"transport": "sse"}, "speaks 'sse'"),
@@ -131,11 +131,13 @@ def test_npm_versions_have_three_numbers() -> None:
         ({"sha256": "ab"}, "file's hash"),
     ],
 )
-def test_what_is_not_served_is_refused_with_its_reason(change: dict[str, Any], told: str) -> None:
+def test_what_is_not_served_is_refused_with_its_reason(
+    change: dict[str, Any], message: str
+) -> None:
     gate = judged(plan(replace(TIME, **change)))["package"]
 
     assert "refuse" == gate.verdict
-    assert told in gate.reason
+    assert message in gate.reason
 
 
 def test_npm_that_is_missing_is_reported() -> None:
@@ -256,7 +258,7 @@ def test_inputs_are_filled_from_what_the_host_gives() -> None:
             Input(name="OPTIONAL", secret=True),
         ),
     )
-    created = plan(route, inputs={"folder": "/data", "host": "h"}, given={"KEY": "canary"})
+    created = plan(route, inputs={"folder": "/data", "host": "h"}, variables={"KEY": "canary"})
 
     assert ("stdio", "/data", "--port", "80", "--db", "h/x/{other}") == created.args
     assert {"KEY": "${KEY}", "LEVEL": "info"} == created.env
@@ -362,7 +364,7 @@ def test_a_remote_server_is_configured_by_its_address() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "taken", "expected"),
+    ("name", "used", "expected"),
     [
         ("org/time", (), "time"),
         ("org/time", ("Time",), "time-2"),
@@ -371,8 +373,8 @@ def test_a_remote_server_is_configured_by_its_address() -> None:
         ("org/" + "x" * 90, (), "x" * 40),
     ],
 )
-def test_a_server_gets_a_name_of_its_own(name: str, taken: tuple[str, ...], expected: str) -> None:
-    assert expected == server_name(RegistryEntry(name=name), frozenset(taken))
+def test_a_server_gets_a_name_of_its_own(name: str, used: tuple[str, ...], expected: str) -> None:
+    assert expected == server_name(RegistryEntry(name=name), frozenset(used))
 
 
 def test_what_is_on_this_machine_is_found() -> None:

@@ -33,7 +33,7 @@ async def test_a_dry_run_changes_nothing(site: MakeSite, registry: FakeRegistry)
     assert {"source": "ask"} == {
         gate.name: gate.verdict for gate in result.gates if gate.verdict != "pass"
     }
-    assert [] == here.person.asked
+    assert [] == here.person.questions
     assert not here.folder.exists()
     assert not here.config.exists()
 
@@ -135,7 +135,7 @@ async def test_what_every_gate_forbids_is_refused_with_the_reason(
     assert "refused" == result.outcome
     assert "status: 'deleted'" in result.reason
     assert "version: 'latest'" in result.reason
-    assert [] == here.person.asked
+    assert [] == here.person.questions
     assert "refused" == here.audit[-1]["outcome"]
 
 
@@ -161,7 +161,7 @@ async def test_a_remote_server_comes_in_after_one_question(
     result = await here.provisioner.provision("weigh a parcel", apply=True)
 
     assert "failed" == result.outcome, result.reason
-    (question,) = here.person.asked
+    (question,) = here.person.questions
     assert ("run", (), ()) == (question.stage, question.commands, question.launch)
     assert "http://127.0.0.1:9/mcp" == question.plan.url
     assert {} == here.gateway.server_states()
@@ -213,7 +213,7 @@ async def test_an_audit_that_cannot_be_written_stops_everything(
 
     with pytest.raises(StoreError, match="audit"):
         await here.provisioner.provision("weigh a parcel", apply=True)
-    assert [] == here.person.asked
+    assert [] == here.person.questions
 
 
 def test_an_audit_strikes_what_was_given(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ async def test_servers_of_pypi_and_npm_come_in_by_policy(site: MakeSite) -> None
     thinking = await here.provisioner.provision("think through a problem step by step", apply=True)
     data = await here.gateway.invoke("time/get_current_time", {"timezone": "Europe/Kyiv"})
     thought = {"thought": "Go.", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
-    kept = await here.gateway.invoke("sequential-thinking/sequentialthinking", thought)
+    answer = await here.gateway.invoke("sequential-thinking/sequentialthinking", thought)
 
     assert "installed" == clock.outcome, clock.reason
     assert "installed" == thinking.outcome, thinking.reason
     assert "Europe/Kyiv" in data.text
-    assert not kept.is_error
+    assert not answer.is_error
     assert "mcp-server-time==2026.10.19" in clock.packages
     assert {"pass"} == {gate.verdict for gate in (*clock.gates, *thinking.gates)}
     assert ["sequential-thinking", "time"] == here.left

@@ -83,7 +83,7 @@ async def test_the_question_shows_what_runs_whole(
 
     result = await here.provisioner.provision(INTENT, apply=True, pick=NAME)
 
-    (question,) = here.person.asked
+    (question,) = here.person.questions
     home = here.folder / "parcels"
     assert "installed" == result.outcome, result.reason
     assert question.launch == (str(home / "bin" / "tiny-parcels"), long)
@@ -106,10 +106,10 @@ async def test_an_npm_package_is_asked_about_twice(
     answer = await here.gateway.invoke("parcels/weigh_parcel")
 
     assert ("installed", "called") == (result.outcome, answer.text), result.reason
-    assert ["install", "run"] == [entry.stage for entry in here.person.asked]
-    assert () == here.person.asked[0].launch
+    assert ["install", "run"] == [entry.stage for entry in here.person.questions]
+    assert () == here.person.questions[0].launch
     home = here.folder / "parcels" / "node_modules" / "@tiny" / "parcels"
-    assert str(home / "server.js") == here.person.asked[1].launch[1]
+    assert str(home / "server.js") == here.person.questions[1].launch[1]
     assert not (home / "ran").exists()
 
 
@@ -172,7 +172,7 @@ async def test_another_program_than_the_one_shown_is_asked_about(
 
     await here.provisioner.provision(INTENT, apply=True)
 
-    first, second = here.person.asked
+    first, second = here.person.questions
     assert ("tiny-parcels", "parcel-server") == (
         Path(first.launch[0]).name,
         Path(second.launch[0]).name,
@@ -191,7 +191,7 @@ async def test_tools_that_look_like_an_attack_are_asked_about(
     result = await here.provisioner.provision(INTENT, apply=True)
 
     assert "declined" == result.outcome
-    assert "weigh_parcel" in here.person.asked[-1].warnings[0]
+    assert "weigh_parcel" in here.person.questions[-1].warnings[0]
     assert await untouched(here)
 
 

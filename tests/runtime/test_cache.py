@@ -53,23 +53,23 @@ def test_a_cache_of_no_items_keeps_nothing() -> None:
 
 def test_the_owner_is_told_of_hits_and_misses_but_not_of_peeks() -> None:
     """A look that asks again for the same question must not count as a second one."""
-    told: list[tuple[str, str]] = []
-    cache = Cache[int]("c", max_items=2, ttl_s=10, on_event=lambda *event: told.append(event))
+    events: list[tuple[str, str]] = []
+    cache = Cache[int]("c", max_items=2, ttl_s=10, on_event=lambda *event: events.append(event))
     cache.get("a")
     cache.peek("a")
     cache.put("a", 1)
     cache.get("a")
 
-    assert [("c", "miss"), ("c", "hit")] == told
+    assert [("c", "miss"), ("c", "hit")] == events
 
 
 async def test_equal_work_at_the_same_time_runs_once(bridge: Bridge) -> None:
     """A hundred askers, one flight, and the owner knows who rode along."""
-    told: list[str] = []
+    events: list[str] = []
     runs: list[int] = []
     door = asyncio.Event()
     flights = SingleFlight[int](
-        bridge.submit, name="f", on_event=lambda _name, event: told.append(event)
+        bridge.submit, name="f", on_event=lambda _name, event: events.append(event)
     )
 
     async def work() -> int:
@@ -83,7 +83,7 @@ async def test_equal_work_at_the_same_time_runs_once(bridge: Bridge) -> None:
 
     assert [7] * 100 == await asyncio.gather(*asking)
     assert [1] == runs
-    assert ["coalesced"] * 99 == told
+    assert ["coalesced"] * 99 == events
 
 
 async def test_the_first_askers_cancellation_leaves_the_others_their_result(bridge: Bridge) -> None:
@@ -125,9 +125,9 @@ async def test_a_failed_flight_fails_all_who_ride_and_is_then_forgotten(bridge: 
 
 async def test_a_flight_that_fails_when_nobody_waits_any_more_is_no_news(bridge: Bridge) -> None:
     """Whoever went away is not told of, in no log either."""
-    told: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: told.append(context))
+    loop.set_exception_handler(lambda _, context: events.append(context))
     door = asyncio.Event()
     flights = SingleFlight[int](bridge.submit)
 
@@ -148,7 +148,7 @@ async def test_a_flight_that_fails_when_nobody_waits_any_more_is_no_news(bridge:
     del waiting, flight
     gc.collect()
 
-    assert [] == told
+    assert [] == events
 
 
 def _set(door: asyncio.Event) -> Callable[[], Coroutine[Any, Any, None]]:

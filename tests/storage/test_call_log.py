@@ -20,8 +20,8 @@ def ledger(tmp_path: Path) -> Iterator[SqliteCallLog]:
     ledger.close()
 
 
-def call(tool: str, **said: object) -> Call:
-    return Call(tool=tool, **({"outcome": "ok"} | said))  # type: ignore[arg-type]
+def call(tool: str, **fields: object) -> Call:
+    return Call(tool=tool, **({"outcome": "ok"} | fields))  # type: ignore[arg-type]
 
 
 def test_no_value_and_no_name_of_a_host_is_kept(ledger: SqliteCallLog, tmp_path: Path) -> None:

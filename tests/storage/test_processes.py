@@ -56,7 +56,7 @@ from gateway.testing import HashingEmbedder
 def look() -> str:
     return "seen"
 
-def asked(name):
+def ask(name):
     options = Options(
         vector_store_path=folder / name / "vectors.db",
         catalog_store_path=folder / name / "catalog.db",
@@ -68,14 +68,14 @@ def asked(name):
         gateway.add_tool(look, name=f"look_{{number}}", description=f"Look at {{number}}.")
     with SyncGateway(gateway) as blocking:
         found = blocking.search("look at 7")
-        said = blocking.invoke("local/look_7")
+        reply = blocking.invoke("local/look_7")
         notes = blocking.report().diagnostics
-    print(len(found.matches), said.text, *sorted({{note.code for note in notes}}))
+    print(len(found.matches), reply.text, *sorted({{note.code for note in notes}}))
 
-asked("first")
+ask("first")
 {then}
-asked("first")
-asked(".")
+ask("first")
+ask(".")
 """
 FULL = "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
 UNWRITABLE = """

@@ -13,11 +13,11 @@ Opener = Callable[[], Store]
 
 
 def _sqlite(folder: Path, wall: Clock) -> Opener:
-    kept = folder / "deep"
+    deep = folder / "deep"
     return lambda: SqliteStore(
-        vectors=kept / "vectors.sqlite3",
-        catalog=kept / "catalog.sqlite3",
-        usage=kept / "usage.sqlite3",
+        vectors=deep / "vectors.sqlite3",
+        catalog=deep / "catalog.sqlite3",
+        usage=deep / "usage.sqlite3",
         wall=wall,
     )
 

@@ -17,8 +17,8 @@ def ledger(store: Store) -> CallLog:
     return store.call_log
 
 
-def call(tool: str, **said: object) -> Call:
-    return Call(tool=tool, **({"outcome": "ok"} | said))  # type: ignore[arg-type]
+def call(tool: str, **fields: object) -> Call:
+    return Call(tool=tool, **({"outcome": "ok"} | fields))  # type: ignore[arg-type]
 
 
 def test_calls_are_counted_by_tool_day_and_tenant(ledger: CallLog, wall: ManualClock) -> None:

@@ -29,7 +29,7 @@ def entries(store: Store) -> Entries:
     return store.entries
 
 
-def kept(entries: Entries) -> dict[str, Entry]:
+def stored(entries: Entries) -> dict[str, Entry]:
     return {key: entry_from_json(json.loads(text)) for key, text in entries.rows().items()}
 
 
@@ -37,7 +37,7 @@ def test_what_was_put_comes_back_as_it_was_also_in_another_process(opened: Opene
     """Under its id."""
     opened().entries.put([PLANNER, IRIS])
 
-    assert {"agent:catalog/planner": PLANNER, "dataset:catalog/iris": IRIS} == kept(
+    assert {"agent:catalog/planner": PLANNER, "dataset:catalog/iris": IRIS} == stored(
         opened().entries
     )
 
@@ -47,7 +47,9 @@ def test_an_entry_takes_the_place_of_one_with_its_id(entries: Entries) -> None:
     entries.put([PLANNER])
     entries.put([replace(PLANNER, title="New"), replace(PLANNER, namespace="acme")])
 
-    assert ["New", ""] == [entry.title for _, entry in sorted(kept(entries).items(), reverse=True)]
+    assert ["New", ""] == [
+        entry.title for _, entry in sorted(stored(entries).items(), reverse=True)
+    ]
 
 
 def test_who_is_removed_is_gone_once(entries: Entries) -> None:

@@ -83,11 +83,11 @@ def test_a_new_configuration_sweeps_too(records: ListingStore, wall: ManualClock
     records.keep("known", "b", LISTING)
     wall.tick(31 * DAY_S)
     records.keep("known", "b", Listing())
-    kept = {each for each in ("old",) if records.listing(each)}
+    left = {each for each in ("old",) if records.listing(each)}
     wall.tick(31 * DAY_S)
     records.keep("new", "c", Listing())
 
-    assert {"old"} == kept
+    assert {"old"} == left
     assert {"new"} == {each for each in ("old", "known", "new") if records.listing(each)}
 
 
