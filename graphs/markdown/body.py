@@ -18,9 +18,8 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from graphs.errors import Code, DocumentError, Notice
 from graphs.facts.vocabulary import PREDICATE_NAMES, resolve
-from graphs.markdown import frontmatter
 from graphs.markdown.document import Edge, Section
-from graphs.markdown.frontmatter import Key, Value
+from graphs.markdown.frontmatter import Key, Value, read
 
 _FENCE = "---"
 _CODE = re.compile(r"`[^`\n]*`")
@@ -53,7 +52,7 @@ class Body:
         self.front: Mapping[Key, Value] = {}
         """The front matter; empty if there is none."""
         if self._tokens and self._tokens[0].type == "front_matter":
-            self.front = frontmatter.read(self._tokens[0].content, path=path)
+            self.front = read(self._tokens[0].content, path=path)
             self._start = (self._tokens[0].map or [0, 0])[1]
         elif self._lines[0].rstrip() == _FENCE:
             raise DocumentError(
@@ -110,8 +109,8 @@ class Body:
         if predicate is None:
             if not target.strip():
                 return None
-            code, known = "predicate_unknown", f"use an IRI or {PREDICATE_NAMES}"
-            detail = f"the arrow names an unknown predicate {word!r}: {known}"
+            code, remedy = "predicate_unknown", f"use an IRI or {PREDICATE_NAMES}"
+            detail = f"the arrow names an unknown predicate {word!r}: {remedy}"
         elif not target.strip():
             detail = "the arrow leads nowhere: write what it leads to"
         elif "-->" in bare[end + 3 :]:

@@ -13,6 +13,7 @@ from graphs.errors import DocumentError
 from graphs.facts.vocabulary import PREDICATES
 from graphs.markdown.dialect import parse, render
 from graphs.markdown.document import Document, Edge, Link, Section, Text
+from graphs.markdown.fields import LINK_LISTS, TEXT_LISTS
 from graphs.parameters import MAX_DOCUMENT_LINES
 
 THIS = {"article", "document", "this article", "this document"}
@@ -65,20 +66,8 @@ DOCUMENTS = st.builds(
     published=st.just("") | ANY_TEXT,
     modified=st.sampled_from(["", "2026-11-21"]),
     source_project=st.just("") | ANY_TEXT,
-    types=TEXTS,
-    tags=TEXTS,
-    keywords=TEXTS,
-    aliases=TEXTS,
-    authors=LINKS,
-    about=LINKS,
-    hints=LINKS,
-    groups=LINKS,
-    related=LINKS,
-    next_steps=LINKS,
-    requires=LINKS,
-    consumes=LINKS,
-    produces=LINKS,
-    entities=LINKS,
+    **dict.fromkeys(TEXT_LISTS, TEXTS),
+    **dict.fromkeys(LINK_LISTS, LINKS),
     edges=EDGES,
     forbidden=BANS,
     texts=OTHER_TEXTS,
@@ -156,24 +145,16 @@ def test_paths_name_documents_and_resolve_links() -> None:
     assert (expected, "a") == (document.edges, document.title)
 
 
-def test_an_edge_said_twice_is_one_edge_with_the_line_of_the_body() -> None:
-    """The body is where a reader looks for the sentence."""
+def test_an_edge_stated_twice_is_one_edge_with_the_line_of_the_body() -> None:
+    """The body is where a reader looks for the sentence; another subject stands in the text."""
     text = "---\nid: a\ngraph_edges: [{predicate: requires, object: b}]\n---\n--requires--> b\n"
+    other = Edge(subject="x", predicate="requires", object="y")
 
-    edges = parse(text).edges
+    (edge,) = parse(text).edges
 
-    assert [("a", "requires", "b", 5)] == [
-        (e.subject, e.predicate, e.object, e.line) for e in edges
-    ]
-
-
-def test_an_edge_about_something_else_keeps_its_subject_in_text() -> None:
-    """Written files are read by people too."""
-    document = Document(
-        id="a", title="a", edges=(Edge(subject="x", predicate="requires", object="y"),)
-    )
-
-    assert '  - {subject: "x", predicate: "requires", object: "y"}\n' in render(document)
+    assert ("a", "requires", "b", 5) == (edge.subject, edge.predicate, edge.object, edge.line)
+    written = render(Document(id="a", title="a", edges=(other,)))
+    assert '  - {subject: "x", predicate: "requires", object: "y"}\n' in written
 
 
 def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:
