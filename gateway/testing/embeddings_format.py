@@ -21,8 +21,8 @@ def checked_texts(body: JsonObject, info: EmbedderInfo) -> tuple[str, ...]:
     dimensions, longest = body.get("dimensions", 1), info.dimensions or 1
     if not isinstance(dimensions, int) or not 1 <= dimensions <= longest:
         raise InvalidRequestError(f"'dimensions' must be between 1 and {longest}")
-    given = body.get("input")
-    items = given if isinstance(given, list) else [given]
+    value = body.get("input")
+    items = value if isinstance(value, list) else [value]
     texts = tuple(item for item in items if isinstance(item, str) and item)
     if not texts or len(texts) != len(items):
         raise InvalidRequestError("'input' must be a text or a list of texts, none of them empty")

@@ -79,9 +79,9 @@ def serve(  # noqa: PLR0913  (one for each option)
         "--tokens": tokens,
     }
     # A server whose user names a token must not run without one.
-    given = [name for name, value in only_http.items() if value not in (None, "", [])]
-    if given and not http:
-        raise ConfigError(f"{', '.join(given)} needs --http: over pipes there is no address")
+    misplaced = [name for name, value in only_http.items() if value not in (None, "", [])]
+    if misplaced and not http:
+        raise ConfigError(f"{', '.join(misplaced)} needs --http: over pipes there is no address")
     extras: frozenset[Extra] = read_value(frozenset[Extra], extra or (), where="--with")
     if extras and expose == "all":
         # A tool of the catalog may have the name of an extra tool.

@@ -224,7 +224,7 @@ def _status(name: str, manifest: Manifest, records: SqliteCatalog) -> ServerStat
         reasons = [item.detail for item in manifest.warnings if is_about(item, name)]
         return ServerStatus(name=name, state="unusable", detail="; ".join(reasons))
     items = sorted(records.changed(manifest.owner(name)))
-    known = partial(
+    status = partial(
         ServerStatus,
         name=name,
         pins="changed" if items else "kept",
@@ -233,18 +233,18 @@ def _status(name: str, manifest: Manifest, records: SqliteCatalog) -> ServerStat
     if virtual := manifest.virtual.get(name):
         tools = len(virtual.tools)
         aliases = f"{tools + len(virtual.resources) + len(virtual.prompts)} aliases"
-        return known(kind="virtual", target=aliases, state="listed", tools=tools)
+        return status(kind="virtual", target=aliases, state="listed", tools=tools)
     target = manifest.servers.get(name)
     if target is None:
         return ServerStatus(name=name, state="disabled")
     if isinstance(target, StdioServer):
-        known = partial(known, kind="program", target=target.command)
+        status = partial(status, kind="program", target=target.command)
     else:
-        known = partial(known, kind="address", target=target.origin)
+        status = partial(status, kind="address", target=target.origin)
     stored = records.listing(target.fingerprint)
     if stored is None:
-        return known(state="never listed", **({} if items else {"pins": "none"}))
-    return known(
+        return status(state="never listed", **({} if items else {"pins": "none"}))
+    return status(
         state="listed",
         tools=len(stored.listing.tools),
         age_s=max(time.time() - stored.listed_at, 0.0),
