@@ -50,11 +50,9 @@ async def test_functions_become_tools_that_can_be_found_and_called(
     answers = [(await gateway.invoke(each, {"name": "Bob"})).text for each in ids]
 
     assert ["local/greet", "local/slow"] == ids
-    assert ("greet", ("name",), "Greet somebody.") == (
-        found.matches[0].name,
-        found.matches[0].required,
-        found.matches[0].description,
-    )
+    first = found.matches[0]
+    assert ("greet", ("name",)) == (first.name, first.required)
+    assert "Greet somebody." == first.description
     assert ["Hello Bob", "Hello … Bob"] == answers
 
 
@@ -69,9 +67,13 @@ async def test_a_function_is_removed_by_name_or_id(open_gateway: OpenGateway) ->
 
     assert [True, True, False] == removed
     assert () == await gateway.list_tools()
+    gateway.add_tool(greet)
+    assert await gateway.remove_server("local")
+    gateway.add_tool(greet_slowly)
+    assert ["greet_slowly"] == [each.name for each in await gateway.list_tools()]
 
 
-async def test_a_function_replaces_its_namesake_only_if_told(open_gateway: OpenGateway) -> None:
+async def test_a_function_replaces_its_namesake_only_on_demand(open_gateway: OpenGateway) -> None:
     """Two functions of one name are an error; a new version is a wish."""
     gateway = open_gateway()
     gateway.add_tool(greet)
@@ -150,21 +152,6 @@ async def test_an_empty_store_of_the_host_is_used(
     assert 24 == len(store)
 
 
-async def test_functions_can_be_added_after_all_were_removed_as_a_server(
-    open_gateway: OpenGateway,
-) -> None:
-    """`remove_server("local")` forgets the functions, not the way to add some."""
-    gateway = open_gateway()
-    gateway.add_tool(greet)
-    await gateway.report()
-
-    assert await gateway.remove_server("local")
-    gateway.add_tool(greet_slowly)
-
-    assert ["greet_slowly"] == [each.name for each in await gateway.list_tools()]
-    assert [] == codes(await gateway.search("greet"))
-
-
 @pytest.mark.parametrize(
     "given", [{}, {"command": "x", "url": "http://h/mcp"}, {"url": "http://h", "server": object()}]
 )
@@ -214,7 +201,7 @@ async def test_a_bad_request_is_refused(
     assert 0 == gateway.index_builds
 
 
-async def test_what_can_be_mended_is_mended_and_told(
+async def test_what_can_be_corrected_is_corrected_with_a_diagnostic(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     """Too much is cut; what cannot be read is left out."""
@@ -224,20 +211,6 @@ async def test_what_can_be_mended_is_mended_and_told(
 
     assert {"limit_clamped", "query_truncated", "context_ignored"} == set(codes(found))
     assert "send_email" == names(found)[0]
-
-
-async def test_several_queries_share_the_page_fairly(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """One for each step of a task: each gets its turn, in their order."""
-    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-
-    found = await gateway.search(
-        queries=["weather of a city", " ", "play a song", "translate text"], limit=3
-    )
-
-    assert ["get_weather", "play_music", "translate_text"] == names(found)
-    assert 3 == len(found.normalized)
 
 
 @pytest.mark.parametrize(
@@ -403,12 +376,6 @@ class Lingering(ListSource):
         self.closed.append("ended")
 
 
-def closed_then(gateway: Gateway, told: list[str]) -> tuple[str, ...]:
-    """What is *told* when *gateway* is closed."""
-    gateway.close()
-    return tuple(told)
-
-
 def test_who_closes_second_waits_for_the_first(open_gateway: OpenGateway) -> None:
     """A signal and the end of a block may do so at once; what is being ended keeps its time."""
     gateway, source = open_gateway(), Lingering("srv")
@@ -417,9 +384,8 @@ def test_who_closes_second_waits_for_the_first(open_gateway: OpenGateway) -> Non
     with ThreadPoolExecutor() as threads:
         first = threads.submit(gateway.close)
         assert begun.result(30)
-        second = threads.submit(closed_then, gateway, source.closed)
-
-        assert ("begun", "ended") == second.result(30)
+        threads.submit(gateway.close).result(30)
+        assert ["begun", "ended"] == source.closed
         first.result(30)
     assert ["begun", "ended"] == source.closed
 
@@ -455,21 +421,14 @@ async def test_the_embedded_model_finds_tools_in_other_languages(
 async def test_a_gateway_says_what_it_is_and_no_secret(open_gateway: OpenGateway) -> None:
     """How many tools there are once that is known; of many sources only the first."""
     gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
-    gateway.add_config(
-        parse_manifest(
-            {
-                "mcpServers": {
-                    name: {"command": "nothing", "env": {"TOKEN": "s3cret"}} for name in "hgfedcba"
-                }
-            }
-        )
-    )
+    entry = {"command": "nothing", "env": {"TOKEN": "s3cret"}}
+    gateway.add_config(parse_manifest({"mcpServers": dict.fromkeys("hgfedcba", entry)}))
     small = open_gateway([tool("one", "First.")])
 
-    told, new = repr(gateway), repr(small)
+    large, new = repr(gateway), repr(small)
     await small.search("one")
 
-    assert "Gateway(strategy='auto', sources=['a', 'b', 'c', 'd', 'e', 'f', ...])" == told
+    assert "Gateway(strategy='auto', sources=['a', 'b', 'c', 'd', 'e', 'f', ...])" == large
     assert "Gateway(strategy='graph', sources=['shelf'])" == new
     assert "SyncGateway(Gateway(strategy='graph', sources=['shelf'], tools=1))" == repr(
         SyncGateway(small)

@@ -40,7 +40,7 @@ def loaded(statement: str) -> list[str]:
     [
         "import gateway.gateway",
         "from gateway.gateway import Gateway; Gateway().close()",
-        "import gateway",
+        "import gateway; gateway.Gateway; gateway.SyncGateway; gateway.SqliteStore",
     ],
 )
 def test_a_warm_start_pays_for_no_heavy_library(statement: str) -> None:

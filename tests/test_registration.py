@@ -25,7 +25,7 @@ def find() -> str:
     return "found"
 
 
-SAID = {
+HINTS = {
     "a dict": ({"tags": ("a",)}, "must be a Hints(…), got dict"),
     "a truth value": (
         Hints(read_only="yes"),  # type: ignore[arg-type]  # (the point)
@@ -41,20 +41,20 @@ WAYS: dict[str, Callable[[Gateway, Any], object]] = {
 
 
 @pytest.mark.parametrize("whose", WAYS)
-@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("kind", HINTS)
 async def test_hints_that_are_none_are_refused_where_they_are_given(
-    open_gateway: OpenGateway, whose: str, said: str
+    open_gateway: OpenGateway, whose: str, kind: str
 ) -> None:
     """By name; what was there is found as before."""
     gateway = open_gateway([tool("book", "Book a flight.")])
-    hints, told = SAID[said]
+    hints, message = HINTS[kind]
 
     with pytest.raises(ConfigError) as caught:
         WAYS[whose](gateway, hints)
     found = await gateway.search("book a flight")
 
     assert str(caught.value).startswith(f"hints of {whose!r}")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert ["book"] == [each.name for each in found.matches]
 
 
@@ -63,18 +63,16 @@ def test_hints_of_a_server_stand_by_the_names_of_its_tools(open_gateway: OpenGat
     gateway = open_gateway()
 
     odd: list[Any] = [Hints(), []]
-    for given in odd:
-        with pytest.raises(
-            ConfigError, match=r"hints of server 's' must be a Mapping by the names"
-        ):
-            gateway.add_server("s", command="never", hints=given)
+    for hints in odd:
+        with pytest.raises(ConfigError, match="hints of server 's' must be a Mapping by the names"):
+            gateway.add_server("s", command="never", hints=hints)
     gateway.add_server("s", command="never")
 
     assert ["s"] == list(gateway.server_states())
 
 
 @pytest.mark.parametrize(
-    ("function", "said", "told"),
+    ("function", "options", "message"),
     [
         ("find", {}, "a tool is a function, got str"),
         (find, {"name": 3}, "name must be a text that is not blank, got 3"),
@@ -83,13 +81,13 @@ def test_hints_of_a_server_stand_by_the_names_of_its_tools(open_gateway: OpenGat
     ],
 )
 def test_what_is_said_of_a_function_is_text(
-    open_gateway: OpenGateway, function: Any, said: dict[str, Any], told: str
+    open_gateway: OpenGateway, function: Any, options: dict[str, Any], message: str
 ) -> None:
     """Else the next search would trip over it."""
     with pytest.raises(ConfigError) as caught:
-        open_gateway().add_tool(function, **said)
+        open_gateway().add_tool(function, **options)
 
-    assert told == str(caught.value)
+    assert message == str(caught.value)
 
 
 async def test_hints_may_be_lists(open_gateway: OpenGateway) -> None:
@@ -105,7 +103,7 @@ HIDDEN = "hush"
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("options", "message"),
     [
         ({"command": ["uvx", "x"]}, "command must be a text"),
         ({"command": "x", "args": HIDDEN}, "args must be a list"),
@@ -119,27 +117,25 @@ HIDDEN = "hush"
     ],
 )
 def test_how_a_server_is_reached_is_checked_at_once(
-    open_gateway: OpenGateway, said: dict[str, Any], told: str
+    open_gateway: OpenGateway, options: dict[str, Any], message: str
 ) -> None:
     """A value is never told: it may be a secret."""
     gateway = open_gateway()
 
     with pytest.raises(ConfigError) as caught:
-        gateway.add_server("s", **said)
+        gateway.add_server("s", **options)
 
-    assert str(caught.value).startswith(f"server 's': {told}")
+    assert str(caught.value).startswith(f"server 's': {message}")
     assert HIDDEN not in str(caught.value)
     assert {} == gateway.server_states()
 
 
 def test_a_configuration_is_a_path_or_a_manifest(open_gateway: OpenGateway) -> None:
     """What was read already goes through the reader of manifests."""
-    given: Any = {"mcpServers": {}}
+    config: Any = {"mcpServers": {}}
 
-    with pytest.raises(
-        ConfigError, match=r"^config must be a path or a Manifest, got dict: .*parse"
-    ):
-        open_gateway().add_config(given)
+    with pytest.raises(ConfigError, match="config must be a path or a Manifest, got dict"):
+        open_gateway().add_config(config)
 
 
 def test_a_taken_name_tells_how_to_replace_it(open_gateway: OpenGateway) -> None:
@@ -147,9 +143,7 @@ def test_a_taken_name_tells_how_to_replace_it(open_gateway: OpenGateway) -> None
     gateway = open_gateway()
     gateway.add_tool(find)
 
-    with pytest.raises(
-        ConfigError, match=r"remove it first, or pass replace=True or another name=…"
-    ):
+    with pytest.raises(ConfigError, match="remove it first, or pass replace=True or another name"):
         gateway.add_tool(find)
 
     assert "local/find" == gateway.add_tool(find, replace=True)
@@ -178,15 +172,12 @@ def test_a_closed_gateway_registers_nothing(
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("options", "message"),
     [
         ({"store": "x"}, "store must be a Store, got str"),
         ({"vector_store": object()}, "vector_store must be a VectorStore, got object"),
         ({"embedder": object()}, "embedder must be 'local' or an Embedder, got object"),
-        (
-            {"embedder": HashingEmbedder},
-            "embedder must be 'local' or an Embedder, got the class Ha",
-        ),
+        ({"embedder": HashingEmbedder}, "embedder must be 'local' or an Embedder, got the class"),
         ({"normalizer": "gpt"}, "normalizer must be a Normalizer, got str"),
         ({"normalizer": HashingEmbedder()}, "normalizer must be a Normalizer, got HashingEmbedder"),
         ({"normalizer": TableNormalizer}, "normalizer must be a Normalizer, got the class Table"),
@@ -200,9 +191,9 @@ def test_a_closed_gateway_registers_nothing(
         ({"graph": b"a.md"}, f"graph must be {_GRAPH}, got a bytes with int"),
     ],
 )
-def test_what_a_host_brings_is_of_its_kind(said: dict[str, Any], told: str) -> None:
+def test_what_a_host_brings_is_of_its_kind(options: dict[str, Any], message: str) -> None:
     """Else the first search would fail, far from where it was given."""
     with pytest.raises(ConfigError) as caught:
-        Gateway(**said)
+        Gateway(**options)
 
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)

@@ -11,19 +11,19 @@ from gateway.options.environment import environment, variables
 
 def test_an_empty_environment_gives_the_users_cache_folder_and_no_content() -> None:
     """The defaults are private."""
-    told = environment({})
+    found = environment({})
 
-    assert Path(platformdirs.user_cache_dir("tool-gateway")) == told.cache_dir
+    assert Path(platformdirs.user_cache_dir("tool-gateway")) == found.cache_dir
     assert (False, False, "gpt-5.4-mini") == (
-        told.capture_content,
-        told.openai_configured,
-        told.openai_model,
+        found.capture_content,
+        found.openai_configured,
+        found.openai_model,
     )
 
 
 def test_the_environment_is_read_by_documented_names() -> None:
     """The one place that reads it."""
-    told = environment(
+    found = environment(
         {
             "GATEWAY_CACHE_DIR": " /somewhere ",
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
@@ -34,10 +34,10 @@ def test_the_environment_is_read_by_documented_names() -> None:
         }
     )
 
-    assert (Path("/somewhere"), Path("/encoders")) == (told.cache_dir, told.encoder_dir)
+    assert (Path("/somewhere"), Path("/encoders")) == (found.cache_dir, found.encoder_dir)
     assert Path("/c/encoders") == environment({"GATEWAY_CACHE_DIR": "/c"}).encoder_dir
-    assert (True, True, "m") == (told.capture_content, told.openai_configured, told.openai_model)
-    assert ("legacy", "rrf") == (told.fusion, environment({}).fusion)
+    assert (True, True, "m") == (found.capture_content, found.openai_configured, found.openai_model)
+    assert ("legacy", "rrf") == (found.fusion, environment({}).fusion)
 
 
 def test_only_variables_that_are_asked_for_and_set_are_given() -> None:

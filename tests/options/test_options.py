@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.options import (
-    CacheOptions,
-    ChatOptions,
-    DiscoveryOptions,
-    SearchOptions,
-    UpstreamOptions,
-)
+from gateway.options import DiscoveryOptions, SearchOptions, UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 from gateway.runtime import VERSION
 
@@ -27,21 +21,13 @@ def test_the_version_is_that_of_the_package() -> None:
 @pytest.mark.parametrize(
     ("kind", "given", "named"),
     [
-        (SearchOptions, {"limit": 0}, "limit"),
-        (SearchOptions, {"limit": 60}, "max_limit"),
         (SearchOptions, {"max_query_chars": 1}, "max_query_chars"),
-        (SearchOptions, {"max_queries": 0}, "max_queries"),
         (SearchOptions, {"window_margin": 1.5}, "window_margin"),
-        (SearchOptions, {"min_confidence": -0.1}, "min_confidence"),
         (SearchOptions, {"lexical_weight": float("nan")}, "lexical_weight"),
         (SearchOptions, {"lexical_weight": float("inf")}, "lexical_weight"),
         (UpstreamOptions, {"call_timeout_s": 0}, "call_timeout_s"),
-        (UpstreamOptions, {"max_description_chars": 1}, "max_description_chars"),
-        (DiscoveryOptions, {"next_steps": -1}, "next_steps"),
-        (CacheOptions, {"result_ttl_s": -1}, "result_ttl_s"),
         (DiscoveryOptions, {"search_name": "a", "call_name": "a"}, "two names"),
         (DiscoveryOptions, {"max_tools": 2}, "max_tools"),
-        (ChatOptions, {"max_turns": 0}, "max_turns"),
         (ProvisionOptions, {"enough": 2}, "enough"),
         (ProvisionOptions, {"max_page_bytes": 1}, "max_page_bytes"),
     ],
