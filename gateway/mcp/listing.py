@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from mcp import ClientSession, MCPError, types
@@ -41,8 +41,6 @@ from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
 
 _STREAMED_SINCE = "2026-07-28"
-_UNSUBSCRIBE_TIMEOUT_S = 2.0
-"""How long to try to tell a server that a resource is no longer watched."""
 Watchers = list[tuple[str, WatchCallbacks]]
 """The watched resources of a connection where the server reports changes unasked."""
 
@@ -77,7 +75,7 @@ class DefinitionCollector:
         """
         self._nouns = nouns
         self._max_items = max_items
-        self._taken = self._faults = self._bytes = 0
+        self._count = self._faults = self._bytes = 0
         self.is_full = False
         """Whether the server offers more than is taken: no more pages are needed."""
 
@@ -135,12 +133,12 @@ class DefinitionCollector:
             return f"{part} larger than {options.max_schema_bytes} bytes"
         definition = parse_definition(item, method, max_chars=options.max_description_chars)
         self._bytes += size + (len(definition.description) if method is TOOLS else 0)
-        if self._taken == self._max_items:
+        if self._count == self._max_items:
             self._fill(f"more than {self._max_items} {self._nouns}")
         elif self._bytes > options.max_listing_bytes:
             self._fill(f"{self._nouns} of more than {options.max_listing_bytes} bytes")
         else:
-            self._taken += 1
+            self._count += 1
             self._definitions.append(definition)
             self._pin(key, digest_definition(item, method), item)
         return ""
@@ -222,61 +220,27 @@ def notify(watchers: Watchers, uri: str) -> None:
             callbacks.on_change()
 
 
-async def subscribe(
-    session: ClientSession,
-    uri: str,
-    callbacks: WatchCallbacks,
-    *,
-    watchers: Watchers,
-    wait_ended: Callable[[], Awaitable[object]],
-    limit_s: float,
+async def stream_changes(
+    session: ClientSession, uri: str, callbacks: WatchCallbacks, limit_s: float
 ) -> None:
-    """Report changes of *uri* until the watching ends. Raises what the SDK raises.
+    """Report changes of *uri* from a stream until it ends. Raises what the SDK raises.
 
     Args:
-        session: The connection.
+        session: The connection; see `is_streamed`.
         uri: As its server calls the resource.
         callbacks: Called when the watching begins, and at each change.
-        watchers: For what the server reports unasked.
-        wait_ended: Waits until the connection is over.
         limit_s: How many seconds it may take to begin.
 
     Raises:
         InvalidRequestError: The server does not report changes of this one.
         TimeoutError: It did not begin in time.
     """
-    if _is_streamed(session):
-        await _stream_changes(session, uri, callbacks, limit_s)
-        return
-    capabilities = session.server_capabilities
-    if not (capabilities and capabilities.resources and capabilities.resources.subscribe):
-        raise _not_reported(uri)
-    watcher = uri, callbacks
-    watchers.append(watcher)
-    try:
-        async with asyncio.timeout(limit_s):
-            await send_request(session, "resources/subscribe", {"uri": uri})
-        callbacks.on_start()
-        await wait_ended()
-    except asyncio.CancelledError:
-        if [watched for watched, _ in watchers].count(uri) == 1:
-            with suppress(*SDK_ERRORS):
-                async with asyncio.timeout(_UNSUBSCRIBE_TIMEOUT_S):
-                    await send_request(session, "resources/unsubscribe", {"uri": uri})
-        raise
-    finally:
-        watchers.remove(watcher)
-
-
-async def _stream_changes(
-    session: ClientSession, uri: str, callbacks: WatchCallbacks, limit_s: float
-) -> None:
     async with (
         asyncio.timeout(limit_s) as limit,
         listen(session, resource_subscriptions=[uri]) as events,
     ):
         if uri not in (events.honored.resource_subscriptions or ()):
-            raise _not_reported(uri)
+            raise InvalidRequestError(f"the server does not report changes of {uri!r}")
         limit.reschedule(None)
         callbacks.on_start()
         # How a stream ends says nothing about the server's health.
@@ -285,12 +249,9 @@ async def _stream_changes(
                 callbacks.on_change()
 
 
-def _is_streamed(session: ClientSession) -> bool:
+def is_streamed(session: ClientSession) -> bool:
+    """Whether the server reports changes in streams."""
     return (session.protocol_version or "") >= _STREAMED_SINCE
-
-
-def _not_reported(uri: str) -> InvalidRequestError:
-    return InvalidRequestError(f"the server does not report changes of {uri!r}")
 
 
 @asynccontextmanager
@@ -301,7 +262,7 @@ async def watch_lists(session: ClientSession, on_change: Callable[[], None]) -> 
         capability is not None and bool(capability.list_changed)
         for capability in (capabilities.tools, capabilities.prompts, capabilities.resources)
     )
-    if not _is_streamed(session) or not (tools or prompts or resources):
+    if not is_streamed(session) or not (tools or prompts or resources):
         yield
         return
 

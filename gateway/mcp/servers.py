@@ -155,21 +155,15 @@ def server_target(name: str, server: object | None, arguments: Mapping[str, obje
     Raises:
         ConfigError: If it named not exactly one of the three, or something is of another type.
     """
-    given = {key: value for key, value in arguments.items() if value is not None}
-    for key, value in given.items():
+    values: dict[str, Any] = {key: value for key, value in arguments.items() if value is not None}
+    for key, value in values.items():
         if fault := _find_fault(key, value):
             raise ConfigError(f"server {name!r}: {fault}")
-    if len(given.keys() & {"command", "url"}) + (server is not None) != 1:
+    if len(values.keys() & {"command", "url"}) + (server is not None) != 1:
         raise ConfigError(f"server {name!r}: give exactly one of command=…, url=… and server=…")
-    values: dict[str, Any] = given
     if "command" in values:
-        cwd = values.get("cwd")
-        return StdioServer(
-            values["command"],
-            tuple(values["args"]),
-            values.get("env", {}),
-            None if cwd is None else Path(cwd),
-        )
+        cwd = Path(values["cwd"]) if "cwd" in values else None
+        return StdioServer(values["command"], tuple(values["args"]), values.get("env", {}), cwd)
     return HttpServer(values["url"], values.get("headers", {})) if "url" in values else server
 
 

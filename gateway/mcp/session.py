@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mcp import ClientSession, MCPError, types
@@ -24,7 +24,14 @@ from gateway.mcp.error_mapping import (
     request_error,
     timeout_error,
 )
-from gateway.mcp.listing import Watchers, notify, read_listing, subscribe, watch_lists
+from gateway.mcp.listing import (
+    Watchers,
+    is_streamed,
+    notify,
+    read_listing,
+    stream_changes,
+    watch_lists,
+)
 from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
 from gateway.mcp.server_requests import ActiveCalls, capability_error
 from gateway.mcp.servers import HttpServer
@@ -48,6 +55,8 @@ _NOT_FOUND = frozenset({types.INVALID_PARAMS, _RESOURCE_NOT_FOUND})
 _RESERVED_META = "io.modelcontextprotocol/"
 """What a server says of itself there is not what this gateway would say."""
 _MAX_MESSAGE_CHARS = 4000
+_UNSUBSCRIBE_TIMEOUT_S = 2.0
+"""How long to try to tell a server that a resource is no longer watched."""
 
 
 class Session:
@@ -151,17 +160,31 @@ class Session:
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of *uri* until the watching ends; see `Watchable.watch`."""
         session = await self.ready()
-        method = "resources/subscribe"
         not_found = _NOT_FOUND | {types.METHOD_NOT_FOUND}
-        with self._map_errors(method, not_found=not_found):
-            await subscribe(
-                session,
-                uri,
-                callbacks,
-                watchers=self._watchers,
-                wait_ended=self._ending.wait,
-                limit_s=self._options.call_timeout_s,
-            )
+        with self._map_errors("resources/subscribe", not_found=not_found):
+            if is_streamed(session):
+                await stream_changes(session, uri, callbacks, self._options.call_timeout_s)
+            else:
+                await self._subscribe(session, uri, callbacks)
+
+    async def _subscribe(self, session: ClientSession, uri: str, callbacks: WatchCallbacks) -> None:
+        capabilities = session.server_capabilities
+        if not (capabilities and capabilities.resources and capabilities.resources.subscribe):
+            raise InvalidRequestError(f"the server does not report changes of {uri!r}")
+        self._watchers.append((uri, callbacks))
+        try:
+            async with asyncio.timeout(self._options.call_timeout_s):
+                await send_request(session, "resources/subscribe", {"uri": uri})
+            callbacks.on_start()
+            await self._ending.wait()
+        except asyncio.CancelledError:
+            if [watched for watched, _ in self._watchers].count(uri) == 1:
+                with suppress(*SDK_ERRORS):
+                    async with asyncio.timeout(_UNSUBSCRIBE_TIMEOUT_S):
+                        await send_request(session, "resources/unsubscribe", {"uri": uri})
+            raise
+        finally:
+            self._watchers.remove((uri, callbacks))
 
     async def close(self) -> None:
         """End the connection and wait until the child is gone."""
