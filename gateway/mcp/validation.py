@@ -206,15 +206,11 @@ def _template_schema(uri: str) -> JsonObject:
 def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
     """Return the arguments of a prompt as a schema."""
     raw = prompt.get("arguments")
-    arguments = {
-        _text(argument.get("name")): argument
-        for argument in (raw if isinstance(raw, list) else ())
-        if isinstance(argument, dict)
-    }
     properties: dict[str, JsonObject] = {}
     required: list[str] = []
-    for name, argument in arguments.items():
-        if not name or not name.isprintable():
+    for argument in map(_object, raw if isinstance(raw, list) else ()):
+        name = _text(argument.get("name"))
+        if not name or not name.isprintable() or name in properties:
             continue
         texts = {key: argument[key] for key in ("title", "description") if _text(argument.get(key))}
         properties[name] = {"type": "string", **_clean_texts(texts, max_chars)}

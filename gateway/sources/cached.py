@@ -87,7 +87,7 @@ class CachedSource:
         """What the policies leave of that; None before it was listed."""
         self._due = math.inf
         """When to read the listing anew, by the clock."""
-        self._loaded = not key.fingerprint
+        self._loaded = False
         self._expired = False
         """Whether the next caller waits for a new listing."""
         self._invalid = False
@@ -178,8 +178,7 @@ class CachedSource:
 
     def forget(self) -> None:
         """Delete the stored listing."""
-        if self._key.fingerprint:
-            self._attempt(lambda: self._store.forget(self._key.fingerprint), None)
+        self._attempt(lambda: self._store.forget(self._key.fingerprint), None)
 
     def _check_command_line(self, *, again: bool = False) -> None:
         digest = self._key.command_line
@@ -220,17 +219,14 @@ class CachedSource:
 
     def _take(self, listing: Listing, store_notes: tuple[Diagnostic, ...] = ()) -> Listing:
         """Make *listing* the present one, as far as the policies show it."""
-        seen, unchecked = frozenset[str](), self._unchecked
-        if self._key.fingerprint:
-            seen, notes = self._record_seen(listing.digests)
-            unchecked = notes or unchecked
+        seen, unchecked = self._record_seen(listing.digests)
         changed = dict.fromkeys(seen, "")
         if self._command_line_changed:
             changed[COMMAND_LINE_PIN] = ""
         shown = apply_policies(listing, changed, server=self.server, options=self._options)
         self._listed = listing
         # One note of the store, the graver one, is enough for each server.
-        notes = (*shown.diagnostics, *(unchecked or store_notes))
+        notes = (*shown.diagnostics, *(unchecked or self._unchecked or store_notes))
         self._listing = replace(shown, diagnostics=notes)
         return self._listing
 
@@ -266,11 +262,9 @@ class CachedSource:
         self._check_command_line(again=True)
         listing = await self.live.list_tools()
         self._expired = False
-        notes: tuple[Diagnostic, ...] = ()
-        if self._key.fingerprint:
-            _, notes = self._attempt(
-                lambda: self._store.keep(self._key.fingerprint, self.server, listing), None
-            )
+        _, notes = self._attempt(
+            lambda: self._store.keep(self._key.fingerprint, self.server, listing), None
+        )
         self._due = self._clock() + self._options.listing_ttl_s
         return self._take(listing, notes)
 
@@ -305,7 +299,12 @@ class CachedSource:
     def _attempt(
         self, work: Callable[[], V], fallback: V, *, prefix: str = ""
     ) -> tuple[V, tuple[Diagnostic, ...]]:
-        """Return what *work* does with the store; *fallback* and a diagnostic if that fails."""
+        """Return what *work* does with the store; *fallback* and a diagnostic if that fails.
+
+        Without a fingerprint nothing is stored.
+        """
+        if not self._key.fingerprint:
+            return fallback, ()
         try:
             return work(), ()
         except StoreError as error:
