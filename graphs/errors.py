@@ -11,9 +11,7 @@ A rule of a document that cannot be read is no error: it is passed over and leav
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 Code = Literal[
@@ -27,20 +25,7 @@ Code = Literal[
     "weight_invalid",
     "document_invalid",
 ]
-NOTICES: Mapping[Code, str] = MappingProxyType(
-    {
-        "key_unknown": "a key is neither ours nor marked as the author's own; it is passed over",
-        "value_invalid": "a key holds a value of the wrong shape; the value is passed over",
-        "edge_invalid": "an edge is no mapping, or lacks an end; it is passed over",
-        "predicate_unknown": "a predicate is neither of the vocabulary nor an IRI; passed over",
-        "language_invalid": "a language is no BCP 47 tag; the text has no language",
-        "date_invalid": "a date is not written as ISO 8601; it is kept as plain text",
-        "prefix_invalid": "a prefix is malformed or taken by the vocabulary; it is passed over",
-        "weight_invalid": "a weight is no number in (0, 1]; the edge weighs 1",
-        "document_invalid": "a document cannot be read at all; the others are",
-    }
-)
-"""Every code of a notice, and what it means."""
+"""What is wrong with a rule; `docs/markdown-ld.md` says it in full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +37,7 @@ class Notice:
     line: int
     """The line, counted from 1; 0 when the fault belongs to the whole document."""
     code: Code
-    """A key of `NOTICES`."""
+    """What kind of fault it is."""
     detail: str
     """What is wrong and how to mend it, without the place."""
 

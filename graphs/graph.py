@@ -130,11 +130,6 @@ class GraphIndex:
         row = self.rows.get(node)
         return row is None or self.kinds[row] != "document"
 
-    def degree(self, node: str) -> int:
-        """Return how many edges start or end at *node*."""
-        row = self.rows.get(node)
-        return 0 if row is None else int(np.count_nonzero(self.edges[:, :2] == row))
-
     def edges_from(self, node: str, role: EdgeRole | None = None) -> list[NetworkEdge]:
         """Return the edges that start at *node*, by their ends; of one *role*, or all."""
         return self._edges(node, role, self.edges, self._outgoing)

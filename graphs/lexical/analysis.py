@@ -168,7 +168,9 @@ def _tokens(chunk: str, language: str) -> tuple[Token, ...]:
         return tuple(_spaced(chunk, language))
     found: list[Token] = []
     for unspaced, run in _runs().findall(chunk):
-        found += _pairs(unspaced) if unspaced else _spaced(run, language)
+        found += _spaced(run, language)
+        pairs = [unspaced[at : at + 2] for at in range(len(unspaced) - 1)] or [unspaced]
+        found += (Token(surface=pair, parts=(pair,), spelt=(pair,)) for pair in pairs if pair)
     return tuple(found)
 
 
@@ -179,11 +181,6 @@ def _runs() -> re.Pattern[str]:
 
 
 _cached_tokens = lru_cache(maxsize=1 << 16)(_tokens)
-
-
-def _pairs(run: str) -> list[Token]:
-    pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
-    return [Token(surface=pair, parts=(pair,), spelt=(pair,)) for pair in pairs]
 
 
 def _spaced(run: str, language: str) -> Iterator[Token]:

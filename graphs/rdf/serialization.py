@@ -17,6 +17,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -62,7 +63,12 @@ _FAULTS = (JSONLDException, ValueError, TypeError, LookupError, AttributeError, 
 
 def to_turtle(facts: Iterable[Fact]) -> str:
     """Write *facts* as Turtle."""
-    return to_rdf(facts).serialize(format="turtle")
+    graph = to_rdf(facts)
+    # So that namespaces without a prefix are numbered alike each time.
+    for predicate in sorted(map(str, graph.predicates(unique=True))):
+        with suppress(ValueError):
+            graph.compute_qname(predicate)
+    return graph.serialize(format="turtle")
 
 
 def to_n_triples(facts: Iterable[Fact]) -> str:

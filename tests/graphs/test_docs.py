@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
-from graphs.errors import NOTICES
+from graphs.errors import Code
 from graphs.facts.extraction import extract_facts
 from graphs.facts.vocabulary import NAMESPACES, PREDICATES
 from graphs.markdown.dialect import parse, render
@@ -43,4 +44,4 @@ def test_every_key_predicate_prefix_and_code_has_its_line() -> None:
     words = set(re.findall(r"`([^`\s]+)`", TEXT))
     keys = {key for names in KEYS.values() for key in names}
 
-    assert set() == (keys | {*PREDICATES} | {*NAMESPACES} | {*NOTICES}) - words
+    assert set() == (keys | {*PREDICATES} | {*NAMESPACES} | {*get_args(Code)}) - words

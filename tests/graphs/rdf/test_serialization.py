@@ -65,12 +65,15 @@ def test_the_context_travels_inside() -> None:
     assert json.loads(to_json_ld(FACTS))["@context"] == json.loads(json.dumps(context()))
 
 
-def test_triples_are_sorted() -> None:
+def test_triples_and_numbered_prefixes_are_sorted() -> None:
     """A diff of two exports shows what changed."""
     lines = to_n_triples(FACTS).splitlines()
 
     assert sorted(lines) == lines
     assert "" == to_n_triples([])
+    found = [text_fact(f"https://{host}.org/p", "x") for host in "cadb"]
+    numbered = [f"@prefix ns{1 + at}: <https://{host}.org/> ." for at, host in enumerate("abcd")]
+    assert numbered == to_turtle(found).splitlines()[:4]
 
 
 def test_groups_are_concepts_of_one_scheme_and_documents_know_their_file() -> None:
