@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -18,7 +19,7 @@ INTENT = "weigh a parcel"
 
 @pytest.fixture
 def registry() -> Iterator[FakeRegistry]:
-    with FakeRegistry() as created:
+    with closing(FakeRegistry()) as created:
         created.items = [
             item("org.example/parcels", "Weighs a parcel.", packages=[package("tiny-parcels")])
         ]
@@ -27,7 +28,7 @@ def registry() -> Iterator[FakeRegistry]:
 
 @pytest.fixture
 def index() -> Iterator[FakeIndex]:
-    with FakeIndex() as created:
+    with closing(FakeIndex()) as created:
         created.wheel("tiny-parcels")
         yield created
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,13 @@ class Answerer:
     stages: frozenset[str] = frozenset({"install", "run", "keep"})
     questions: list[Question] = field(default_factory=list)
 
+    act: Callable[[], Awaitable[None]] | None = None
+    """What happens before the answer."""
+
     async def __call__(self, question: Question) -> bool:
         self.questions.append(question)
+        if self.act is not None:
+            await self.act()
         return question.stage in self.stages
 
 
@@ -132,14 +138,14 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 @pytest.fixture
 def registry() -> Iterator[FakeRegistry]:
-    with FakeRegistry() as created:
+    with closing(FakeRegistry()) as created:
         yield created
 
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeIndex]:
     """An index that pip and npm are set to, and nothing else."""
-    with FakeIndex() as created:
+    with closing(FakeIndex()) as created:
         for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
             monkeypatch.setenv(name, "")
         monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")

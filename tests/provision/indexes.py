@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from tests.provision.served import Served
+from tests.provision.registries import Served
 
 PYTHON = """
 import json, os, sys

@@ -6,14 +6,31 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from gateway.provision.registry_schema import OFFICIAL
-from tests.provision.served import Served
+from gateway.testing.endpoint import Loopback
 
 Json = dict[str, Any]
+
+
+class Served:
+    """Serves *routes* on a port of this machine until it is closed."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._loopback = Loopback(Starlette(routes=routes))
+        self._loopback.start()
+
+    @property
+    def base(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._loopback.port}"
+
+    def close(self) -> None:
+        self._loopback.close()
 
 
 def item(

@@ -30,6 +30,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "registries"
 
 
+@pytest.fixture
+def options(registry: FakeRegistry) -> ProvisionOptions:
+    return ProvisionOptions(registry=registry.url, known=False)
+
+
 def stored(folder: Path) -> Path:
     """Return the file of the only answer."""
     (file,) = folder.iterdir()
@@ -50,10 +55,11 @@ async def test_without_a_registry_the_bundled_list_is_all(folder: Path) -> None:
     assert (list(bundled_servers()), []) == (entries, diagnostics)
 
 
-async def test_a_registry_is_asked_once_a_day(registry: FakeRegistry, folder: Path) -> None:
+async def test_a_registry_is_asked_once_a_day(
+    registry: FakeRegistry, options: ProvisionOptions, folder: Path
+) -> None:
     """Its answer serves from the file, in this process and the next."""
     registry.items = [item("a/x")]
-    options = ProvisionOptions(registry=registry.url, known=False)
 
     first, _ = await available_servers(options, QUICK, folder)
     age(folder, DAY_S - 60)
@@ -68,11 +74,10 @@ async def test_a_registry_is_asked_once_a_day(registry: FakeRegistry, folder: Pa
 
 
 async def test_a_registry_that_is_down_serves_its_last_answer(
-    registry: FakeRegistry, folder: Path
+    registry: FakeRegistry, options: ProvisionOptions, folder: Path
 ) -> None:
     """However old; and says so."""
     registry.items = [item("a/x")]
-    options = ProvisionOptions(registry=registry.url, known=False)
     await available_servers(options, QUICK, folder)
     age(folder, 2 * DAY_S)
     registry.faults = [500]
@@ -121,12 +126,11 @@ async def test_the_bundled_list_wins_over_a_registry(registry: FakeRegistry, fol
 
 
 async def test_a_store_that_fails_costs_only_the_store(
-    registry: FakeRegistry, tmp_path: Path
+    registry: FakeRegistry, options: ProvisionOptions, tmp_path: Path
 ) -> None:
     """The answer serves; a diagnostic says that it is not stored."""
     registry.items = [item("a/x")]
     (tmp_path / "file").write_text("no folder")
-    options = ProvisionOptions(registry=registry.url, known=False)
 
     entries, diagnostics = await available_servers(options, QUICK, tmp_path / "file" / "registries")
 
@@ -136,11 +140,10 @@ async def test_a_store_that_fails_costs_only_the_store(
 
 @pytest.mark.parametrize("text", ["{", "{}"])
 async def test_an_answer_that_cannot_be_read_is_fetched_again(
-    registry: FakeRegistry, folder: Path, text: str
+    registry: FakeRegistry, options: ProvisionOptions, folder: Path, text: str
 ) -> None:
     """A file of another form is like no file."""
     registry.items = [item("a/x")]
-    options = ProvisionOptions(registry=registry.url, known=False)
     await available_servers(options, QUICK, folder)
     stored(folder).write_text(text, encoding="utf-8")
 

