@@ -172,7 +172,11 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
     notes: list[Diagnostic] = []
     rows = dict(await _read_store(store, embedder.info.model_id, list(wanted), notes))
     dimensions = dimensions or _common_length(rows, embedder.info.dimensions)
-    rows = {key: row for key, row in rows.items() if _is_intact(row, dimensions)}
+    rows = {
+        key: row
+        for key, row in rows.items()
+        if not usable(row[None], count=1, dimensions=dimensions)
+    }
     missing = [key for key in wanted if key not in rows]
     embedded = tokens = 0
     if max_new is not None and len(missing) > max_new:
@@ -200,10 +204,6 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
         if progress:
             progress(len(rows), len(wanted))
     return DocumentVectors(rows=rows, embedded=embedded, tokens=tokens, diagnostics=tuple(notes))
-
-
-def _is_intact(row: Vector, dimensions: int | None) -> bool:
-    return row.shape[0] == dimensions and not usable(row[None], count=1, dimensions=None)
 
 
 def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None:
@@ -257,31 +257,19 @@ Embed: TypeAlias = Callable[[Sequence[str], int | None], Awaitable[QueryEmbeddin
 """Query texts and the length of the index's vectors -> one unit row for each text, and the cost."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryEmbedder:
-    """Embeds queries, each text once for as long as it is cached.
+    """Embeds queries, each text once for as long as it is cached."""
 
-    Args:
-        embedder: Embeds what the cache lacks.
-        cache: Vectors by model and text.
-        flights: Join equal requests.
-        telemetry: Records each request.
-        timeout_s: Seconds after which a request is given up; None is never.
-    """
-
-    def __init__(
-        self,
-        embedder: Embedder,
-        *,
-        cache: Cache[Vector],
-        flights: SingleFlight[QueryEmbeddings],
-        telemetry: Telemetry,
-        timeout_s: float | None = None,
-    ) -> None:
-        self._embedder = embedder
-        self._cache = cache
-        self._flights = flights
-        self._telemetry = telemetry
-        self._timeout_s = timeout_s
+    embedder: Embedder
+    """Embeds what the cache lacks."""
+    cache: Cache[Vector]
+    """Vectors by model and text."""
+    flights: SingleFlight[QueryEmbeddings]
+    """Join equal requests."""
+    telemetry: Telemetry
+    timeout_s: float | None = None
+    """Seconds after which a request is given up; None is never."""
 
     async def __call__(self, texts: Sequence[str], dimensions: int | None) -> QueryEmbeddings:
         """Return one unit row for each text.
@@ -290,10 +278,10 @@ class QueryEmbedder:
             texts: Not empty.
             dimensions: The length of the index's vectors; others raise.
         """
-        model_id = self._embedder.info.model_id
+        model_id = self.embedder.info.model_id
         rows: dict[str, Vector] = {}
         for text in dict.fromkeys(texts):
-            row = self._cache.get((model_id, text))
+            row = self.cache.get((model_id, text))
             # A model may have changed under its name.
             if row is not None and dimensions in (None, row.shape[0]):
                 rows[text] = row
@@ -301,26 +289,26 @@ class QueryEmbedder:
         answer = QueryEmbeddings(vectors=np.empty((0, 0), dtype=np.float32))
         if missing:
             key = (model_id, dimensions, missing)
-            answer = await self._flights.run(key, lambda: self._embed(missing, dimensions))
+            answer = await self.flights.run(key, lambda: self._embed(missing, dimensions))
             rows.update(zip(missing, answer.vectors, strict=True))
         vectors = np.array([rows[text] for text in texts])
         return QueryEmbeddings(vectors=vectors, embedded=answer.embedded, tokens=answer.tokens)
 
     async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> QueryEmbeddings:
-        model_id, limits = self._embedder.info.model_id, self._embedder.info.limits
+        model_id, limits = self.embedder.info.model_id, self.embedder.info.limits
         rows: list[Vector] = []
         tokens = 0
-        async with asyncio.timeout(self._timeout_s):
+        async with asyncio.timeout(self.timeout_s):
             for batch in split_into_batches(texts, limits):
                 answer = await request_vectors(
-                    self._embedder,
+                    self.embedder,
                     texts[batch.start : batch.stop],
                     role="query",
-                    telemetry=self._telemetry,
+                    telemetry=self.telemetry,
                     dimensions=dimensions,
                 )
                 rows.extend(answer.vectors)
                 tokens += answer.tokens or 0
         for text, row in zip(texts, rows, strict=True):
-            self._cache.put((model_id, text), row)
+            self.cache.put((model_id, text), row)
         return QueryEmbeddings(vectors=np.stack(rows), embedded=len(texts), tokens=tokens)

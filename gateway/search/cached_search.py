@@ -190,7 +190,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         model = embedder.info.model_id
         cache, shared = caches.embeddings, flights(name=caches.embeddings.name)
         embed = QueryEmbedder(
-            embedder, cache=cache, flights=shared, telemetry=telemetry, timeout_s=timeout_s
+            embedder=embedder, cache=cache, flights=shared, telemetry=telemetry, timeout_s=timeout_s
         )
     if normalizer is not None:
         check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")

@@ -259,7 +259,7 @@ def queries(
     embedder: HashingEmbedder, bridge: Bridge, cache: Cache[Vector] | None = None
 ) -> QueryEmbedder:
     return QueryEmbedder(
-        embedder,
+        embedder=embedder,
         cache=Cache("c", max_items=100, ttl_s=60, clock=ManualClock()) if cache is None else cache,
         flights=SingleFlight[QueryEmbeddings](bridge.submit),
         telemetry=TELEMETRY,

@@ -242,7 +242,7 @@ def _here(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Future[
 async def test_who_loses_patience_takes_nothing_from_the_others() -> None:
     """Equal queries are embedded once, and each search has its own time."""
     embedder, flights = Stuck(), SingleFlight[QueryEmbeddings](_here)
-    embed = QueryEmbedder(embedder, cache=_cache(), flights=flights, telemetry=Telemetry())
+    embed = QueryEmbedder(embedder=embedder, cache=_cache(), flights=flights, telemetry=Telemetry())
     waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
     await embedder.gate.reached.wait()
 
@@ -258,7 +258,7 @@ async def test_who_loses_patience_takes_nothing_from_the_others() -> None:
 async def test_what_nobody_answers_ends() -> None:
     """Or whoever comes later would wait for it too, again and again."""
     embed = QueryEmbedder(
-        Stuck(),
+        embedder=Stuck(),
         cache=_cache(),
         flights=SingleFlight[QueryEmbeddings](_here),
         telemetry=Telemetry(),
