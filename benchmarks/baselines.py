@@ -83,13 +83,13 @@ def _apart(name: object) -> str:
 
 
 async def run_baselines(
-    benchmark: Benchmark, asked: Sequence[Mapping[str, str]], *, embedder: Embedder | None
+    benchmark: Benchmark, variants: Sequence[Mapping[str, str]], *, embedder: Embedder | None
 ) -> list[dict[str, list[dict[str, object]]]]:
     """Rank the tools of *benchmark* by every baseline.
 
     Args:
         benchmark: The catalog, and its edges.
-        asked: Ways to ask the queries: texts by the queries' ids.
+        variants: Ways to ask the queries: texts by the queries' ids.
         embedder: Whose vectors are compared; without one, ``dense`` and the fusion are left out.
 
     Returns:
@@ -99,7 +99,7 @@ async def run_baselines(
     words, grams = bm25(documents), char_ngrams(documents)
     rows = await _vectors(embedder, documents, "document") if embedder else None
     found: list[dict[str, list[dict[str, object]]]] = []
-    for texts in asked:
+    for texts in variants:
         queries = list(texts.values())
         scores = {
             "BM25": np.stack([words.scores(_counted(query)) for query in queries]),

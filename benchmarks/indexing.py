@@ -77,8 +77,8 @@ def vectors(count: int, dimensions: int) -> dict[str, float]:
         query = unit_rows(row + 0.8 * rng.standard_normal(len(row)) / len(row) ** 0.5)
         question = VectorQuery(texts=query, clauses=query[:0])
 
-        def kernel(asked: Matrix = query) -> set[int]:
-            np.dot(rows, asked[0], out=scores)
+        def kernel(vector: Matrix = query) -> set[int]:
+            np.dot(rows, vector[0], out=scores)
             return set(np.argpartition(scores, -_TOP)[-_TOP:].tolist())
 
         best, spent = _timed(kernel)

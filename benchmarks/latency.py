@@ -62,7 +62,7 @@ app = typer.Typer(add_completion=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Workload:
     """A catalog's vectors and the questions that are asked of it."""
 
     rows: Matrix
@@ -102,30 +102,30 @@ def main(
 ) -> None:
     """Measure searches of each size, then a repeated one."""
     sizes = [int(size) for size in tools.split(",")]
-    told: dict[str, dict[Strategy, Cost]] = {}
+    results: dict[str, dict[Strategy, Cost]] = {}
     with threadpool_limits(1):
         for size in sizes:
-            about = asked(size, dimensions, queries)
-            told[str(size)] = {strategy: _searched(strategy, about) for strategy in GOALS}
-        again = asyncio.run(repeating(asked(min(sizes), dimensions, queries)))
+            about = workload(size, dimensions, queries)
+            results[str(size)] = {strategy: _searched(strategy, about) for strategy in GOALS}
+        again = asyncio.run(repeating(workload(min(sizes), dimensions, queries)))
     if as_json:
-        figures = {size: _figures(costs) for size, costs in told.items()}
+        figures = {size: _figures(costs) for size, costs in results.items()}
         shape = {"dimensions": dimensions, "queries": queries, "limit": _TOP}
         print(json.dumps({"tools": figures, **again, **shape}, indent=2))
     else:
-        _print(told, again)
+        _print(results, again)
 
 
-def asked(tools: int, dimensions: int, queries: int) -> Asked:
+def workload(tools: int, dimensions: int, queries: int) -> Workload:
     """Make vectors and questions; each question is about one tool, spread over the catalog."""
     rows = vectors(tools, dimensions)
     about = (np.arange(queries) * 7919 + 13) % tools
-    return Asked(
+    return Workload(
         rows=rows, texts=[question(int(number)) for number in about], queries=near(rows[about])
     )
 
 
-async def searching(strategy: Strategy, about: Asked) -> Cost:
+async def searching(strategy: Strategy, about: Workload) -> Cost:
     """Search for every question, the kernel after each search."""
     ours: list[int] = []
     theirs: list[int] = []
@@ -171,7 +171,7 @@ def kernel(rows: Matrix, query: Vector, out: Vector) -> NDArray[np.intp]:
     return np.argpartition(out, -_TOP)[-_TOP:]
 
 
-async def repeating(about: Asked) -> Mapping[str, float]:
+async def repeating(about: Workload) -> Mapping[str, float]:
     """Measure a search that was asked before, and count the spans of one that was not."""
     provider = CountingProvider()
     spent: list[float] = []
@@ -210,7 +210,11 @@ class _CountingTracer(NoOpTracer):
 
 
 def _gateway(
-    strategy: Strategy, about: Asked, *, remember: bool = False, spans: TracerProvider | None = None
+    strategy: Strategy,
+    about: Workload,
+    *,
+    remember: bool = False,
+    spans: TracerProvider | None = None,
 ) -> Gateway:
     count = len(about.texts)
     caches = CacheOptions(
@@ -232,7 +236,7 @@ def _gateway(
     return gateway
 
 
-async def _remember(gateway: Gateway, about: Asked) -> None:
+async def _remember(gateway: Gateway, about: Workload) -> None:
     """Put the vectors of the questions where they are after having been asked for once.
 
     A misspelt question is asked in its mended form too, and means the same.
@@ -243,7 +247,7 @@ async def _remember(gateway: Gateway, about: Asked) -> None:
             gateway.caches.embeddings.put((NumberedEmbedder.MODEL_ID, form), row)
 
 
-def _searched(strategy: Strategy, about: Asked) -> Cost:
+def _searched(strategy: Strategy, about: Workload) -> Cost:
     cost = asyncio.run(searching(strategy, about))
     gc.collect()
     return cost
@@ -266,7 +270,7 @@ def _row(strategy: Strategy, cost: Cost) -> Mapping[str, object]:
     return row
 
 
-def _print(told: Mapping[str, Mapping[Strategy, Cost]], again: Mapping[str, float]) -> None:
+def _print(results: Mapping[str, Mapping[Strategy, Cost]], again: Mapping[str, float]) -> None:
     lines = [
         {
             "tools": int(size),
@@ -278,7 +282,7 @@ def _print(told: Mapping[str, Mapping[Strategy, Cost]], again: Mapping[str, floa
             "recall@10": cost.recall,
             "stages, µs": ", ".join(f"{name} {us:.0f}" for name, us in cost.stages_us.items()),
         }
-        for size, costs in told.items()
+        for size, costs in results.items()
         for strategy, cost in costs.items()
     ]
     print_table("searches", lines)

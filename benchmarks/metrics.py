@@ -154,11 +154,11 @@ def summary(queries: Sequence[Row], run: Sequence[Row]) -> Summary:
     """
     lines = {str(line["id"]): line for line in run}
     nothing: Row = {}
-    asked = [query for query in queries if gold_of(query)]
+    judged = [query for query in queries if gold_of(query)]
     scored: defaultdict[str, list[Figures]] = defaultdict(list)
     every: list[Figures] = []
     steps: list[Figures] = []
-    for query in asked:
+    for query in judged:
         line = lines.get(str(query["id"]), nothing)
         every.append(score(strings(line.get("ranked")), gold_of(query)))
         scored[str(query.get("lang") or "und")].append(every[-1])
@@ -167,8 +167,8 @@ def summary(queries: Sequence[Row], run: Sequence[Row]) -> Summary:
             steps.append(score_next(strings(line.get("next")), after))
     suggests = any("next" in line for line in run)
     return Summary(
-        queries=len(asked),
-        answered=sum(str(query["id"]) in lines for query in asked),
+        queries=len(judged),
+        answered=sum(str(query["id"]) in lines for query in judged),
         figures=mean(every),
         by_language={language: mean(scored[language]) for language in sorted(scored)},
         by_language_count={language: len(scored[language]) for language in sorted(scored)},

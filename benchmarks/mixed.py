@@ -30,7 +30,7 @@ NAMESPACE = "catalog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Request:
     """One request."""
 
     id: str
@@ -52,7 +52,7 @@ class Mixed:
     skills: tuple[Row, ...]
     servers: Mapping[str, str]
     """What each server is for, by the gateway's name of it."""
-    asked: tuple[Asked, ...]
+    requests: tuple[Request, ...]
 
 
 def read_mixed(folder: Path | None, *, extra: Iterable[Path] = (), data: Path = DATA) -> Mixed:
@@ -82,7 +82,7 @@ def read_mixed(folder: Path | None, *, extra: Iterable[Path] = (), data: Path = 
             for row in rows(data / "servers.jsonl")
             if (name := str(row["name"])) in offered
         },
-        asked=(
+        requests=(
             *(_public(row, benchmark) for row in benchmark.queries),
             *(
                 _written(row, ids)
@@ -125,10 +125,10 @@ def _ids(
     return ids
 
 
-def _public(row: Row, benchmark: Benchmark) -> Asked:
+def _public(row: Row, benchmark: Benchmark) -> Request:
     """Read a request of the common format: each gold tool is an answer of the same grade."""
     groups = [frozenset(benchmark.entity_ids[key] for key in group) for group in gold_of(row)]
-    return Asked(
+    return Request(
         id=str(row["id"]),
         slice="tools",
         lang=str(row.get("lang") or "en"),
@@ -137,13 +137,13 @@ def _public(row: Row, benchmark: Benchmark) -> Asked:
     )
 
 
-def _written(row: Row, ids: Mapping[str, frozenset[str]]) -> Asked:
+def _written(row: Row, ids: Mapping[str, frozenset[str]]) -> Request:
     """Read a written request."""
     gold = _gold(row)
     unknown = ", ".join(sorted(gold.keys() - ids.keys()))
     if unknown:
         raise ConfigError(f"{row['id']!r} asks for what is not there: {unknown}")
-    return Asked(
+    return Request(
         id=str(row["id"]),
         slice=str(row["slice"]),
         lang=str(row["lang"]),

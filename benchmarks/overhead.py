@@ -46,8 +46,8 @@ class _Side:
     def spent(self) -> float:
         """Return the processor time of the server's processes so far, in s; 0 without any."""
         tasks = [each for pid in self.processes for each in Path(f"/proc/{pid}/task").glob("*")]
-        told = [(each / "schedstat").read_text("utf-8").split()[0] for each in tasks]
-        return sum(map(int, told)) / 1e9
+        texts = [(each / "schedstat").read_text("utf-8").split()[0] for each in tasks]
+        return sum(map(int, texts)) / 1e9
 
 
 async def measured(

@@ -121,7 +121,7 @@ def _systems(each: SetReport) -> Iterator[str]:
             *(_figure(system.figures, name) for name in COLUMNS),
             *(_figure(system.next_figures, name) for name in steps),
             _figure(system.typos, FIGURE),
-            percent(system.kept),
+            percent(system.typo_share),
         )
 
 

@@ -80,8 +80,8 @@ def main(  # noqa: PLR0913  (the options of a command)
 def _install(environments: Environments, peers: Sequence[Peer]) -> None:
     for package, peer in {peer.package: peer for peer in peers}.items():
         failed = environments.install(peer)
-        said = f"NOT INSTALLED: {failed}" if failed else environments.version(peer)
-        print(f"{package} {said}", file=Console(stderr=True).file)
+        status = f"NOT INSTALLED: {failed}" if failed else environments.version(peer)
+        print(f"{package} {status}", file=Console(stderr=True).file)
 
 
 def _measured(

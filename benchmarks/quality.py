@@ -14,7 +14,7 @@ from typing import get_args
 
 from benchmarks.data import Benchmark
 from benchmarks.metrics import summary
-from benchmarks.ranking import Answered, Edges, View, asked, rank
+from benchmarks.ranking import Answered, Edges, View, query_texts, rank
 from benchmarks.recalled import Recalled
 from gateway import LocalEmbedder
 from gateway.types import Strategy
@@ -66,7 +66,7 @@ def edges_of(benchmark: Benchmark) -> tuple[Edges, ...]:
 
 def table(benchmark: Benchmark, strategies: Sequence[Strategy]) -> Iterator[Row]:
     """Measure one pair of rows after another, as they are asked for."""
-    texts = asked(benchmark)
+    texts = query_texts(benchmark)
     # A long request is many texts, and embedding them costs far more than all searches do.
     embedder = Recalled(LocalEmbedder()) if set(strategies) - {"graph"} else None
     for strategy in strategies:

@@ -63,7 +63,7 @@ class Answered:
         return line
 
 
-def asked(benchmark: Benchmark, *, noise: float = 0.0, seed: int = 7) -> dict[str, str]:
+def query_texts(benchmark: Benchmark, *, noise: float = 0.0, seed: int = 7) -> dict[str, str]:
     """Return the text of each query, misspelt in a share *noise* of its words."""
     texts = {str(query["id"]): str(query["query"]) for query in benchmark.queries}
     if not noise:

@@ -30,7 +30,7 @@ from benchmarks import registryfilters, registryhttp, usage
 from benchmarks.data import Row, sources
 from benchmarks.graded import FIGURES, interval, score
 from benchmarks.metrics import DEPTH, Figures, mean
-from benchmarks.mixed import KINDS, NAMESPACE, SLICES, Asked, Mixed, read_mixed
+from benchmarks.mixed import KINDS, NAMESPACE, SLICES, Mixed, Request, read_mixed
 from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
 from benchmarks.tables import percents, print_table
@@ -77,7 +77,7 @@ CHIEF = Way(ranking="hybrid")
 OTHERS = ("filters", "http", "usage")
 _OWN = {kind: frozenset((kind,)) for kind in set(KINDS.values())}
 Json: TypeAlias = dict[str, Any]
-Pair: TypeAlias = tuple[Asked, Found]
+Pair: TypeAlias = tuple[Request, Found]
 
 app = typer.Typer(add_completion=False)
 
@@ -99,12 +99,12 @@ def main(  # noqa: PLR0913  (the options of a command)
     names = [way.name for way in WAYS]
     ways = [way for way in WAYS if way.name in [one_of(each, names) for each in wanted]]
     left = [one_of(each, OTHERS) for each in skip.split(",") if each]
-    told = asyncio.run(measure(read_mixed(data, extra=extra or ()), ways, embedder=model))
-    told |= call_others([name for name in OTHERS if name not in left], sequences or ())
+    results = asyncio.run(measure(read_mixed(data, extra=extra or ()), ways, embedder=model))
+    results |= call_others([name for name in OTHERS if name not in left], sequences or ())
     if as_json:
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        print(json.dumps(results, indent=2, ensure_ascii=False))
         return
-    print_table("NDCG@10, in percent", lines(told))
+    print_table("NDCG@10, in percent", lines(results))
 
 
 def call_others(names: Iterable[str], folders: Sequence[Path]) -> Json:
@@ -167,8 +167,8 @@ def _agent(card: Row) -> Entry:
 
 
 def _skill(skill: Row) -> Entry:
-    told = {key: skill[key] for key in ("name", "description", "tags") if key in skill}
-    text = f"---\n{json.dumps(told)}\n---\n{skill.get('body', '')}"
+    fields = {key: skill[key] for key in ("name", "description", "tags") if key in skill}
+    text = f"---\n{json.dumps(fields)}\n---\n{skill.get('body', '')}"
     return read_skill(text, where="skills.jsonl", namespace=NAMESPACE)
 
 
@@ -180,10 +180,10 @@ async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | Non
     """
     recalled = Recalled(embedder) if embedder else None
     async with opened(mixed, embedder=recalled) as gateway:
-        found = {way.name: await _asked(gateway, mixed.asked, way) for way in ways}
+        found = {way.name: await _answers(gateway, mixed.requests, way) for way in ways}
         own = [
             (each, await ask(gateway, each.query, CHIEF, kinds=_OWN[KINDS[each.slice]]))
-            for each in mixed.asked
+            for each in mixed.requests
             if each.slice in KINDS
         ]
         servers = await gateway.catalog.list(Filters(kinds=frozenset({"server"})), limit=1000)
@@ -197,14 +197,14 @@ async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | Non
             "servers": len(servers.entities),
             "agents": len(mixed.agents),
             "skills": len(mixed.skills),
-            "requests": len(mixed.asked),
+            "requests": len(mixed.requests),
         },
         "policies": policies,
         "own": judged(own)["slices"],
     }
 
 
-async def _asked(gateway: Gateway, requests: Iterable[Asked], way: Way) -> list[Pair]:
+async def _answers(gateway: Gateway, requests: Iterable[Request], way: Way) -> list[Pair]:
     progress = track(
         list(requests), description=way.name, console=Console(stderr=True), transient=True
     )
@@ -224,12 +224,12 @@ def judged(pairs: Sequence[Pair]) -> Json:
     halves: defaultdict[str, defaultdict[str, list[Figures]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for asked, found in pairs:
-        if asked.gold:
-            figures = score(found.ids, asked.gold)
-            scored[asked.slice].append(figures)
-            languages["en" if asked.lang == "en" else "other"].append(figures)
-            halves[half(asked.id)][asked.slice].append(figures)
+    for request, found in pairs:
+        if request.gold:
+            figures = score(found.ids, request.gold)
+            scored[request.slice].append(figures)
+            languages["en" if request.lang == "en" else "other"].append(figures)
+            halves[half(request.id)][request.slice].append(figures)
     slices = {name: _slice(scored[name]) for name in SLICES if name in scored}
     every = [figures for rows in scored.values() for figures in rows]
     return {
@@ -239,8 +239,8 @@ def judged(pairs: Sequence[Pair]) -> Json:
         "slices": slices,
         "languages": {name: _slice(rows) for name, rows in sorted(languages.items())},
         "halves": {name: _overall(rows) for name, rows in sorted(halves.items())},
-        "none": _none([found for asked, found in pairs if not asked.gold]),
-        "refused": _share([not found.ids for asked, found in pairs if asked.gold]),
+        "none": _none([found for request, found in pairs if not request.gold]),
+        "refused": _share([not found.ids for request, found in pairs if request.gold]),
     }
 
 
@@ -269,8 +269,8 @@ def _none(found: Sequence[Found]) -> Json:
     }
 
 
-def _share(said: Sequence[bool]) -> float:
-    return sum(said) / len(said) if said else 0.0
+def _share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags) if flags else 0.0
 
 
 def lines(figures: Json) -> list[dict[str, object]]:

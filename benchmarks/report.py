@@ -18,7 +18,7 @@ from benchmarks import baselines, ranking
 from benchmarks.data import Benchmark, read
 from benchmarks.metrics import Figures, summary
 from benchmarks.pages import page, replace_report
-from benchmarks.ranking import Answered, View, Way, asked, rank
+from benchmarks.ranking import Answered, View, Way, query_texts, rank
 from benchmarks.systems import SetReport, System, against, given_of, system_of
 from gateway import Embedder
 from gateway.errors import ConfigError
@@ -107,7 +107,7 @@ def measure(folder: Path, plan: Plan, *, given: Given, log: Log) -> SetReport:
         log: Called with what is measured next.
     """
     benchmark = read(folder, limit=plan.limit)
-    clean, typed = asked(benchmark), asked(benchmark, noise=plan.noise, seed=plan.seed)
+    clean, typed = query_texts(benchmark), query_texts(benchmark, noise=plan.noise, seed=plan.seed)
     systems: list[System] = []
     for strategy in plan.strategies:
         log(f"{benchmark.name}: {strategy}")

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from benchmarks.data import read, rows
 from benchmarks.metrics import COLUMNS, summary, to_json
-from benchmarks.ranking import STRATEGIES, Edges, View, Way, asked, rank
+from benchmarks.ranking import STRATEGIES, Edges, View, Way, query_texts, rank
 from benchmarks.recalled import Recalled
 from benchmarks.report import Plan, feasible, read_given, write_report
 from benchmarks.tables import percents, print_table
@@ -56,7 +56,7 @@ def run(  # noqa: PLR0913  (the options of a command)
     seen: View = one_of(view, get_args(View))
     used: Edges = one_of(edges, get_args(Edges))
     benchmark = read(data, extra=catalog or [], limit=limit_queries)
-    texts = asked(benchmark, noise=noise, seed=seed)
+    texts = query_texts(benchmark, noise=noise, seed=seed)
     found = asyncio.run(rank(benchmark, texts, strategy=way, edges=used))
     lines = (json.dumps(each.line(seen), ensure_ascii=False) for each in found)
     out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -86,8 +86,8 @@ def score(
     benchmark = read(data, limit=limit_queries)
     found = summary(benchmark.queries, list(rows(run)))
     if as_json:
-        told = {"set": benchmark.name, "tools": len(benchmark.tools), **to_json(found)}
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        figures = {"set": benchmark.name, "tools": len(benchmark.tools), **to_json(found)}
+        print(json.dumps(figures, indent=2, ensure_ascii=False))
         return
     counts = found.by_language_count
     lines = [{"queries": f"all {found.queries}", **percents(found.figures, COLUMNS)}]

@@ -40,7 +40,7 @@ class System:
         return self.figures.get(FIGURE, 0.0)
 
     @property
-    def kept(self) -> float | None:
+    def typo_share(self) -> float | None:
         """The share of the clean recall@5 that typing errors leave; None if it is not known."""
         return self.typos[FIGURE] / self.recall if self.recall and self.typos else None
 

@@ -70,20 +70,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--transports", nargs="+", default=overhead.TRANSPORTS, choices=overhead.TRANSPORTS
     )
-    asked = parser.parse_args(arguments)
-    server, tool, given = asked.call
+    options = parser.parse_args(arguments)
+    server, tool, given = options.call
     plan = Plan(
-        servers=_servers(asked.config) if asked.install is None else installed(asked.install),
+        servers=_servers(options.config) if options.install is None else installed(options.install),
         server=server,
         tool=tool,
         arguments=json.loads(given),
-        starts=asked.starts,
-        calls=asked.calls,
-        transports=tuple(asked.transports),
+        starts=options.starts,
+        calls=options.calls,
+        transports=tuple(options.transports),
     )
     with Path(os.devnull).open("w", encoding="utf-8") as quiet:
         figures = asyncio.run(measured(plan, quiet))
-    if asked.json:
+    if options.json:
         print(json.dumps(figures))
     else:
         print("\n".join(f"{name:24} {value}" for name, value in figures.items()))

@@ -61,7 +61,7 @@ def verbs(of: type) -> dict[str, inspect.Signature]:
 def test_each_verb_has_a_twin_that_takes_the_same(core: type) -> None:
     """Nothing is written twice, and nothing is left out."""
     blocking, inner = TWINS[core]
-    expected = {name: told for name, told in verbs(core).items() if name not in inner}
+    expected = {name: signature for name, signature in verbs(core).items() if name not in inner}
     blocked = {name: getattr(blocking, name, None) for name in expected}
 
     assert inner < verbs(core).keys()

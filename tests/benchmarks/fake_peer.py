@@ -39,9 +39,9 @@ class FakePeer:
         }
         return sorted(shared, key=lambda name: -shared[name])
 
-    def _nearest(self, asked: Sequence[float]) -> list[str]:
+    def _nearest(self, vector: Sequence[float]) -> list[str]:
         near = {
-            name: sum(a * b for a, b in zip(asked, row, strict=True))
+            name: sum(a * b for a, b in zip(vector, row, strict=True))
             for name, row in self._rows.items()
         }
         return sorted(near, key=lambda name: -near[name])

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.baselines import bm25, followed, fused, run_baselines, text_of
 from benchmarks.data import read
 from benchmarks.metrics import summary
-from benchmarks.ranking import asked
+from benchmarks.ranking import query_texts
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"
@@ -62,7 +62,7 @@ def test_the_needs_of_the_first_tool_follow_it() -> None:
 async def test_every_baseline_answers_every_query() -> None:
     """Clean and misspelt, with the given edges beside."""
     benchmark = read(FIXTURE)
-    ways = [asked(benchmark), asked(benchmark, noise=1.0)]
+    ways = [query_texts(benchmark), query_texts(benchmark, noise=1.0)]
 
     clean, typed = await run_baselines(benchmark, ways, embedder=HashingEmbedder())
 
@@ -81,6 +81,6 @@ async def test_without_an_embedder_nothing_is_compared_by_vectors(tmp_path: Path
         (tmp_path / name).write_bytes((FIXTURE / name).read_bytes())
     benchmark = read(tmp_path)
 
-    (found,) = await run_baselines(benchmark, [asked(benchmark)], embedder=None)
+    (found,) = await run_baselines(benchmark, [query_texts(benchmark)], embedder=None)
 
     assert ["BM25", "char n-grams"] == list(found)

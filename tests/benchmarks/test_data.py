@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.data import edge_documents, read, sources
-from benchmarks.ranking import asked
+from benchmarks.ranking import query_texts
 from benchmarks.typos import noisy
 from gateway.errors import ConfigError
 from graphs import extract_facts, write
@@ -98,7 +98,7 @@ def test_arguments_and_short_words_are_never_touched(words: list[str]) -> None:
 def test_queries_are_misspelt_by_their_ids() -> None:
     """Clean without noise, and every query there with it."""
     benchmark = read(FIXTURE)
-    clean, typed = asked(benchmark), asked(benchmark, noise=1.0)
+    clean, typed = query_texts(benchmark), query_texts(benchmark, noise=1.0)
 
     assert clean.keys() == typed.keys()
     assert "accounts of the customer" == clean["q5"] != typed["q5"]

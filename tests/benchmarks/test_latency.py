@@ -42,7 +42,7 @@ def test_a_person_reads_a_table() -> None:
 
 def test_the_kernel_finds_the_nearest_rows() -> None:
     """What recall is measured against."""
-    about = latency.asked(40, 16, 3)
+    about = latency.workload(40, 16, 3)
     out = np.empty(40, dtype=np.float32)
 
     found = latency.kernel(about.rows, about.queries[0], out)

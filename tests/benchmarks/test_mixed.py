@@ -72,7 +72,7 @@ def test_gold_is_read_as_ids_of_the_gateway(tmp_path: Path) -> None:
 
     mixed = read_mixed(FIXTURE, data=tiny(tmp_path, gold))
 
-    ids = {each: answer.grade for answer in mixed.asked[-1].gold for each in answer.ids}
+    ids = {each: answer.grade for answer in mixed.requests[-1].gold for each in answer.ids}
     assert ids == {
         "agent:catalog/Rail": 2,
         "skill:catalog/pack": 1,
@@ -82,7 +82,7 @@ def test_gold_is_read_as_ids_of_the_gateway(tmp_path: Path) -> None:
         "home-2/play_music": 1,
     }
     assert {"bank": "Money."} == mixed.servers
-    assert Answer(ids=frozenset({"bank/sign_in"}), grade=1) in mixed.asked[0].gold
+    assert Answer(ids=frozenset({"bank/sign_in"}), grade=1) in mixed.requests[0].gold
 
 
 def test_an_answer_that_is_not_in_the_catalog_is_an_error(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from benchmarks import registry
 from benchmarks.data import Row
 from benchmarks.graded import FIGURES, Answer
-from benchmarks.mixed import SLICES, Asked, read_mixed
+from benchmarks.mixed import SLICES, Request, read_mixed
 from benchmarks.registry import CHIEF, WAYS, Found, Way, ask, judged, lines, measure, opened
 from gateway.testing import HashingEmbedder
 
@@ -34,7 +34,7 @@ QUERIES = [
 
 def data(folder: Path) -> Path:
     """Write the manifests and requests."""
-    asked = [
+    requests = [
         {"id": f"{slice_}-1", "slice": slice_, "lang": "en", "query": query, "gold": gold}
         for slice_, query, gold in QUERIES
     ]
@@ -43,7 +43,7 @@ def data(folder: Path) -> Path:
         "agents": [AGENT],
         "skills": [SKILL],
         "servers": servers,
-        "queries": asked,
+        "queries": requests,
     }
     for name, rows in files.items():
         text = "".join(f"{json.dumps(row)}\n" for row in rows)
@@ -94,11 +94,11 @@ def test_slices_weigh_the_same_and_requests_stand_beside() -> None:
     """Three requests of one slice do not outweigh one of another."""
     gold = (Answer(ids=frozenset({"a"}), grade=2),)
 
-    def pair(slice_: str, number: int, *ids: str) -> tuple[Asked, Found]:
-        asked = Asked(id=f"{slice_}-{number}", slice=slice_, lang="de", query="q", gold=gold)
-        return asked, Found(ids=ids, sure=True)
+    def pair(slice_: str, number: int, *ids: str) -> tuple[Request, Found]:
+        request = Request(id=f"{slice_}-{number}", slice=slice_, lang="de", query="q", gold=gold)
+        return request, Found(ids=ids, sure=True)
 
-    nothing = Asked(id="none-1", slice="none", lang="en", query="q", gold=())
+    nothing = Request(id="none-1", slice="none", lang="en", query="q", gold=())
     found = judged(
         [
             *(pair("agents", number, "a") for number in range(3)),
@@ -116,8 +116,8 @@ def test_slices_weigh_the_same_and_requests_stand_beside() -> None:
 async def test_without_a_model_words_rank() -> None:
     """Without a folder agents and skills are asked for; here two requests of each slice."""
     mixed = read_mixed(None)
-    by_slice = {name: [one for one in mixed.asked if one.slice == name][:2] for name in SLICES}
-    few = replace(mixed, asked=tuple(one for asked in by_slice.values() for one in asked))
+    by_slice = {name: [one for one in mixed.requests if one.slice == name][:2] for name in SLICES}
+    few = replace(mixed, requests=tuple(one for request in by_slice.values() for one in request))
 
     report = await measure(few, [CHIEF], embedder=None)
     (line,) = lines(report)

@@ -89,11 +89,11 @@ def test_what_is_not_ours_is_never_touched(place: Place) -> None:
     file = place.put("x.json", {"mcpServers": {"gateway": {"command": "docker"}, "a": 7}})
     before = file.read_text()
     taken = place.at_home("install", "cursor", "--to", str(file))
-    kept = place.at_home("install", "cursor", "--to", str(file), "--remove")
+    unremoved = place.at_home("install", "cursor", "--to", str(file), "--remove")
     missing = place.at_home("install", "cursor", "-c", "none.json")
     folder = place.at_home("install", "cursor", "--to", str(place.folder))
 
-    assert [2, 2, 2, 2] == [item.code for item in (taken, kept, missing, folder)]
+    assert [2, 2, 2, 2] == [item.code for item in (taken, unremoved, missing, folder)]
     assert "--name" in taken.err
     assert before == file.read_text()
     assert "none.json" in missing.err

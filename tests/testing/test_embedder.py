@@ -53,9 +53,9 @@ def test_meanings_join_words_of_different_languages(text: str) -> None:
     """How a test states what a multilingual model would know."""
     meanings = {"погода": "weather", "天気": "weather", "like outside": "weather"}
 
-    told = near(HashingEmbedder(meanings=meanings), text, "weather")
+    with_meanings = near(HashingEmbedder(meanings=meanings), text, "weather")
 
-    assert told > near(HashingEmbedder(), text, "weather") + 0.4
+    assert with_meanings > near(HashingEmbedder(), text, "weather") + 0.4
 
 
 def test_a_meaning_is_of_the_whole_word() -> None:

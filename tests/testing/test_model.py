@@ -25,13 +25,13 @@ def test_a_script_is_read_by_how_far_the_conversation_came() -> None:
     """State in the conversation, not in the script: many conversations can share one."""
     play = script(Turn("one"), Turn("two"))
 
-    said = [
+    texts = [
         play(asking(user("a"), CALLING, ANSWERED)).text,
         play(asking(user("b"))).text,
         play(asking(user("a"), CALLING, ANSWERED)).text,
     ]
 
-    assert ["two", "one", "two"] == said
+    assert ["two", "one", "two"] == texts
 
 
 def test_a_script_begins_again_after_a_user_message() -> None:

@@ -144,7 +144,7 @@ async def test_one_script_serves_many_conversations_at_once() -> None:
             results: list[ChatCompletionMessageParam] = [
                 {"role": "tool", "tool_call_id": call.id, "content": "ok"} for call in calls
             ]
-            said: ChatCompletionMessageParam = {
+            calling: ChatCompletionMessageParam = {
                 "role": "assistant",
                 "content": message.content,
                 "tool_calls": [
@@ -152,7 +152,9 @@ async def test_one_script_serves_many_conversations_at_once() -> None:
                     for call in calls
                 ],
             }
-            last = await client.chat.completions.create(model="m", messages=[start, said, *results])
+            last = await client.chat.completions.create(
+                model="m", messages=[start, calling, *results]
+            )
             return last.choices[0].message.content
 
         names = [f"conversation {number}" for number in range(8)]

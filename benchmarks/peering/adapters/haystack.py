@@ -45,8 +45,8 @@ class Haystack:
     async def search(self, text: str, limit: int) -> Sequence[str]:
         """Ask as a model would, and read the names from its sentence."""
         search = self._toolset._bootstrap_tool  # noqa: SLF001  (no public door)
-        said = str(search.function(tool_keywords=text, k=limit))
-        found = _FOUND.search(said + " ")
+        answer = str(search.function(tool_keywords=text, k=limit))
+        found = _FOUND.search(answer + " ")
         names = found.group(1).split(", ") if found else []
         return [name for name in names if name in self._names]
 
