@@ -80,7 +80,7 @@ class GraphBuilder:
         """Number of each predicate with its data."""
         self._sources: dict[int, _Source] = {}
         """By the id of their facts, which they hold."""
-        self._tokens: dict[str, tuple[tuple[Fields, Sequence[_Added]], DocumentTokens]] = {}
+        self._tokens: dict[str, tuple[Fields, Sequence[_Added], DocumentTokens]] = {}
         """The texts of each node, those that are added to them, and the tokens of both."""
 
     def build(
@@ -102,8 +102,9 @@ class GraphBuilder:
             others: Further documents that labels may mean.
             derived: Facts of the host's own rules, in parts. A part that did not change is to be
                 the same object as before.
-            rows: The nodes that texts find, in their order, with their texts; what the host
-                declares of them is added. None finds all documents, by all that is stated.
+            rows: The nodes that texts find, in their order, with their texts: the same object as
+                before where they did not change. What the host declares of them is added. None
+                finds all documents, by all that is stated.
             texts: What `index` just made of *rows*: it serves if nothing is to be added.
         """
         if texts is None:
@@ -118,7 +119,7 @@ class GraphBuilder:
         described = {node for source in sources for node in source.documents}
         stating = sources if rows is None else [each for each in sources if each.declared]
         if rows is None:
-            rows = {node: {} for node in _sorted(described, labels)}
+            rows = dict.fromkeys(_sorted(described, labels), NO_NAMES)
         added = _added(stating, labels, rows)
         stated = np.concatenate([np.zeros((0, 3), np.int32), *(source.edges for source in sources)])
         order = self._order(rows, sources, stated)
@@ -233,7 +234,7 @@ class GraphBuilder:
         return found
 
     def index(self, rows: Mapping[str, Fields]) -> BM25Index:
-        """Index the texts of *rows*; those that are as before are not tokenized again."""
+        """Index the texts of *rows*; those that are the same object are not tokenized again."""
         self._forget_unused()
         return self._index(rows, {})
 
@@ -242,12 +243,12 @@ class GraphBuilder:
     ) -> BM25Index:
         before, self._tokens = self._tokens, {}
         for node, fields in rows.items():
-            texts = fields, added.get(node, ())
+            more = added.get(node, ())
             cached = before.get(node)
-            if cached is None or cached[0] != texts:
-                cached = texts, self._vocabulary.tokenize(_merged(*texts))
+            if cached is None or cached[0] is not fields or cached[1] != more:
+                cached = fields, more, self._vocabulary.tokenize(_merged(fields, more))
             self._tokens[node] = cached
-        tokens = [cached[1] for cached in self._tokens.values()]
+        tokens = [cached[2] for cached in self._tokens.values()]
         return BM25Index.compile(tokens, self._vocabulary)
 
     def _forget_unused(self) -> None:

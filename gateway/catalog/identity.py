@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from gateway.types import Kind, ToolDefinition
 
@@ -58,7 +58,7 @@ def from_gateway_uri(kind: Kind, uri: str) -> tuple[str, str] | None:
 
 
 def expose_names(
-    tools: Iterable[tuple[str, str]], *, reserved: frozenset[str] = frozenset()
+    own_names: Mapping[str, str], *, reserved: frozenset[str] = frozenset()
 ) -> dict[str, str]:
     """Return the exposed name of each tool, by id.
 
@@ -67,27 +67,25 @@ def expose_names(
     does not depend on which came first.
 
     Args:
-        tools: The server and the own name of each.
+        own_names: What its server calls each tool, by id.
         reserved: Names that no tool may have, such as the meta-tools'.
     """
-    pairs = {f"{server}/{name}": (server, name) for server, name in tools}
-    names = {key: _fit(name, key) for key, (_, name) in pairs.items()}
-    folded = {key: name.casefold() for key, name in names.items()}
-    unavailable = frozenset(name.casefold() for name in reserved)
+    names = {key: _fit(name, key) for key, name in own_names.items()}
+    unavailable = [name.casefold() for name in reserved]
     steps: Counter[str] = Counter()
     while True:
-        wanted = Counter(folded.values())
-        clashing = [key for key, name in folded.items() if wanted[name] > 1 or name in unavailable]
+        wanted = Counter(map(str.casefold, names.values()))
+        taken = {name for name, count in wanted.items() if count > 1}.union(unavailable)
+        clashing = [key for key, name in names.items() if name.casefold() in taken]
         if not clashing:
             return names
         for key in clashing:
-            names[key] = _qualify(key, *pairs[key], steps[key])
-            folded[key] = names[key].casefold()
+            names[key] = _qualify(key, own_names[key], steps[key])
             steps[key] += 1
 
 
-def _qualify(key: str, server: str, name: str, step: int) -> str:
-    qualified = _fit(f"{server}_{name}", key)
+def _qualify(key: str, name: str, step: int) -> str:
+    qualified = _fit(f"{key.removesuffix(f'/{name}')}_{name}", key)
     # The longest is a whole SHA-256: distinct for distinct ids.
     return _hashed(qualified, key, 8 if step == 1 else 64) if step else qualified
 

@@ -198,10 +198,10 @@ class SnapshotCompiler:
             diagnostics: What went wrong so far.
         """
         prepared = list(self._prepared.values())
-        by_name: dict[str, list[int]] = {}
+        by_name: dict[str, tuple[int, ...]] = {}
         for position, item in enumerate(prepared):
             for name in item.names:
-                by_name.setdefault(name, []).append(position)
+                by_name[name] = (*by_name.get(name, ()), position)
         groups = [item.group for item in prepared]
         numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
         rows = {item.node: item.fields for item in prepared}

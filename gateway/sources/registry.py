@@ -248,15 +248,13 @@ class EntityRegistry:
     def update(self, listed: Mapping[str, ListResult]) -> None:
         """Replace the catalog by what each source *listed*."""
         definitions = {server: result.definitions for server, result in listed.items()}
-        names = expose_names(
-            (
-                (server, definition.name)
-                for server, items in definitions.items()
-                for definition in items.values()
-                if definition.kind == "tool"
-            ),
-            reserved=self._reserved,
-        )
+        own_names = {
+            key: definition.name
+            for items in definitions.values()
+            for key, definition in items.items()
+            if definition.kind == "tool"
+        }
+        names = expose_names(own_names, reserved=self._reserved)
         entities: dict[str, Entity] = {}
         for server, items in definitions.items():
             trusted = listed[server].registration.source.trusted

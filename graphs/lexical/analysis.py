@@ -242,14 +242,17 @@ def bare(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentTokens:
-    """One document, tokenized and counted; its numbers are those of one `Vocabulary`."""
+    """One document, tokenized and counted; its numbers are those of one `Vocabulary`.
 
-    entries: np.ndarray
-    """Term, field and count of each, ascending by field, int32, shape (entries, 3)."""
-    lengths: np.ndarray
-    """How many terms each field has, int32, shape (fields,)."""
-    words: np.ndarray
-    """Numbers of its words as they are spelt, int32."""
+    They are int32, as bytes: an index joins those of all documents.
+    """
+
+    entries: bytes
+    """Term, field and count of each, ascending by field."""
+    lengths: bytes
+    """How many terms each field has."""
+    words: bytes
+    """Its words as they are spelt."""
     languages: frozenset[str]
 
 
@@ -289,9 +292,9 @@ class Vocabulary:
             lengths.append(sum(counts.values()))
             entries += ((term, number, count) for term, count in counts.items())
         return DocumentTokens(
-            entries=np.array(entries, dtype=np.int32).reshape(-1, 3),
-            lengths=np.array(lengths, dtype=np.int32),
-            words=np.fromiter(words, dtype=np.int32, count=len(words)),
+            entries=np.array(entries, dtype=np.int32).tobytes(),
+            lengths=np.array(lengths, dtype=np.int32).tobytes(),
+            words=np.array(list(words), dtype=np.int32).tobytes(),
             languages=frozenset(languages),
         )
 

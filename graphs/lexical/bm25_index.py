@@ -39,6 +39,7 @@ from graphs.parameters import (
 
 Query: TypeAlias = str | Sequence[Token] | AnalyzedQuery
 """A text, its tokens, or what `BM25Index.analyze` has made of either."""
+_ENTRY_BYTES = 3 * np.dtype(np.int32).itemsize
 _Matched: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Documents, each once; what a word adds to the score and to the coverage of each."""
 
@@ -92,9 +93,9 @@ class BM25Index:
     def compile(cls, counted: Sequence[DocumentTokens], vocabulary: Vocabulary) -> BM25Index:
         """Index documents that are tokenized already."""
         weights = np.array(list(vocabulary.weights.values()))
-        lengths = np.array([each.lengths for each in counted], np.int32).reshape(-1, len(weights))
-        entries = np.concatenate([np.zeros((0, 3), np.int32), *(each.entries for each in counted)])
-        sizes = [len(document.entries) for document in counted]
+        lengths = _joined([each.lengths for each in counted], len(weights))
+        entries = _joined([each.entries for each in counted], 3)
+        sizes = np.array([len(each.entries) for each in counted], np.intp) // _ENTRY_BYTES
         positions = np.repeat(np.arange(len(counted), dtype=np.int32), sizes)
         # Entries stand by document and field; a stable sort by term keeps that order.
         order = _stable_order(entries[:, 0])
@@ -338,11 +339,15 @@ def _stable_order(numbers: np.ndarray) -> np.ndarray:
     return order
 
 
+def _joined(parts: Iterable[bytes], width: int) -> np.ndarray:
+    return np.frombuffer(b"".join(parts), np.int32).reshape(-1, width)
+
+
 def _spelt_words(
     counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """Return the words of the documents as they are spelt, and the row of the term of each."""
-    numbers = np.concatenate([np.zeros(0, np.int32), *(each.words for each in counted)])
+    numbers = _joined([each.words for each in counted], 1)[:, 0]
     uses = np.bincount(numbers, minlength=len(vocabulary.words))
     spellings = list(vocabulary.words)
     pairs = [spellings[number] for number in np.flatnonzero(uses).tolist()]

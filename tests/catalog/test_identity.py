@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -21,18 +22,25 @@ from gateway.types import Hints, Kind, ToolDefinition
 from tests.fakes import tool
 
 servers = st.sampled_from(["a", "b", "a_b", "A", "git.hub", "local"])
-own_names = st.one_of(
+names_of_servers = st.one_of(
     st.sampled_from(["run", "Run", "b_run", "a_b_run", "search_tools", "find it", "find_it", ""]),
     st.text(st.characters(), max_size=80),
     st.text("x", min_size=60, max_size=90),
 )
-catalogs = st.lists(st.tuples(servers, own_names), max_size=25, unique=True)
+catalogs = st.lists(st.tuples(servers, names_of_servers), max_size=25, unique=True)
+
+
+def exposed(
+    tools: Iterable[tuple[str, str]], *, reserved: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    own_names = {entity_id("tool", server, name): name for server, name in tools}
+    return expose_names(own_names, reserved=reserved)
 
 
 @given(catalogs)
 def test_every_tool_has_one_name_that_a_model_may_call(tools: list[tuple[str, str]]) -> None:
     """OpenAI's rule for functions; and no two names are equal, not even without case."""
-    names = expose_names(tools, reserved=frozenset({"search_tools", "call_tool"}))
+    names = exposed(tools, reserved=frozenset({"search_tools", "call_tool"}))
 
     assert {entity_id("tool", *each) for each in tools} == names.keys()
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
@@ -47,7 +55,7 @@ def test_names_do_not_depend_on_the_order_of_registration(
     """A restart that lists the servers in another order changes nothing."""
     given_order, shuffled = both
 
-    assert expose_names(given_order) == expose_names(shuffled)
+    assert exposed(given_order) == exposed(shuffled)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +70,12 @@ def test_names_do_not_depend_on_the_order_of_registration(
 )
 def test_a_name_stays_readable(tools: list[tuple[str, str]], expected: list[str]) -> None:
     """Its own, then with the server's name before it."""
-    assert expected == list(expose_names(tools, reserved=frozenset({"search_tools"})).values())
+    assert expected == list(exposed(tools, reserved=frozenset({"search_tools"})).values())
 
 
 def test_names_that_clash_even_with_their_server_get_a_hash() -> None:
     """`a_b` + `run` and `a` + `b_run` want the same name; both give it up."""
-    names = expose_names([("a_b", "run"), ("a", "b_run"), ("c", "run"), ("d", "b_run")])
+    names = exposed([("a_b", "run"), ("a", "b_run"), ("c", "run"), ("d", "b_run")])
 
     assert ["c_run", "d_b_run"] == [names["c/run"], names["d/b_run"]]
     assert re.fullmatch(r"a_b_run_[0-9a-f]{8}", names["a_b/run"])
@@ -76,7 +84,7 @@ def test_names_that_clash_even_with_their_server_get_a_hash() -> None:
 
 def test_names_of_broken_letters_still_get_names() -> None:
     """Halves of surrogate pairs are distinct names, and the naming ends."""
-    names = expose_names([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
+    names = exposed([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
 
     assert 3 == len(set(names.values()))
 
