@@ -7,10 +7,11 @@ its tokens. Every build makes the arrays anew from these, so that it gives what 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeAlias
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -33,27 +34,31 @@ FIELDS: Mapping[str, str] = {
     "text": "text",
 }
 """The field of each predicate whose text is searched."""
+_KINDS = "", "other", "concept", "group", "document"
+_NO_NODES = np.zeros(0, dtype=np.int32)
+_ATTRIBUTES = "predicate", "weight", "declared", "origin", "path", "line"
+_attributes_of = attrgetter(*_ATTRIBUTES)
 _LabelOrder: TypeAlias = tuple[bool, bool, str, int, str, str]
+"""As names are ordered, the best first; the fifth part is the name."""
 _Added: TypeAlias = tuple[str, Phrase]
 """The field of a text, and the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
-    """What one source states, in the numbers of one builder."""
+    """What one source states; nodes are numbers of one builder."""
 
     facts: tuple[Fact, ...]
     edges: np.ndarray
     """Subject, object and attributes of each edge, int32, shape (edges, 3)."""
-    documents: tuple[str, ...]
-    nodes: np.ndarray
-    """The numbers of the nodes that are documents or have a name, int32."""
-    labels: Mapping[str, _LabelOrder]
-    """The best name of each node, as names are ordered; the fifth part is the name."""
+    documents: np.ndarray
+    """Int32."""
+    labels: Mapping[int, _LabelOrder]
+    """The best name of each node."""
     texts: Mapping[str, list[_Added]]
-    """The texts of each node."""
-    members: tuple[tuple[str, str], ...]
-    """Each member that the host declares, and its group."""
+    """The texts of each node, by its id."""
+    members: Sequence[tuple[str, int]]
+    """The id of each member that the host declares, and its group."""
     declared: bool
     """Whether the host states any of it."""
 
@@ -76,6 +81,8 @@ class GraphBuilder:
         self._vocabulary = Vocabulary(self._weights)
         self._nodes: dict[str, int] = {}
         """Number of each node."""
+        self._concepts: list[int] = []
+        """The numbers of those that are concepts by their ids."""
         self._attributes: dict[tuple[object, ...], int] = {}
         """Number of each predicate with its data."""
         self._sources: dict[int, _Source] = {}
@@ -109,30 +116,33 @@ class GraphBuilder:
         """
         if texts is None:
             self._forget_unused()
-        stated_facts, bans = self._reader.read(documents, names, others)
-        statements = [*stated_facts, *derived]
+        read, bans = self._reader.read(documents, names, others)
+        statements = [*read, *derived]
         self._sources = {
             id(facts): self._sources.get(id(facts)) or self._read(facts) for facts in statements
         }
         sources = list(self._sources.values())
         labels = _labels(sources)
-        described = {node for source in sources for node in source.documents}
-        stating = sources if rows is None else [each for each in sources if each.declared]
+        described = np.concatenate([_NO_NODES, *(source.documents for source in sources)])
         if rows is None:
-            rows = dict.fromkeys(_sorted(described, labels), NO_NAMES)
-        added = _added(stating, labels, rows)
-        stated = np.concatenate([np.zeros((0, 3), np.int32), *(source.edges for source in sources)])
-        order = self._order(rows, sources, stated)
-        ids = list(self._nodes)
-        nodes = [ids[number] for number in order.tolist()]
-        edges = self._edges(stated, order, bans)
+            rows = dict.fromkeys(self._sorted(described, labels), NO_NAMES)
+            added = _added(sources, labels, rows)
+        else:
+            added = _added([source for source in sources if source.declared], labels, rows)
         if texts is None or added:
             texts = self._index(rows, added)
+        stated = np.concatenate([np.zeros((0, 3), np.int32), *(source.edges for source in sources)])
+        order = self._order(rows, [described, stated[:, :2].ravel(), np.array([*labels], np.intp)])
+        edges = self._edges(stated, order, bans)
+        ids = list(self._nodes)
+        nodes = [ids[number] for number in order.tolist()]
+        named = zip(map(labels.get, order.tolist()), nodes, strict=True)
+        groups = [group for source in sources for _, group in source.members]
         self._used = len(nodes) + len(texts.names)
         return GraphIndex(
             nodes=nodes,
-            labels=[labels[node][4] if node in labels else node for node in nodes],
-            kinds=_kinds(nodes, edges, sources, described),
+            labels=[node if label is None else label[4] for label, node in named],
+            kinds=self._kinds(order, edges, groups, described),
             edges=edges,
             attributes=[(str(key[0]), _data(key)) for key in self._attributes],
             texts=texts,
@@ -142,55 +152,75 @@ class GraphBuilder:
 
     def _read(self, facts: tuple[Fact, ...]) -> _Source:
         edges: list[tuple[int, int, int]] = []
-        documents: list[str] = []
+        documents: list[int] = []
         texts: defaultdict[str, list[_Added]] = defaultdict(list)
-        members: list[tuple[str, str]] = []
-        labels: dict[str, _LabelOrder] = {}
+        members: list[tuple[str, int]] = []
+        labels: dict[int, _LabelOrder] = {}
         for fact in facts:
             role = EDGE_PREDICATES.get(fact.predicate)
             if fact.predicate == "type" and fact.object == DOCUMENT_TYPE:
-                documents.append(fact.subject)
+                documents.append(self._number(fact.subject))
             elif fact.literal and fact.predicate in FIELDS:
                 field = FIELDS[fact.predicate]
                 texts[fact.subject].append((field, (fact.object, fact.language)))
                 if field == "name":
-                    order = _label_order(fact)
-                    labels[fact.subject] = min(order, labels.get(fact.subject, order))
+                    number, order = self._number(fact.subject), _label_order(fact)
+                    labels[number] = min(order, labels.get(number, order))
             elif role and not fact.literal:
                 edges.append(self._edge(fact))
                 if role == "member" and fact.declared:
-                    members.append((fact.subject, fact.object))
-        nodes = [self._nodes.setdefault(node, len(self._nodes)) for node in (*documents, *labels)]
+                    members.append((fact.subject, edges[-1][1]))
         return _Source(
             facts=facts,
             edges=np.array(edges, dtype=np.int32).reshape(-1, 3),
-            documents=tuple(documents),
-            nodes=np.array(nodes, dtype=np.int32),
+            documents=np.array(documents, dtype=np.int32),
             labels=labels,
             texts=texts,
-            members=tuple(members),
+            members=members,
             declared=any(fact.declared for fact in facts),
         )
 
     def _edge(self, fact: Fact) -> tuple[int, int, int]:
-        key = (fact.predicate, fact.weight, fact.declared, fact.origin, fact.path, fact.line)
-        return (
-            self._nodes.setdefault(fact.subject, len(self._nodes)),
-            self._nodes.setdefault(fact.object, len(self._nodes)),
-            self._attributes.setdefault(key, len(self._attributes)),
-        )
+        key = _attributes_of(fact)
+        number = self._attributes.setdefault(key, len(self._attributes))
+        return self._number(fact.subject), self._number(fact.object), number
 
-    def _order(
-        self, rows: Iterable[str], sources: Iterable[_Source], edges: np.ndarray
-    ) -> np.ndarray:
-        """Return the numbers of all nodes: *rows* first, then all others of *sources*."""
-        numbers = [self._nodes.setdefault(node, len(self._nodes)) for node in rows]
-        first = np.array(numbers, dtype=np.intp)
+    def _number(self, node: str) -> int:
+        number = self._nodes.get(node)
+        if number is None:
+            number = self._nodes[node] = len(self._nodes)
+            if node.startswith(CONCEPT_BASE):
+                self._concepts.append(number)
+        return number
+
+    def _sorted(self, documents: np.ndarray, labels: Mapping[int, _LabelOrder]) -> list[str]:
+        """Return the ids of *documents* by their names."""
+        ids = list(self._nodes)
+        named = {
+            ids[number]: labels[number][4] if number in labels else ids[number]
+            for number in documents.tolist()
+        }
+        return sorted(named, key=lambda node: (named[node], node))
+
+    def _order(self, rows: Collection[str], others: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the numbers of *rows*, then all further ones of *others*."""
+        for node in [node for node in rows if node not in self._nodes]:
+            self._number(node)
+        first = np.array([self._nodes[node] for node in rows], dtype=np.intp)
         used = np.zeros(len(self._nodes), dtype=np.bool_)
-        used[np.concatenate([first, *(source.nodes for source in sources)])] = True
-        used[edges[:, :2]] = True
+        used[np.concatenate(others)] = True
         used[first] = False
         return np.concatenate([first, np.flatnonzero(used)])
+
+    def _kinds(
+        self, order: np.ndarray, edges: np.ndarray, groups: list[int], described: np.ndarray
+    ) -> list[str]:
+        kinds = np.zeros(len(self._nodes), dtype=np.intp)
+        kinds[order[edges[:, :2]]] = _KINDS.index("other")
+        kinds[self._concepts] = _KINDS.index("concept")
+        kinds[groups] = _KINDS.index("group")
+        kinds[described] = _KINDS.index("document")
+        return [_KINDS[kind] for kind in kinds[order].tolist()]
 
     def _edges(self, stated: np.ndarray, order: np.ndarray, bans: frozenset[Triple]) -> np.ndarray:
         """Return each edge once, as its strongest statement, without those that *bans* name.
@@ -203,8 +233,8 @@ class GraphBuilder:
         places = np.zeros(len(self._nodes), dtype=np.int32)
         places[order] = np.arange(len(order))
         edges = np.column_stack([places[stated[:, :2]], stated[:, 2]])
-        predicates: dict[str, int] = {}
-        numbers = [predicates.setdefault(str(key[0]), len(predicates)) for key in self._attributes]
+        predicates: dict[object, int] = {}
+        numbers = [predicates.setdefault(key[0], len(predicates)) for key in self._attributes]
         keys = (edges[:, 0].astype(np.int64) * len(order) + edges[:, 1]) * len(predicates)
         keys += np.array(numbers, dtype=np.int64)[edges[:, 2]]
         by_key = np.argsort(keys, kind="stable")
@@ -221,8 +251,8 @@ class GraphBuilder:
         counts = np.diff(starts, append=len(edges))
         chosen = edges[starts].copy()
         kept = np.ones(len(starts), dtype=np.bool_)
-        banned = {self._nodes.get(node, -1) for subject, _, end in bans for node in (subject, end)}
-        suspects = np.isin(order[chosen[:, 0]], list(banned))
+        banned = [self._number(node) for subject, _, end in bans for node in (subject, end)]
+        suspects = np.isin(order[chosen[:, 0]], banned)
         for place in np.flatnonzero((counts > 1) | suspects).tolist():
             rivals = edges[starts[place] : starts[place] + counts[place]].tolist()
             facts = [_fact(ids[order[s]], ids[order[e]], attributes[a]) for s, e, a in rivals]
@@ -263,7 +293,7 @@ def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
 
 
 def _added(
-    sources: Iterable[_Source], labels: Mapping[str, _LabelOrder], rows: Container[str]
+    sources: Iterable[_Source], labels: Mapping[int, _LabelOrder], rows: Container[str]
 ) -> dict[str, list[_Added]]:
     """Return what *sources* add to the texts of *rows*, but for rows without any."""
     added: defaultdict[str, list[_Added]] = defaultdict(list)
@@ -277,31 +307,9 @@ def _added(
     return added
 
 
-def _kinds(
-    nodes: Sequence[str], edges: np.ndarray, sources: Iterable[_Source], described: set[str]
-) -> list[str]:
-    groups = {group for source in sources for _, group in source.members}
-    joined = np.zeros(len(nodes), dtype=np.bool_)
-    joined[edges[:, :2]] = True
-
-    def kind(node: str, *, is_joined: bool) -> str:
-        if node in described:
-            return "document"
-        if node in groups:
-            return "group"
-        if node.startswith(CONCEPT_BASE):
-            return "concept"
-        return "other" if is_joined else ""
-
-    return [
-        kind(node, is_joined=is_joined)
-        for node, is_joined in zip(nodes, joined.tolist(), strict=True)
-    ]
-
-
-def _labels(sources: Sequence[_Source]) -> dict[str, _LabelOrder]:
+def _labels(sources: Sequence[_Source]) -> dict[int, _LabelOrder]:
     """Return the best name of each node that the host declares, or else the first."""
-    found: dict[str, _LabelOrder] = {}
+    found: dict[int, _LabelOrder] = {}
     for source in reversed(sources):
         if not source.declared:
             found.update(source.labels)
@@ -311,31 +319,20 @@ def _labels(sources: Sequence[_Source]) -> dict[str, _LabelOrder]:
     return found
 
 
-def _sorted(documents: Iterable[str], labels: Mapping[str, _LabelOrder]) -> list[str]:
-    return sorted(documents, key=lambda node: (labels[node][4] if node in labels else node, node))
-
-
 def _label_order(fact: Fact) -> _LabelOrder:
     other = fact.predicate != "name"
     return not fact.declared, other, fact.path, fact.line, fact.object, fact.language
 
 
 def _data(key: tuple[object, ...]) -> EdgeData:
-    predicate, weight, declared, rule, path, line = key
-    return {
-        "role": EDGE_PREDICATES[str(predicate)],
-        "weight": weight,
-        "declared": declared,
-        "rule": rule,
-        "path": path,
-        "line": line,
-    }
+    data = dict(zip(_ATTRIBUTES, key, strict=True))
+    rule, predicate = data.pop("origin"), data.pop("predicate")
+    return {"role": EDGE_PREDICATES[str(predicate)], "rule": rule, **data}
 
 
 def _fact(subject: str, target: str, key: tuple[object, ...]) -> Fact:
-    names = ("predicate", "weight", "declared", "origin", "path", "line")
-    stated: dict[str, object] = dict(zip(names, key, strict=True))
-    return Fact(subject=subject, object=target, literal=False, **stated)  # type: ignore[arg-type]  # (as `_edge` wrote it)
+    stated: dict[str, Any] = dict(zip(_ATTRIBUTES, key, strict=True))
+    return Fact(subject=subject, object=target, literal=False, **stated)
 
 
 def _merged(fields: Fields, added: Sequence[_Added]) -> Fields:
