@@ -180,18 +180,17 @@ class ActiveCalls:
 
     async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Answer a request that the server sent of its own."""
-        try:
-            return (await self._ask(self._find_call(), {"request": request}))["request"]
-        except CallerError as error:
-            # Not INVALID_REQUEST: from a server that passes it on, that would mean a lost session.
-            return types.ErrorData(code=types.INVALID_PARAMS, message=error.detail)
-
-    def _find_call(self) -> ActiveCall | None:
-        callers = {call.caller.who: call for call in self._calls if call.caller is not None}
-        if len(callers) > 1:
+        calls = {call.caller.who: call for call in self._calls if call.caller is not None}
+        # Not INVALID_REQUEST: from a server that passes it on, that would mean a lost session.
+        code = types.INVALID_PARAMS
+        if len(calls) > 1:
             detail = "asks for input while several clients wait, and does not say which it means"
-            raise CallerError(self.server, detail, needed={})
-        return next(iter(callers.values()), None)
+            return types.ErrorData(code=code, message=detail)
+        call = next(iter(calls.values()), None)
+        try:
+            return (await self._ask(call, {"request": request}))["request"]
+        except CallerError as error:
+            return types.ErrorData(code=code, message=error.detail)
 
     async def _ask(
         self, call: ActiveCall | None, requests: Mapping[str, types.InputRequest]

@@ -58,7 +58,7 @@ async def test_an_mcpserver_object_runs_in_this_process_and_is_found_by_its_own_
     ("command", "args", "count"),
     [("mcp-server-time", (), 2), ("excel-mcp-server", ("stdio",), 46), ("word_mcp_server", (), 54)],
 )
-async def test_the_servers_of_the_demo_are_listed_whole(
+async def test_the_servers_of_the_demo_are_listed_whole_and_not_flagged(
     bridge: Bridge, command: str, args: tuple[str, ...], count: int
 ) -> None:
     """Found on 2026-11-21; the Word server prints to standard output."""
@@ -67,6 +67,8 @@ async def test_the_servers_of_the_demo_are_listed_whole(
 
     assert count == len(listing.tools)
     assert () == listing.diagnostics
+    assert {} == listing.suspicions
+    assert set(listing.digests) == {"server:srv", *(tool.name for tool in listing.tools)}
 
 
 async def test_a_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: Path) -> None:

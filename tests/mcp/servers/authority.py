@@ -62,10 +62,10 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
         issuer = AnyHttpUrl(f"http://127.0.0.1:{port}")
         options = ClientRegistrationOptions(enabled=self.registers, valid_scopes=SCOPES)
         metadata = build_metadata(issuer, None, options, RevocationOptions())
-        told = metadata.model_dump(mode="json", exclude_none=True)
+        document = metadata.model_dump(mode="json", exclude_none=True)
 
         async def described(_request: Request) -> Response:
-            return JSONResponse({**told, "client_id_metadata_document_supported": True})
+            return JSONResponse({**document, "client_id_metadata_document_supported": True})
 
         path = "/.well-known/oauth-authorization-server"
         routes = create_auth_routes(self, issuer, client_registration_options=options)
@@ -73,11 +73,11 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
             routes=[Route(path, described), *(each for each in routes if each.path != path)]
         )
 
-        async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
             self.headers.extend(name.decode() for name, _ in scope.get("headers", []))
             await inner(scope, receive, send)
 
-        return noted
+        return counted
 
     def guarded(self, port: int, authority: int, record: Path) -> ASGIApp:
         """Give the MCP server on *port* that the tokens of the one on *authority* open."""
