@@ -6,33 +6,20 @@ from collections.abc import Iterator
 
 import keyring
 import pytest
-from keyring.backend import KeyringBackend
 
 from gateway.errors import ConfigError
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.manifests.secrets import from_keyring, literal_secrets
 from gateway.mcp.servers import HttpServer
-
-
-class Ring(KeyringBackend):
-    """A keyring with one secret."""
-
-    priority = 1.0
-
-    def get_password(self, service: str, username: str) -> str | None:
-        return "s3cret" if (service, username) == ("mcp/files", "token") else None
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        raise NotImplementedError
-
-    def delete_password(self, service: str, username: str) -> None:
-        raise NotImplementedError
+from tests.storage.test_oauth_tokens import Ring
 
 
 @pytest.fixture
 def ring() -> Iterator[None]:
     before = keyring.get_keyring()
-    keyring.set_keyring(Ring())  # type: ignore[no-untyped-call]  # of the library
+    ring = Ring()
+    ring.set_password("mcp/files", "token", "s3cret")
+    keyring.set_keyring(ring)
     yield
     keyring.set_keyring(before)
 
@@ -53,7 +40,7 @@ def test_a_reference_to_the_keyring_is_followed() -> None:
     ("text", "message"),
     [("keyring:token", "write keyring:SERVICE/NAME"), ("keyring:other/token", "has no")],
 )
-def test_a_reference_that_leads_nowhere_is_told(text: str, message: str) -> None:
+def test_a_reference_that_leads_nowhere_is_reported(text: str, message: str) -> None:
     """By its name."""
     with pytest.raises(ConfigError, match=message):
         from_keyring(text)

@@ -41,6 +41,13 @@ def watched(
     return open_gateway(tools, **(made | options))
 
 
+@pytest.fixture
+def gateway(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> Gateway:
+    return watched(open_gateway, watch, catalog)
+
+
 async def exercise(gateway: Gateway) -> None:
     """Do everything once, with the canary wherever a user could put it."""
 
@@ -56,11 +63,8 @@ async def exercise(gateway: Gateway) -> None:
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_a_search_is_a_tree_of_spans(
-    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_a_search_is_a_tree_of_spans(gateway: Gateway, watch: Watch) -> None:
     """Rule 10: rewriting and embedding stand under the search, whoever's loop did them."""
-    gateway = watched(open_gateway, watch, catalog)
     await gateway.report()
     watch.spans.clear()
 
@@ -86,11 +90,9 @@ async def test_a_search_is_a_tree_of_spans(
 
 @pytest.mark.requirement("auto:rule-10")
 async def test_the_first_search_shows_the_index_build_with_its_embedding(
-    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+    gateway: Gateway, watch: Watch
 ) -> None:
     """Rule 10: index operations too."""
-    gateway = watched(open_gateway, watch, catalog)
-
     await gateway.search("a")
 
     build = [span for span in watch.finished if span.name == "gateway.index.build"][-1]
@@ -107,11 +109,8 @@ async def test_the_first_search_shows_the_index_build_with_its_embedding(
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_duration_ranking_and_tokens_are_measured(
-    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_duration_ranking_and_tokens_are_measured(gateway: Gateway, watch: Watch) -> None:
     """Rule 10: how long, how ranked, what it cost; a cache hit costs nothing."""
-    gateway = watched(open_gateway, watch, catalog)
     await gateway.report()
     reader = watch.reader
     before = counted(reader, "gen_ai.client.token.usage", "gen_ai.operation.name")
@@ -143,10 +142,9 @@ async def test_duration_ranking_and_tokens_are_measured(
 
 @pytest.mark.requirement("auto:rule-10")
 async def test_only_names_and_attributes_of_the_document_go_out(
-    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+    gateway: Gateway, watch: Watch
 ) -> None:
     """Dashboards are made from it."""
-    gateway = watched(open_gateway, watch, catalog)
     gateway.add_server("dead", command="no-such-program")
 
     await exercise(gateway)
@@ -165,12 +163,8 @@ async def test_only_names_and_attributes_of_the_document_go_out(
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_no_query_argument_or_result_goes_out(
-    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_no_query_argument_or_result_goes_out(gateway: Gateway, watch: Watch) -> None:
     """They are content, not telemetry: on spans, on events, in statuses, on metrics."""
-    gateway = watched(open_gateway, watch, catalog)
-
     await exercise(gateway)
 
     assert CANARY not in watch.written()
@@ -197,12 +191,8 @@ async def test_content_goes_out_where_the_host_asks_for_it(
 
 
 @pytest.mark.requirement("auto:rule-10")
-async def test_a_call_is_a_span_with_the_models_own_id(
-    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
-) -> None:
+async def test_a_call_is_a_span_with_the_models_own_id(gateway: Gateway, watch: Watch) -> None:
     """A failed one is an error of type `tool_error`."""
-    gateway = watched(open_gateway, watch, catalog)
-
     await exercise(gateway)
 
     good, bad = watch.of("execute_tool send_email"), watch.of("execute_tool fail_well")

@@ -73,39 +73,23 @@ def test_vectors_of_an_older_file_are_still_there(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("name", ["catalog-1", "catalog-2", "catalog-3", "catalog-4"])
-def test_approvals_of_an_older_file_are_still_there(name: str, tmp_path: Path) -> None:
-    """What a person approved stays approved; a listing in an older form is read anew."""
-    store = SqliteCatalog(made(name, tmp_path), wall=lambda: 100.0)
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_approvals_and_entries_of_an_older_file_are_still_there(
+    version: int, tmp_path: Path
+) -> None:
+    """A listing in an older form is read anew; the first version had no place for entries."""
+    store = SqliteCatalog(made(f"catalog-{version}", tmp_path), wall=lambda: 100.0)
+
+    entries = [entry_from_json(json.loads(text)).name for text in store.rows().values()]
+    store.put([Entry(kind="agent", name="new")])
 
     assert store.listing("f") is None
     assert {"a"} == store.changed("o")
     store.approve("o", ["a"])
     assert set() == store.changed("o")
+    assert (["planner"] if version > 1 else []) == entries
+    assert {f"agent:catalog/{name}" for name in [*entries, "new"]} == store.rows().keys()
     store.close()
-
-
-@pytest.mark.parametrize(
-    ("name", "before"),
-    [
-        ("catalog-1", []),
-        ("catalog-2", ["planner"]),
-        ("catalog-3", ["planner"]),
-        ("catalog-4", ["planner"]),
-    ],
-)
-def test_entries_are_kept_in_a_file_of_any_version(
-    name: str, before: list[str], tmp_path: Path
-) -> None:
-    """The first version had no place for them."""
-    entries = SqliteCatalog(made(name, tmp_path))
-
-    found = [entry_from_json(json.loads(text)).name for text in entries.rows().values()]
-    entries.put([Entry(kind="agent", name="new")])
-
-    assert before == found
-    assert {f"agent:catalog/{each}" for each in [*before, "new"]} == entries.rows().keys()
-    entries.close()
 
 
 def test_calls_of_an_older_file_are_still_there(tmp_path: Path) -> None:
