@@ -54,8 +54,9 @@ def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
     front = Fields(body.front, path=path)
     sections = body.sections()
     title = front.one("title") or next((each.heading for each in sections if each.level == 1), "")
-    own, url, stem = front.one("id"), front.one("url"), path.removesuffix(".md") or slug(title)
-    if not (own or url or path or title):
+    own, url = front.one("id"), front.one("url")
+    stem = path.removesuffix(".md") or (title and slug(title))
+    if not (own or url or stem):
         raise DocumentError("nothing names the document: give it a `title` or an `id`", path=path)
     node = own or url or DOCUMENT_BASE + stem
     lists: dict[str, Any] = {name: front.texts(name) for name in TEXT_LISTS}
