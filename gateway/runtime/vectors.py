@@ -105,15 +105,11 @@ def moments(values: Vector) -> tuple[float, float]:
     return float(mean), math.sqrt(float(np.add.reduce(away)) / values.size)
 
 
-def deviations(values: Vector) -> Vector:
-    """Measure *values* from their mean, in standard deviations, shape (n,).
-
-    Equal values give zeros.
-    """
-    spread = float(values.std())
+def deviations(values: Vector, mean: float, spread: float) -> Vector:
+    """Measure *values* from *mean* in units of *spread*; without a spread all of them are 0."""
     if spread <= 0:
-        return np.zeros_like(values)
-    return np.asarray((values - values.mean()) / spread, dtype=np.float32)
+        return np.zeros(len(values), dtype=np.float32)
+    return np.asarray((values - mean) / spread, dtype=np.float32)
 
 
 def placed(values: NDArray[Number], place: int) -> Number:

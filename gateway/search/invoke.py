@@ -11,11 +11,9 @@ from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.runtime.telemetry import CONTENT_ATTRIBUTES, Telemetry
 from gateway.sources.registry import Registration
-from gateway.types import Entity, Filters, InvokeResult, JsonObject
+from gateway.types import Filters, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, Outcome, shape_of
 from gateway.usage.history import UsageTracker
-
-_ANYBODY = Filters()
 
 
 def filters_with_scopes(scopes: Collection[str]) -> Filters:
@@ -25,7 +23,7 @@ def filters_with_scopes(scopes: Collection[str]) -> Filters:
         InvalidRequestError: If they are no collection of texts.
     """
     try:
-        return _ANYBODY if scopes == frozenset() else Filters(scopes=scopes)  # type: ignore[arg-type]  # (any collection will do)
+        return Filters(scopes=scopes)  # type: ignore[arg-type]  # (any collection will do)
     except TypeError:
         kind = type(scopes).__name__
         raise InvalidRequestError(f"scopes must be a set of texts, got {kind}") from None
@@ -56,7 +54,9 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     attributes: dict[str, str | int | float | bool] = {**labels, "gen_ai.tool.type": "function"}
     if call_id:
         attributes["gen_ai.tool.call.id"] = call_id
-    noted = partial(_noted, entity, arguments, time.perf_counter(), task=task, tenant=tenant)
+    shape = shape_of(entity, arguments)
+    call = partial(Call, tool=entity.id, shape=shape, task=task, tenant=tenant)
+    began = time.perf_counter()
     with (
         telemetry.span("execute_tool", entity.exposed_name, attributes) as span,
         telemetry.timed("gen_ai.execute_tool.duration", labels),
@@ -65,7 +65,7 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
         try:
             result = await source.call(entity.name, arguments, tool_id=entity.id)
         except GatewayError:
-            await usage.note(noted("failed"))
+            await usage.note(call(outcome="failed", seconds=time.perf_counter() - began))
             raise
         if result.is_error:
             # The convention's name for a tool that answered with an error.
@@ -74,18 +74,6 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
         if telemetry.capture_content and span.is_recording():
             span.set_attribute(CONTENT_ATTRIBUTES.arguments, json.dumps(arguments, default=str))
             span.set_attribute(CONTENT_ATTRIBUTES.result, result.text)
-    await usage.note(noted("tool_error" if result.is_error else "ok"))
+    outcome: Outcome = "tool_error" if result.is_error else "ok"
+    await usage.note(call(outcome=outcome, seconds=time.perf_counter() - began))
     return result
-
-
-def _noted(
-    entity: Entity, arguments: JsonObject, began: float, outcome: Outcome, *, task: str, tenant: str
-) -> Call:
-    return Call(
-        tool=entity.id,
-        outcome=outcome,
-        seconds=time.perf_counter() - began,
-        shape=shape_of(entity, arguments),
-        task=task,
-        tenant=tenant,
-    )

@@ -87,9 +87,7 @@ class Query:
     @property
     def forms(self) -> tuple[str, ...]:
         """The original, the corrected and the English form, each once."""
-        corrected = self.corrected or self.text
-        rewritten = (self.english,) if self.english not in ("", self.text) else ()
-        return tuple(dict.fromkeys((self.text, corrected, *rewritten)))
+        return tuple(dict.fromkeys((self.text, self.corrected or self.text, self.normalized)))
 
     def split(self) -> Query:
         """Return the same query with its clauses, if it is a long request."""

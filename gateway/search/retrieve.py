@@ -16,7 +16,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors import ScanResult, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import Vector
+from gateway.runtime.vectors import Vector, deviations
 from gateway.search.query import Query
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.query import AnalyzedQuery, Hits
@@ -51,10 +51,7 @@ class Candidates:
 
     def deviations(self, strengths: Vector) -> Vector:
         """Return *strengths* in deviations from the mean of all eligible entities."""
-        moments = self.scan.moments
-        if moments.spread <= 0:
-            return np.zeros(len(strengths), dtype=np.float32)
-        return np.asarray((strengths - moments.mean) / moments.spread, dtype=np.float32)
+        return deviations(strengths, self.scan.moments.mean, self.scan.moments.spread)
 
     def strengths_at(self, positions: Positions) -> Vector:
         """Return the exact strength at *positions*, in the pool or not, shape (len(positions),)."""

@@ -25,7 +25,7 @@ from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph, node_of
 from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import Matrix, Vector, deviations, top
+from gateway.runtime.vectors import Matrix, Vector, deviations, moments, top
 from gateway.search.expand.supplements import (
     Supplement,
     entities_of,
@@ -130,12 +130,12 @@ async def _score_task(
     query, index, mean = Query(text=text).split(), snapshot.vectors, snapshot.mean_vector
     lexical = score_lexical(snapshot.lexical, query)
     if embed is None or index is None or mean is None:
-        return deviations(lexical.scores)
+        return _deviations(lexical.scores)
     texts = query.texts_to_embed
     work = embed(texts, snapshot.dimensions)
     embedded = await with_timeout(work, options.query_timeout_s)
     if isinstance(embedded, Failed):
-        return deviations(lexical.scores)
+        return _deviations(lexical.scores)
     query = query.with_vectors(dict(zip(texts, embedded.vectors, strict=True)))
     everything = np.arange(len(snapshot.entities))
     candidates = find_candidates(index, query.vectors, mask=mask, count=options.pool(1))
@@ -143,7 +143,7 @@ async def _score_task(
     scores += lexical_deviations(lexical, everything, mask, options.lexical_weight)
     following = following_clauses(query.vectors.clauses, index, mean, last)
     if len(following):
-        served = [deviations(_cosines(index, clause)) for clause in following]
+        served = [_deviations(_cosines(index, clause)) for clause in following]
         scores += FOLLOWING_CLAUSE_WEIGHT * np.max(served, axis=0)
     return scores
 
@@ -205,7 +205,7 @@ def score_next_steps(
         scores += TASK_WEIGHT * task
     if snapshot.vectors is not None and snapshot.mean_vector is not None:
         near = _cosines_with(snapshot.vectors, snapshot.mean_vector, used[-1])
-        scores += NEIGHBOUR_WEIGHT * deviations(near)
+        scores += NEIGHBOUR_WEIGHT * _deviations(near)
     for server in {snapshot.entities[position].server for position in used}:
         scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)
     expansion = expand(
@@ -282,6 +282,10 @@ def _cosines_with(index: VectorIndex, mean: Vector, position: int) -> Vector:
 def _cosines(index: VectorIndex, vector: Vector) -> Vector:
     """Return the product of each row with *vector*, shape (n,)."""
     return index.score(VectorQuery(texts=vector[None], clauses=vector[None][:0]))[0]
+
+
+def _deviations(scores: Vector) -> Vector:
+    return deviations(scores, *moments(scores))
 
 
 def evaluate_usage(

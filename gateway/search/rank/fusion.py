@@ -21,7 +21,7 @@ from itertools import takewhile
 import numpy as np
 
 from gateway.index.eligibility import Mask, Positions
-from gateway.runtime.vectors import Vector, moments
+from gateway.runtime.vectors import Vector, deviations, moments
 from gateway.search.rank.parameters import SERVER_GROUP_CLAUSES, SERVER_GROUP_WEIGHT
 from gateway.search.retrieve import Candidates, LexicalScores
 from gateway.types import Entity
@@ -79,18 +79,12 @@ def lexical_deviations(
     lexical: LexicalScores, positions: Positions, mask: Mask, weight: float
 ) -> Vector:
     """Return the scores by words at *positions*, in deviations, times *weight*."""
-    scores = weight * _deviations(lexical.scores, positions, mask)
-    if lexical.clauses is not None:
-        scores += weight * _deviations(lexical.clauses, positions, mask)
-    return np.asarray(scores, dtype=np.float32)
-
-
-def _deviations(scores: Vector, positions: Positions, mask: Mask) -> Vector:
-    """Return how far *scores* at *positions* are above the mean of the eligible; 0 if all equal."""
-    mean, spread = moments(scores if mask.all() else scores[mask])
-    if spread <= 0:
-        return np.zeros(len(positions), dtype=np.float32)
-    return np.asarray((scores[positions] - mean) / spread, dtype=np.float32)
+    total = np.zeros(len(positions), dtype=np.float32)
+    for scores in (lexical.scores, lexical.clauses):
+        if scores is not None:
+            mean, spread = moments(scores if mask.all() else scores[mask])
+            total += weight * deviations(scores[positions], mean, spread)
+    return total
 
 
 def group_scores(ids: Positions, positions: Positions, scores: Vector, clauses: int) -> Vector:
