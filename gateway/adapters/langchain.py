@@ -76,8 +76,8 @@ class GatewayMiddleware(AgentMiddleware):
         if request.tool is not None:
             return request
         call = request.tool_call
-        told = request.state.get("messages", ()) if isinstance(request.state, Mapping) else ()
-        messages = convert_to_openai_messages(list(told))
+        state = request.state if isinstance(request.state, Mapping) else {}
+        messages = convert_to_openai_messages(list(state.get("messages", ())))
         tools = await self._broker.build_tools(messages, request.runtime.tools)
         if not tools.is_ours(call["name"]):
             return request

@@ -51,8 +51,8 @@ class GatewayRetriever(ObjectRetriever):
 
     async def aretrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
         """Find tools for a text, or the one that it names."""
-        asked = str_or_query_bundle
-        query = asked if isinstance(asked, str) else asked.query_str
+        text = str_or_query_bundle
+        query = text if isinstance(text, str) else text.query_str
         tools = await self._broker.retrieve(query, self._host)
         return [GatewayTool(function, self._broker, tools) for function in functions_of(tools)]
 

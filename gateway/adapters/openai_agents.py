@@ -71,7 +71,7 @@ class GatewayServer(MCPServer):
         self._name = name
         self._broker = ToolBroker(gateway, approve=approve)
         self._runs: WeakKeyDictionary[RunContextWrapper[Any], _Run] = WeakKeyDictionary()
-        self._known: WeakValueDictionary[str, _Run] = WeakValueDictionary()
+        self._run_by_id: WeakValueDictionary[str, _Run] = WeakValueDictionary()
 
     @property
     def name(self) -> str:
@@ -108,7 +108,7 @@ class GatewayServer(MCPServer):
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
     ) -> types.CallToolResult:
         """Answer a call."""
-        run = self._known.get(str((meta or {}).get(_RUN, ""))) or _Run()
+        run = self._run_by_id.get(str((meta or {}).get(_RUN, ""))) or _Run()
         tools = run.tools or await self._broker.build_tools((), ())
         call_id = f"{run.id}-{len(run.messages)}"
         parsed = arguments or {}
@@ -131,5 +131,5 @@ class GatewayServer(MCPServer):
 
     def _run(self, context: RunContextWrapper[Any] | None) -> _Run:
         run = _Run() if context is None else self._runs.setdefault(context, _Run())
-        self._known[run.id] = run
+        self._run_by_id[run.id] = run
         return run

@@ -97,8 +97,8 @@ class _Wrapper(Generic[C]):
     ) -> None:
         if not isinstance(openai, self._kind):
             hint = f": wrap it by {self._other}" if isinstance(openai, OpenAI | AsyncOpenAI) else ""
-            kind, given = self._kind.__name__, type(openai).__name__
-            raise ConfigError(f"openai must be an openai.{kind} client, got {given}{hint}")
+            kind, actual = self._kind.__name__, type(openai).__name__
+            raise ConfigError(f"openai must be an openai.{kind} client, got {actual}{hint}")
         context = ClientContext(gateway, observer=observer, approve=approve)
         _fill(self, openai, context)
 

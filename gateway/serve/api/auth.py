@@ -86,11 +86,11 @@ def authenticate(callers: Sequence[ApiCaller], authorization: str) -> ApiCaller:
     if not secret:
         raise _challenge(401, "token_missing", "send a bearer token: Authorization: Bearer …")
     digest = _digest(secret)
-    known = [each for each in callers if secrets.compare_digest(each.digest, digest)]
-    if not known:
+    found = [each for each in callers if secrets.compare_digest(each.digest, digest)]
+    if not found:
         detail, error = "this bearer token is not known here", ', error="invalid_token"'
         raise _challenge(401, "token_unknown", detail, error)
-    return known[-1]
+    return found[-1]
 
 
 def _challenge(status: int, code: str, detail: str, error: str = "") -> RefusedError:

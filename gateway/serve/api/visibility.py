@@ -71,12 +71,12 @@ def resolve_kinds(snapshot: Snapshot, names: Sequence[str] | None) -> frozenset[
     Raises:
         RefusedError: 404, if there is no such kind.
     """
-    known = _kinds(snapshot)
+    existing = _kinds(snapshot)
     if names is None:
-        return known - _ON_REQUEST
+        return existing - _ON_REQUEST
     kinds = frozenset(REGISTRY_KINDS.get(name, name) for name in names)
-    if unknown := sorted(kinds - known):
-        detail = f"there is nothing of kind {unknown[0]!r}; kinds are {', '.join(sorted(known))}"
+    if unknown := sorted(kinds - existing):
+        detail = f"there is nothing of kind {unknown[0]!r}; kinds are {', '.join(sorted(existing))}"
         raise RefusedError(404, "unknown_kind", detail)
     return kinds
 
