@@ -109,9 +109,9 @@ class Conformance(ABC):
             Turn("Not paid."),
         )
 
-        told = await self.converse(gateway, model.base_url, [])
+        reply = await self.converse(gateway, model.base_url, [])
 
-        assert told == "Not paid."
+        assert reply == "Not paid."
         assert "schema" in answer(model.requests[2])
         assert '"paid": false' in answer(model.requests[3])
 
@@ -168,10 +168,10 @@ class Finding(Conformance):
             find("look up an invoice"), use("find_invoice", number="INV-7"), Turn("Not paid.")
         )
 
-        told = await self.converse(gateway, model.base_url, [tell_time])
+        reply = await self.converse(gateway, model.base_url, [tell_time])
 
         first, second, third = model.requests
-        assert told == "Not paid."
+        assert reply == "Not paid."
         assert {"tell_time", "search_tools", "call_tool"} == set(first.tool_names)
         assert {*first.tool_names, "find_invoice"} <= set(second.tool_names)
         shown = second.functions["find_invoice"]
@@ -231,8 +231,8 @@ class Running(Finding):
     ) -> str:
         """Run once."""
         async with client_of(url) as client:
-            told, _ = await self.run(self.agent(gateway, client, host, approve), "Please help me.")
-        return told
+            reply, _ = await self.run(self.agent(gateway, client, host, approve), "Please help me.")
+        return reply
 
     async def twice(self, gateway: Gateway, cast: Cast, *, later: bool) -> ModelRequest:
         """Find a tool in one run, and give the request of the next: a *later* one goes on."""
@@ -280,8 +280,8 @@ def client_of(url: str) -> AsyncOpenAI:
 
 def answer(request: ModelRequest) -> str:
     """Give the text of the tool messages that a request ended with."""
-    told = [message["content"] for message in request.last_tool_results()]
-    parts = [part for each in told for part in (each if isinstance(each, list) else [each])]
+    reply = [message["content"] for message in request.last_tool_results()]
+    parts = [part for each in reply for part in (each if isinstance(each, list) else [each])]
     return "\n".join(part["text"] if isinstance(part, dict) else str(part) for part in parts)
 
 

@@ -39,8 +39,8 @@ class TestLangchain(Running):
 
     async def run(self, agent: Any, text: str, before: Any = None) -> tuple[str, Any]:
         asked = [*(before or ()), {"role": "user", "content": text}]
-        told = (await self.asked(agent, {"messages": asked}))["messages"]
-        return str(told[-1].content), told
+        messages = (await self.asked(agent, {"messages": asked}))["messages"]
+        return str(messages[-1].content), messages
 
     async def asked(self, agent: Any, state: Any) -> Any:
         return await agent.ainvoke(state)

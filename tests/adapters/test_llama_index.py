@@ -74,10 +74,10 @@ async def test_what_the_message_finds_is_a_tool_at_once(gateway: Gateway, cast: 
     """LlamaIndex retrieves before the model is asked; schemas are the real ones."""
     model = cast(use("find_invoice", number="INV-7"), Turn("Not paid."))
 
-    told = await ask(gateway, model.base_url, "look up an invoice", [tell_time])
+    output = await ask(gateway, model.base_url, "look up an invoice", [tell_time])
 
     first, second = model.requests
-    assert "Not paid." == told
+    assert "Not paid." == output
     assert {"tell_time", "search_tools", "call_tool", "find_invoice"} <= set(first.tool_names)
     shown = first.functions["find_invoice"]["parameters"]
     assert schema_of("find_invoice", await gateway.list_tools()) == shown
@@ -102,6 +102,6 @@ async def test_a_retriever_serves_blocking_callers_and_bundles(gateway: Gateway)
     found = retriever.retrieve(QueryBundle("play a song"))
 
     (player,) = [tool for tool in found if tool.metadata.name == "play_music"]
-    told: Any = player(song="Yesterday")
-    assert (False, "playing Yesterday") == (told.is_error, told.content)
+    output: Any = player(song="Yesterday")
+    assert (False, "playing Yesterday") == (output.is_error, output.content)
     assert ["search_tools", "call_tool"] == [tool.metadata.name for tool in retriever.retrieve(" ")]

@@ -88,10 +88,10 @@ async def test_a_server_answers_without_a_run(gateway: Gateway) -> None:
 
     await server.connect()
     tools = await server.list_tools()
-    told = await server.call_tool("play_music", {"song": "Yesterday"})
+    result = await server.call_tool("play_music", {"song": "Yesterday"})
     await server.cleanup()
 
     assert ["search_tools", "call_tool"] == [tool.name for tool in tools]
-    assert (False, "playing Yesterday") == (told.is_error, getattr(told.content[0], "text", ""))
+    assert (False, "playing Yesterday") == (result.is_error, getattr(result.content[0], "text", ""))
     assert [] == (await server.list_prompts()).prompts
     assert [] == (await server.get_prompt("any")).messages

@@ -21,7 +21,7 @@ from tests.fakes import Shelf, suspicious, tool
 NAMES = MetaNames(search="search_tools", call="call_tool")
 
 
-async def told(
+async def answer_to(
     gateway: Gateway, name: str, arguments: object, mode: Projection = "proxy"
 ) -> ToolAnswer:
     """Give the answer to one call."""
@@ -68,7 +68,7 @@ async def test_a_search_takes_one_query_or_one_for_each_step(
     shelf: Gateway, arguments: dict[str, Any], queries: tuple[str, ...]
 ) -> None:
     """Models give both, too: then the one is a step like the others."""
-    made = await told(shelf, "search_tools", arguments)
+    made = await answer_to(shelf, "search_tools", arguments)
 
     assert queries == made.queries
     assert "send_email" in direct_names_in(made.text)
@@ -78,7 +78,7 @@ async def test_a_search_takes_one_query_or_one_for_each_step(
 
 async def test_a_search_for_nothing_browses(shelf: Gateway) -> None:
     """Better than an error: the model sees names."""
-    made = await told(shelf, "search_tools", "")
+    made = await answer_to(shelf, "search_tools", "")
 
     assert "browse" == (made.search.mode if made.search else "")
     assert len(direct_names_in(made.text)) > 0
@@ -100,7 +100,7 @@ async def test_a_search_that_makes_no_sense_is_explained(
     shelf: Gateway, arguments: object, error: str
 ) -> None:
     """The model mends it in its next turn."""
-    made = await told(shelf, "search_tools", arguments)
+    made = await answer_to(shelf, "search_tools", arguments)
 
     assert json.loads(made.text)["error"].startswith(error)
     assert made.search is None
@@ -121,7 +121,7 @@ async def test_a_tool_is_called_by_its_name_or_through_the_meta_tool(
     """Never shown, never searched for: what the model knows, it may call. Some models write the
     inner object as a text.
     """
-    made = await told(bank, *call)
+    made = await answer_to(bank, *call)
 
     assert ("5 to A", "") == (made.text, made.error)
     assert {"account": "A", "amount": 5} == made.arguments
@@ -129,7 +129,7 @@ async def test_a_tool_is_called_by_its_name_or_through_the_meta_tool(
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         {},
         {"name": ""},
@@ -138,9 +138,9 @@ async def test_a_tool_is_called_by_its_name_or_through_the_meta_tool(
         {"name": "transfer", "arguments": None},
     ],
 )
-async def test_the_meta_tool_says_what_it_takes(bank: Gateway, given: dict[str, Any]) -> None:
+async def test_the_meta_tool_says_what_it_takes(bank: Gateway, arguments: dict[str, Any]) -> None:
     """Its own arguments are a model's to get wrong as well."""
-    made = await told(bank, "call_tool", given)
+    made = await answer_to(bank, "call_tool", arguments)
 
     assert {"error": "call_tool takes a 'name' (text) and 'arguments' (object)"} == json.loads(
         made.text
@@ -153,7 +153,7 @@ async def test_a_server_that_does_not_answer_is_told(open_gateway: OpenGateway) 
     gateway = open_gateway(options=options)
     gateway.add_server("slow", server=Shelf([tool("wait")]).server)
 
-    made = await told(gateway, "wait", {})
+    made = await answer_to(gateway, "wait", {})
 
     assert "'slow': " in json.loads(made.text)["error"]
     assert made.result is None
@@ -164,7 +164,7 @@ async def test_a_long_result_is_cut_and_says_so(open_gateway: OpenGateway) -> No
     gateway = open_gateway(options=Options(chat=ChatOptions(max_result_chars=1000)))
     gateway.add_tool(transfer)
 
-    made = await told(gateway, "transfer", {"account": "A" * 3000, "amount": 1})
+    made = await answer_to(gateway, "transfer", {"account": "A" * 3000, "amount": 1})
 
     assert "1 to " + "A" * 995 + "\n[cut: 2005 of 3005 characters left out]" == made.text
 
@@ -218,7 +218,7 @@ async def test_an_answer_names_what_comes_next_if_the_host_wants_that(
     hint: str,
 ) -> None:
     """It saves the turn of a search; what no edge leads to would only distract."""
-    made = await told(ready(open_gateway, catalog, steps), tool_name, {}, mode)
+    made = await answer_to(ready(open_gateway, catalog, steps), tool_name, {}, mode)
 
     assert f"called {tool_name}{hint}" == made.text
 
@@ -228,11 +228,11 @@ async def test_a_failure_comes_without_advice(open_gateway: OpenGateway) -> None
     gateway = ready(open_gateway, (), 5)
     gateway.add_server("srv", server=Shelf([tool("fail"), tool("find_fail")]).server)
 
-    made = await told(gateway, "fail", {})
-    wrong = await told(gateway, "find_fial", {})
+    made = await answer_to(gateway, "fail", {})
+    wrong = await answer_to(gateway, "find_fial", {})
 
     assert "next steps" not in made.text + wrong.text
-    assert "[next steps, by call_tool: fail]" in (await told(gateway, "find_fail", {})).text
+    assert "[next steps, by call_tool: fail]" in (await answer_to(gateway, "find_fail", {})).text
 
 
 async def test_a_tool_that_leaves_while_it_answers_keeps_its_answer(
@@ -249,7 +249,7 @@ async def test_a_tool_that_leaves_while_it_answers_keeps_its_answer(
     gateway.add_tool(leave)
     gateway.add_tool(transfer)
 
-    assert "gone" == (await told(gateway, "leave", {})).text
+    assert "gone" == (await answer_to(gateway, "leave", {})).text
 
 
 async def test_a_suspicious_tool_is_called_but_its_schema_is_never_told(
@@ -260,14 +260,14 @@ async def test_a_suspicious_tool_is_called_but_its_schema_is_never_told(
     schema = {"type": "object", "properties": {"to": field}, "required": ["to"]}
     odd = suspicious(replace(tool("add_numbers", "IMPORTANT"), input_schema=schema))
     gateway = open_gateway((odd,))
-    asked = await told(gateway, "search_tools", {"query": "add numbers"}, mode="stable")
-    wrong = await told(gateway, "add_numbers", {})
-    broken = await told(gateway, "add_numbers", "{")
-    by_id = await told(gateway, "call_tool", {"name": "shelf/add_numbers", "arguments": {}})
-    right = await told(gateway, "call_tool", {"name": "add_numbers", "arguments": {"to": "x"}})
+    found = await answer_to(gateway, "search_tools", {"query": "add numbers"}, mode="stable")
+    wrong = await answer_to(gateway, "add_numbers", {})
+    broken = await answer_to(gateway, "add_numbers", "{")
+    by_id = await answer_to(gateway, "call_tool", {"name": "shelf/add_numbers", "arguments": {}})
+    right = await answer_to(gateway, "call_tool", {"name": "add_numbers", "arguments": {"to": "x"}})
 
-    assert "IMPORTANT" not in "".join(each.text for each in (asked, wrong, broken, by_id))
+    assert "IMPORTANT" not in "".join(each.text for each in (found, wrong, broken, by_id))
     assert "'to' is a required property" in wrong.text
-    assert asked.search is not None
-    assert ["tool_suspicious"] == [note.code for note in asked.search.diagnostics]
+    assert found.search is not None
+    assert ["tool_suspicious"] == [note.code for note in found.search.diagnostics]
     assert "called add_numbers" == right.text

@@ -25,7 +25,7 @@ def entities(**counts: int) -> list[Entity]:
 
 
 @pytest.mark.parametrize(
-    ("options", "taken", "avoid", "expected"),
+    ("options", "host_names", "avoid", "expected"),
     [
         ({}, (), (), ("search_tools", "call_tool")),
         ({"search_name": "find", "call_name": "run"}, (), (), ("find", "run")),
@@ -42,10 +42,10 @@ def entities(**counts: int) -> list[Entity]:
     ],
 )
 def test_ours_move_aside_for_the_host_and_meet_nobody_there(
-    options: dict[str, Any], taken: tuple[str, ...], avoid: tuple[str, ...], expected: Any
+    options: dict[str, Any], host_names: tuple[str, ...], avoid: tuple[str, ...], expected: Any
 ) -> None:
     """Two tools of one name are a request that no service takes."""
-    names = meta_names(DiscoveryOptions(**options), taken, avoid=avoid)
+    names = meta_names(DiscoveryOptions(**options), host_names, avoid=avoid)
 
     assert expected == (names.search, names.call)
     assert names.search in names
@@ -84,9 +84,9 @@ def test_the_digest_tells_servers_with_the_words_of_their_tools_largest_first() 
 @pytest.mark.parametrize("budget", [20, 40, 80])
 def test_the_digest_keeps_to_its_budget_and_counts_the_rest(budget: int) -> None:
     """A thousand servers must not fill the prompt."""
-    told = catalog_digest(
+    text = catalog_digest(
         entities(**{f"server_{number}": 1 for number in range(50)}), budget=budget
     )
 
-    assert told.endswith(" more servers.")
-    assert estimate_tokens(told) <= budget + 5
+    assert text.endswith(" more servers.")
+    assert estimate_tokens(text) <= budget + 5

@@ -185,14 +185,14 @@ def test_an_open_schema_is_not(changed: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("strict", "schema", "told"),
+    ("strict", "schema", "expected"),
     [(True, CLOSED, True), (True, {**CLOSED, "required": []}, None), (False, CLOSED, None)],
 )
 def test_a_proxy_says_so_where_the_host_wants_it(
-    strict: bool, schema: dict[str, Any], told: bool | None
+    strict: bool, schema: dict[str, Any], expected: bool | None
 ) -> None:
     """Off by default: many servers behind the API do not know the word."""
     found = entity(replace(tool("t"), input_schema=schema))
     function: Any = proxy(found, DiscoveryOptions(strict=strict))["function"]
 
-    assert told is function.get("strict")
+    assert expected is function.get("strict")

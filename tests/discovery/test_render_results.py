@@ -148,13 +148,13 @@ def test_a_result_keeps_to_its_budget_and_keeps_the_best(budget: int) -> None:
 
     text = render(result, DiscoveryOptions(result_token_budget=budget))
 
-    kept = [row["name"] for row in read(text)]
+    shown = [row["name"] for row in read(text)]
     also = json.loads(text).get("also", [])
     listed = (*result.matches, *result.related, *result.next_steps)
     every = [each.name for each in listed if each.name not in also]
     assert estimate_tokens(text) <= budget
-    assert every[: len(kept)] == kept
-    assert len(kept) >= 2
+    assert every[: len(shown)] == shown
+    assert len(shown) >= 2
 
 
 MATCHES = st.lists(
@@ -227,9 +227,9 @@ def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> No
     rows = json.loads(render(found, options, schemas=schema))["tools"]
 
     assert 5 == len(rows)
-    told = ["parameters" in row for row in rows]
-    assert sorted(told, reverse=True) == told
-    assert {True, False} == {*told}
+    has_parameters = ["parameters" in row for row in rows]
+    assert sorted(has_parameters, reverse=True) == has_parameters
+    assert {True, False} == {*has_parameters}
     assert not any("direct" in row for row in rows)
 
 

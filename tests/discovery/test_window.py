@@ -25,7 +25,7 @@ def model(*calls: dict[str, Any]) -> Message:
     return {"role": "assistant", "tool_calls": list(calls)}
 
 
-def told(call_id: str, content: object) -> Message:
+def tool_message(call_id: str, content: object) -> Message:
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
@@ -34,11 +34,11 @@ def rows(*names: str) -> str:
 
 
 def searched(call_id: str, *names: str) -> list[Message]:
-    return [model(call("search_tools", call_id)), told(call_id, rows(*names))]
+    return [model(call("search_tools", call_id)), tool_message(call_id, rows(*names))]
 
 
 def called(name: str, call_id: str) -> list[Message]:
-    return [model(call(name, call_id)), told(call_id, "ok")]
+    return [model(call(name, call_id)), tool_message(call_id, "ok")]
 
 
 def shown(messages: Sequence[Message], cap: int = 24) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def test_only_at_the_cap_the_least_recently_found_goes() -> None:
 def test_tools_in_use_outlive_those_that_were_only_found() -> None:
     """Called by their own name or through the meta-tool: both are use."""
     by_name = called("a", "2")
-    through = [model(call("call_tool", "2", {"name": "a"})), told("2", "ok")]
+    through = [model(call("call_tool", "2", {"name": "a"})), tool_message("2", "ok")]
     for used in (by_name, through):
         messages = [*searched("1", "a", "b"), *used, *searched("3", "c")]
 
@@ -77,23 +77,30 @@ def test_tools_in_use_outlive_those_that_were_only_found() -> None:
         [{"role": "user", "content": rows("evil")}],
         [{"role": "assistant", "content": rows("evil")}],
         [{"role": "system", "content": rows("evil")}],
-        [told("1", rows("evil"))],
-        [model(call("read_file", "1")), told("1", rows("evil"))],
-        [model(call("call_tool", "1", {"name": "search_tools"})), told("1", rows("evil"))],
+        [tool_message("1", rows("evil"))],
+        [model(call("read_file", "1")), tool_message("1", rows("evil"))],
+        [model(call("call_tool", "1", {"name": "search_tools"})), tool_message("1", rows("evil"))],
         [model(call("search_tools", "1")), {"role": "user", "content": rows("evil")}],
-        [*searched("1"), told("1", rows("evil"))],
+        [*searched("1"), tool_message("1", rows("evil"))],
         [
             model(call("search_tools", "1"), call("read_file", "2")),
-            told("2", rows("evil")),
-            told("1", rows()),
+            tool_message("2", rows("evil")),
+            tool_message("1", rows()),
         ],
         [
             model(call("search_tools", "1"), call("read_file", "1")),
-            told("1", rows("evil")),
-            told("1", rows("evil")),
+            tool_message("1", rows("evil")),
+            tool_message("1", rows("evil")),
         ],
-        [model(call("search_tools", "1")), model(call("read_file", "1")), told("1", rows("evil"))],
-        [{"role": "user", "tool_calls": [call("search_tools", "1")]}, told("1", rows("evil"))],
+        [
+            model(call("search_tools", "1")),
+            model(call("read_file", "1")),
+            tool_message("1", rows("evil")),
+        ],
+        [
+            {"role": "user", "tool_calls": [call("search_tools", "1")]},
+            tool_message("1", rows("evil")),
+        ],
     ],
 )
 def test_what_only_looks_like_a_search_result_reveals_nothing(messages: list[Message]) -> None:
@@ -123,7 +130,7 @@ def test_a_content_in_parts_is_read_as_one() -> None:
     """The format allows both."""
     parts = [{"type": "text", "text": half} for half in (rows("a", "b")[:12], rows("a", "b")[12:])]
 
-    assert ("a", "b") == shown([model(call("search_tools", "1")), told("1", parts)])
+    assert ("a", "b") == shown([model(call("search_tools", "1")), tool_message("1", parts)])
     assert "" == text_of(None)
     assert "ab" == text_of([{"text": "a"}, "skipped", {"type": "image"}, {"text": "b"}])
 
@@ -171,9 +178,9 @@ def test_only_what_a_search_of_ours_has_told_counts_as_told_before() -> None:
     messages = [
         {"role": "user", "content": other},
         model(call("search_tools", "1"), call("other", "2")),
-        told("2", other),
-        told("1", text),
-        told("1", other),
+        tool_message("2", other),
+        tool_message("1", text),
+        tool_message("1", other),
     ]
 
     assert {"a"} == described_tools(messages, NAMES)

@@ -165,8 +165,8 @@ async def _sampling(context: Context, params: Call) -> Answer:
 
 async def _elicitation(context: Context, params: Call) -> Answer:
     message = str((params.arguments or {}).get("message", ""))
-    asked = form(message, username={"type": "string"}, email={"type": "string"})
-    return await _answer(context, params, {"person": asked})
+    request = form(message, username={"type": "string"}, email={"type": "string"})
+    return await _answer(context, params, {"person": request})
 
 
 _EVERYTHING: Requests = {

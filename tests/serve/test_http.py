@@ -126,10 +126,10 @@ def test_what_loopback_is() -> None:
 
 async def test_a_port_that_is_taken_says_so(open_gateway: OpenGateway) -> None:
     """And what mends it; a program has no flags."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        options = HttpOptions(port=taken.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        options = HttpOptions(port=listener.getsockname()[1])
 
         with pytest.raises(ConfigError, match=r"choose another port$"):
             await serve_http(mcp_server(open_gateway()), options)

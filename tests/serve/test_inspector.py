@@ -1,4 +1,4 @@
-"""The MCP Inspector's command line lists, calls and reads, over stdio and HTTP."""
+"""The MCP Inspector's command line lists and calls over stdio."""
 
 from __future__ import annotations
 
@@ -17,20 +17,11 @@ from gateway.gateway import Gateway
 from gateway.options import Options
 from tests.serve.conftest import FIXTURE, NODE, PATIENT, ROOT, Script, node_env
 
-CALLS = [
-    (["tools/list"], "test_simple_text"),
-    (["tools/call", "--tool-name", "test_simple_text"], "This is a simple text response"),
-    (["resources/list"], "gateway:/fixture/test://static-text"),
-    (["resources/templates/list"], "gateway:/fixture/test://template/{id}/data"),
-    (["resources/read", "--uri", "gateway:/fixture/test://static-text"], "static text resource"),
-    (["prompts/get", "--prompt-name", "fixture/test_simple_prompt"], "simple prompt for testing"),
-]
 
-
-def inspected(inspector: Script, home: Path, *told: str) -> Any:
+def inspected(inspector: Script, home: Path, *arguments: str) -> Any:
     """What the inspector prints; it waits for a slow server for more than its own 15 s."""
     ran = subprocess.run(
-        [str(NODE / "node"), str(inspector), "--cli", *told, "--connect-timeout", "0"],
+        [str(NODE / "node"), str(inspector), "--cli", *arguments, "--connect-timeout", "0"],
         env={**node_env(), "HOME": str(home)},
         capture_output=True,
         text=True,
@@ -39,16 +30,6 @@ def inspected(inspector: Script, home: Path, *told: str) -> Any:
     )
     assert 0 == ran.returncode, ran.stderr + ran.stdout
     return json.loads(ran.stdout)
-
-
-@pytest.mark.parametrize(("method", "said"), CALLS)
-def test_over_http(
-    inspector: Script, url: str, tmp_path: Path, method: list[str], said: str
-) -> None:
-    """The whole catalog of a real server."""
-    answer = inspected(inspector, tmp_path, url, "--transport", "http", "--method", *method)
-
-    assert said in json.dumps(answer)
 
 
 @pytest.fixture

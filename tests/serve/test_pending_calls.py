@@ -147,12 +147,12 @@ async def test_a_server_of_today_knows_what_the_client_can_do(behind: Make) -> N
     server = mcp_server(behind("modern"))
     async with Client(server, sampling_callback=Desk().sample) as client:
         call = {"name": "test_input_required_result_capabilities"}
-        asked = await client.call_tool("call_tool", call)
+        answer = await client.call_tool("call_tool", call)
     async with Client(server) as client:
         error = await refused(client.call_tool("call_tool", {"name": "test_missing_capability"}))
 
-    assert text_of(asked).startswith("model: the model on")
-    assert "person" not in text_of(asked)
+    assert text_of(answer).startswith("model: the model on")
+    assert "person" not in text_of(answer)
     assert {"requiredCapabilities": {"sampling": {}}} == error.error.data
 
 

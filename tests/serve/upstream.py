@@ -136,12 +136,12 @@ class Fixture:
         """Answer, ask, or change."""
         if params.name in CHANGES:
             await self.change(context, params.name)
-            return _said("changed")
+            return _text_result("changed")
         if params.name in WATCHING:
-            return _said(await self.watching(context, params))
+            return _text_result(await self.watching(context, params))
         if params.name in asking.TOOLS:
-            told = await asking.TOOLS[params.name](context, params)
-            return told if isinstance(told, types.InputRequiredResult) else _said(told)
+            answer = await asking.TOOLS[params.name](context, params)
+            return answer if isinstance(answer, types.InputRequiredResult) else _text_result(answer)
         content = ANSWERS[params.name][1] if params.name in ANSWERS else [_text("new")]
         return types.CallToolResult.model_validate(
             {"content": content, "isError": params.name == "test_error_handling"}
@@ -224,7 +224,7 @@ async def _nothing(_server: object) -> AsyncIterator[object]:
     yield object()
 
 
-def _said(text: str) -> types.CallToolResult:
+def _text_result(text: str) -> types.CallToolResult:
     return types.CallToolResult.model_validate({"content": [_text(text)]})
 
 

@@ -73,10 +73,10 @@ ENTRIES = (
 @pytest.fixture
 def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
     """Make gateways whose entries are the test's own: requests may put some."""
-    kept = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
+    own_options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
 
-    def build(*given: object, **options: object) -> Gateway:
-        return open_gateway(*given, **{"options": kept, **options})
+    def build(*tools: object, **options: object) -> Gateway:
+        return open_gateway(*tools, **{"options": own_options, **options})
 
     return build
 

@@ -90,11 +90,11 @@ async def test_what_is_not_there_is_a_problem(empty: httpx2.AsyncClient) -> None
     assert 200 == head.status_code
 
 
-@pytest.mark.parametrize("given", ["", "Bearer", "Bearer  ", f"Basic {SECRET}", SECRET])
-async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, given: str) -> None:
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", f"Basic {SECRET}", SECRET])
+async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, header: str) -> None:
     """RFC 6750, section 3: a challenge, with an error code if a token was given."""
     async with open_client(open_gateway(), HttpOptions(token=SECRET)) as client:
-        answer = await client.get("/api/search/tags", headers={"Authorization": given})
+        answer = await client.get("/api/search/tags", headers={"Authorization": header})
         wrong = await client.get("/api/search/tags", headers={"Authorization": "Bearer guess"})
         public = [await client.get(path) for path in ("/api/health", "/openapi.json")]
 

@@ -144,8 +144,8 @@ async def test_nobody_writes_what_they_could_not_read(
         new = await client.post(ROOT, json={"kind": "agent", "name": "new", "scopes": ["billing"]})
         gone = await client.delete(secret)
 
-    told = [each.status_code for each in (read, put, new, gone)]
-    assert told == ([200, 200, 201, 204] if allowed else [404, 409, 403, 404])
+    statuses = [each.status_code for each in (read, put, new, gone)]
+    assert statuses == ([200, 200, 201, 204] if allowed else [404, 409, 403, 404])
     if not allowed:
         assert "billing" in new.json()["detail"]
         assert "debtors" not in put.text

@@ -39,11 +39,11 @@ async def test_health_is_ok_once_there_is_an_index(mixed: Mixed) -> None:
 async def test_the_index_says_what_it_is_made_of(client: AsyncClient) -> None:
     """Of each kind."""
     await until(client, "/api/index", "rebuilding", value=False)
-    told = (await client.get("/api/index")).json()
+    status = (await client.get("/api/index")).json()
 
-    assert {"agent": 6, "skill": 1, "recipe": 1, "server": 1, "tool": 3} == told["by_kind"]
-    assert (12, 12, False) == (told["entities"], told["vectors"], told["rebuilding"])
-    assert ("auto", HashingEmbedder().info.model_id) == (told["strategy"], told["model"])
+    assert {"agent": 6, "skill": 1, "recipe": 1, "server": 1, "tool": 3} == status["by_kind"]
+    assert (12, 12, False) == (status["entities"], status["vectors"], status["rebuilding"])
+    assert ("auto", HashingEmbedder().info.model_id) == (status["strategy"], status["model"])
 
 
 async def test_the_index_says_how_far_it_is(
@@ -55,16 +55,16 @@ async def test_the_index_says_how_far_it_is(
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=options)
     async with open_client(gateway) as client:
         await gateway.snapshot()
-        told = (await client.get("/api/index")).json()
+        status = (await client.get("/api/index")).json()
         embedder.gate.set()
         await until(client, "/api/index", "rebuilding", value=False)
         whole = (await client.get("/api/index")).json()
 
     assert (80, {"tool": 80}, 0, "") == tuple(
-        told[each] for each in ("entities", "by_kind", "vectors", "model")
+        status[each] for each in ("entities", "by_kind", "vectors", "model")
     )
-    assert [{"stage": "embed", "code": "index_building"}] == told["diagnostics"]
-    assert told["rebuilding"]
+    assert [{"stage": "embed", "code": "index_building"}] == status["diagnostics"]
+    assert status["rebuilding"]
     assert (80, 80, []) == (whole["entities"], whole["vectors"], whole["diagnostics"])
 
 

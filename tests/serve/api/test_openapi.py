@@ -17,18 +17,18 @@ PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text(encoding="utf-
 async def document(open_gateway: OpenGateway, http: HttpOptions = HERE) -> dict[str, Any]:
     async with open_client(open_gateway(), http) as client:
         answer = await client.get("/openapi.json")
-    told: dict[str, Any] = answer.json()
-    return told
+    spec: dict[str, Any] = answer.json()
+    return spec
 
 
 async def test_every_reference_leads_somewhere(open_gateway: OpenGateway) -> None:
     """And every operation has a name, a summary and its answers."""
-    told = await document(open_gateway)
-    names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(told)))
-    every = [each for path in told["paths"].values() for each in path.values()]
+    spec = await document(open_gateway)
+    names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(spec)))
+    every = [each for path in spec["paths"].values() for each in path.values()]
 
-    assert told["openapi"].startswith("3.1")
-    assert names == set(told["components"]["schemas"])
+    assert spec["openapi"].startswith("3.1")
+    assert names == set(spec["components"]["schemas"])
     assert len(every) == len({each["operationId"] for each in every})
     assert all(each["summary"].endswith(".") for each in every)
     assert all("503" in each["responses"] for each in every)
@@ -48,9 +48,9 @@ async def test_a_token_is_asked_for_where_one_is_needed(open_gateway: OpenGatewa
 
 async def test_the_page_for_people_names_every_operation(open_gateway: OpenGateway) -> None:
     """And no other."""
-    told = await document(open_gateway)
+    spec = await document(open_gateway)
     offered = {
-        f"{method.upper()} {path}" for path, each in told["paths"].items() for method in each
+        f"{method.upper()} {path}" for path, each in spec["paths"].items() for method in each
     }
 
     assert offered == set(re.findall(r"^\| `([A-Z]+ /api/[^`]+)` \|", PAGE, re.MULTILINE))
@@ -58,7 +58,7 @@ async def test_the_page_for_people_names_every_operation(open_gateway: OpenGatew
 
 async def test_what_people_are_shown_works(open_gateway: OpenGateway) -> None:
     """Every field of the page's request is one."""
-    told = await document(open_gateway)
-    fields = set(told["components"]["schemas"]["SemanticSearch"]["properties"])
+    spec = await document(open_gateway)
+    fields = set(spec["components"]["schemas"]["SemanticSearch"]["properties"])
 
     assert fields == set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))

@@ -61,9 +61,9 @@ async def test_groups_hold_what_the_list_ranks(full: Gateway) -> None:
 
 async def test_rows_say_what_registries_say(full: Gateway) -> None:
     """Names of fields that their clients know."""
-    told = await found(full, {"query": "e-mail courier letter writing server"})
-    courier = next(each for each in told["agents"] if each["agent_name"] == "Courier")
-    letter = told["skills"][0]
+    answer = await found(full, {"query": "e-mail courier letter writing server"})
+    courier = next(each for each in answer["agents"] if each["agent_name"] == "Courier")
+    letter = answer["skills"][0]
 
     assert "/agents/courier-one" == courier["path"]
     assert ["Mail", "prod"] == courier["tags"]
@@ -74,8 +74,8 @@ async def test_rows_say_what_registries_say(full: Gateway) -> None:
         letter["version"],
         letter["skill_md_url"],
     )
-    assert {"type": "object"} == told["tools"][0]["inputSchema"]
-    assert "/mail" == told["tools"][0]["server_path"]
+    assert {"type": "object"} == answer["tools"][0]["inputSchema"]
+    assert "/mail" == answer["tools"][0]["server_path"]
 
 
 async def test_an_agent_that_has_a_card_shows_it(full: Gateway) -> None:
@@ -318,10 +318,10 @@ async def test_a_receipt_holds_no_contents(client: AsyncClient) -> None:
 async def test_nothing_found_is_told_by_the_receipt(full: Gateway) -> None:
     """A nonsense query has no best hit of 100 %."""
     body = {"query": "zzyzx qwrtpl", "ranking": "lexical"}
-    told = await found(full, body)
+    answer = await found(full, body)
 
-    assert ([], 0.0) == (told["results"], told["confidence"])
-    assert "no_match" == told["discovery_receipt"]["stop_reason"]
+    assert ([], 0.0) == (answer["results"], answer["confidence"])
+    assert "no_match" == answer["discovery_receipt"]["stop_reason"]
 
 
 async def test_tags_are_those_of_what_the_caller_may_find(client: AsyncClient) -> None:

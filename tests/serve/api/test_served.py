@@ -64,6 +64,6 @@ async def test_schemathesis_finds_no_fault(mixed: Mixed, tmp_path: Path) -> None
         running = await asyncio.create_subprocess_exec(
             *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path
         )
-        told, _ = await running.communicate()
+        output, _ = await running.communicate()
 
-    assert 0 == running.returncode, told.decode()
+    assert 0 == running.returncode, output.decode()
