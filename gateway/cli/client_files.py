@@ -18,12 +18,6 @@ from gateway.manifests.secret_scanner import Span, find_in_arguments, find_secre
 from gateway.options.environment import settings_dir
 
 Client = Literal["claude", "cursor", "vscode"]
-SERVERS_KEY: Mapping[Client, str] = {
-    "claude": "mcpServers",
-    "cursor": "mcpServers",
-    "vscode": "servers",
-}
-"""The key of the table of servers in a client's file."""
 _KEYS = ("command", "args", "env", "cwd", "url", "headers", "disabled")
 _IGNORED_KEYS = frozenset({"type", "name", "description", "gallery", "version", "transport"})
 """Keys of other clients that mean nothing here."""

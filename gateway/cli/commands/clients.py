@@ -16,7 +16,6 @@ from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.client_files import (
-    SERVERS_KEY,
     Client,
     Conversion,
     client_files,
@@ -144,7 +143,7 @@ def install(  # noqa: PLR0913  (one for each option)
     """Write this gateway into another client's file, with a dated copy of what was there."""
     path = to or client_files(client, Path.cwd())[-1 if project else 0]
     before = text = read_text(path)
-    place = (SERVERS_KEY[client], name)
+    place = ("servers" if client == "vscode" else "mcpServers", name)
     document = parse(before, where=str(path)) if before.strip() else {}
     present = member(member(document, place[0]), name)
     if present is not None and not is_this_gateway(present):

@@ -38,7 +38,7 @@ from gateway.cli.tables import document, pairs, table
 from gateway.discovery.render_results import direct_names_in
 from gateway.errors import ConfigError, GatewayError
 from gateway.gateway import Gateway
-from gateway.options import DiscoveryOptions, Options, UpstreamOptions
+from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import environment, variables
 from gateway.sync import SyncGateway
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
@@ -211,25 +211,23 @@ def open_stage() -> Iterator[Stage]:
                 gateway.add_server(name, command=find_program(program), args=args)
             report = sync.report()
         is_scripted = not settings.openai_configured
+        if is_scripted:
+            model = stack.enter_context(ScriptedModel(policy))
+            # A proxy of the environment must not be used for the loopback.
+            direct = DefaultHttpxClient(trust_env=False)
+            openai = OpenAI(base_url=model.base_url, api_key="unused", http_client=direct)
+        else:
+            # A private server may need no key, but the client does.
+            openai = OpenAI(api_key=variables(frozenset({_KEY})).get(_KEY) or "unused")
         yield Stage(
             gateway=gateway,
-            openai=stack.enter_context(_openai_client(stack, is_scripted=is_scripted)),
+            openai=stack.enter_context(openai),
             model="scripted" if is_scripted else settings.openai_model,
             is_scripted=is_scripted,
             folder=Path(folder).resolve(),
             report=report,
             spans=spans,
         )
-
-
-def _openai_client(stack: ExitStack, *, is_scripted: bool) -> OpenAI:
-    if not is_scripted:
-        # A private server may need no key, but the client does.
-        return OpenAI(api_key=variables(frozenset({_KEY})).get(_KEY) or "unused")
-    model = stack.enter_context(ScriptedModel(policy))
-    # A proxy of the environment must not be used for the loopback.
-    direct = DefaultHttpxClient(trust_env=False)
-    return OpenAI(base_url=model.base_url, api_key="unused", http_client=direct)
 
 
 def find_program(name: str) -> str:
@@ -285,10 +283,6 @@ def converse(stage: Stage, request: Request) -> dict[str, Any]:
     }
 
 
-def _search(request: ModelRequest) -> Turn:
-    return Turn(calls=(Call(DiscoveryOptions().search_name, {"query": request.user_text}),))
-
-
 def _call(request: ModelRequest) -> Turn:
     for name in direct_names_in(_answers(request)):
         parameters = request.functions.get(name, {}).get("parameters")
@@ -316,5 +310,9 @@ def _value(parameter: str, request: ModelRequest) -> str | None:
     return f"{folder.group(1)}/{file.group()}" if folder else file.group()
 
 
-policy = script(_search, _call, lambda request: Turn(f"The tool answered: {_answers(request)}"))
+policy = script(
+    lambda request: Turn(calls=(Call("search_tools", {"query": request.user_text}),)),
+    _call,
+    lambda request: Turn(f"The tool answered: {_answers(request)}"),
+)
 """Search, then call, then answer."""

@@ -16,7 +16,7 @@ from typer import Argument, Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, stderr, warn
 from gateway.cli.exit_codes import OK, UNAVAILABLE
-from gateway.cli.session import choose_strategy, open_gateway, open_session, parse_pairs
+from gateway.cli.session import open_gateway, open_session, parse_pairs
 from gateway.cli.tables import pairs, printable, table, to_jsonable
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import read_manifest
@@ -48,7 +48,7 @@ def discover(
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Tools, up to 50.")] = 20,
 ) -> Output:
     """Show what the configured servers can do: servers, tools, schemas. Asks no registry."""
-    with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
+    with open_session(config, strategy=strategy, documents=documents) as session:
         gateway = session.gateway.gateway
         overview = gateway.bridge.call(lambda: discover_catalog(gateway, intent, limit=limit))
     shown = {item.code for item in session.report.diagnostics}
@@ -97,7 +97,7 @@ def provision(  # noqa: PLR0913  (one for each option)
     )
     manifest = read_manifest(config) if config.is_file() else Manifest(servers={})
     warn(manifest.warnings)
-    with open_gateway(manifest, strategy=choose_strategy(strategy)) as gateway:
+    with open_gateway(manifest, strategy=strategy) as gateway:
         provisioner = Provisioner(
             gateway,
             options=options,

@@ -17,7 +17,7 @@ from typer import Argument, Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.exit_codes import OK
-from gateway.cli.session import choose_strategy, open_session, vector_store
+from gateway.cli.session import open_session, vector_store
 from gateway.cli.tables import pairs, printable, table, to_json, to_jsonable
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.runtime.json_models import read_value
@@ -57,7 +57,7 @@ def search(  # noqa: PLR0913  (one for each option)
     # Entities that are no tools may exist without any server.
     is_catalog = filters.kinds != defaults.kinds
     with open_session(
-        config, strategy=choose_strategy(strategy), documents=documents, optional=is_catalog
+        config, strategy=strategy, documents=documents, optional=is_catalog
     ) as session:
         # The graph holds no servers: words and vectors rank a search of the catalog.
         result = session.gateway.search(
@@ -192,7 +192,7 @@ def index(
     if rebuild:
         with closing(vector_store()) as store:
             store.clear()
-    with open_session(config, strategy=choose_strategy(None), relist=True) as session:
+    with open_session(config, strategy=None, relist=True) as session:
         report = session.report
     data = {"strategy": session.strategy, "store": vector_store().path, **to_jsonable(report)}
     return Output(data, found=report.tools, code=session.code)

@@ -12,7 +12,7 @@ from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
-from gateway.cli.session import choose_strategy, open_gateway, read_config
+from gateway.cli.session import open_gateway, read_config
 from gateway.cli.signals import graceful_shutdown, watch_file
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
@@ -95,7 +95,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     )
     manifest = read_config(config)
     warn(manifest.warnings)
-    strategy, own_options = choose_strategy(strategy), _gateway_options(extras)
+    own_options = _gateway_options(extras)
     opened = open_gateway(manifest, strategy=strategy, documents=documents, options=own_options)
     provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
     with graceful_shutdown() as shutdown, opened as gateway:

@@ -106,10 +106,20 @@ def add(  # noqa: PLR0913  (one for each option)
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Write a server into your configuration. Secrets become references, never copies."""
+    if bool(command) == bool(url):
+        raise InvalidRequestError("give a program after '--', or an address with --url")
+    program, *arguments = command or [""]
+    typed: dict[str, object] = {
+        "command": program,
+        "args": arguments,
+        "env": parse_pairs(env or (), "=", "--env takes NAME=VALUE"),
+        "cwd": cwd,
+        "url": url,
+        "headers": parse_pairs(header or (), ":", "--header takes 'Name: value'"),
+    }
+    auth = _auth_entry(url, bearer_env, is_oauth=oauth, settings=oauth_set or ())
     conversion = Conversion()
-    typed = _entry(command or [], url=url, env=env or [], headers=header or [], cwd=cwd)
-    auth = _auth_entry(url, bearer_env, is_oauth=oauth, settings=oauth_set or [])
-    entry = {**conversion.entry(name, typed), **auth}
+    entry = conversion.entry(name, {key: value for key, value in typed.items() if value}) | auth
     # The values of references are not known here and do not matter.
     plain = json.loads(_REFERENCE.sub("x", json.dumps(entry)))
     manifest = parse_manifest({"mcpServers": {name: plain}}, where="the server")
@@ -130,22 +140,6 @@ def add(  # noqa: PLR0913  (one for each option)
         notes.append(f"sign in once: gateway login {name}")
     data = {"config": str(config), "name": name, "entry": entry}
     return Output({**data, "variables": conversion.required}, notes=notes)
-
-
-def _entry(
-    words: Sequence[str], *, url: str, env: Sequence[str], headers: Sequence[str], cwd: str
-) -> dict[str, object]:
-    if bool(words) == bool(url):
-        raise InvalidRequestError("give a program after '--', or an address with --url")
-    entry: dict[str, object] = {
-        "command": "".join(words[:1]),
-        "args": list(words[1:]),
-        "env": parse_pairs(env, "=", "--env takes NAME=VALUE"),
-        "cwd": cwd,
-        "url": url,
-        "headers": parse_pairs(headers, ":", "--header takes 'Name: value'"),
-    }
-    return {key: value for key, value in entry.items() if value}
 
 
 def _auth_entry(

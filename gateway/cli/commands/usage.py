@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Annotated
@@ -13,13 +12,12 @@ import graphs
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.commands.graph import document_output
-from gateway.cli.session import choose_strategy, open_session
+from gateway.cli.session import open_session
 from gateway.errors import InvalidRequestError
 from gateway.options import Options
 from gateway.options.environment import ledger_path
 from gateway.search.expand.next_steps import evaluate_usage
 from gateway.storage.call_log import SqliteCallLog
-from gateway.usage.call_log import Tally
 from gateway.usage.history import CallHistory, sum_outcomes
 from gateway.usage.rerank import Outcomes, multiplier
 from gateway.usage.transitions import count_transitions, is_predictive
@@ -39,7 +37,16 @@ def show(
         tallies = [tally for tally in ledger.tallies() if tool in {"", tally.tool}]
         tasks = [task.tools for task in ledger.tasks()]
     transitions = [item for item in count_transitions(tasks) if tool in {"", item.before}]
-    rows = _tool_rows(tallies)
+    counts = sum_outcomes([replace(tally, age_s=0.0) for tally in tallies])
+    rows = [
+        {
+            "tool": name,
+            "calls": int(counts[name].calls),
+            "succeeded": int(counts[name].succeeded),
+            "multiplier": round(multiplier(Outcomes(), outcomes), 3),
+        }
+        for name, outcomes in sorted(sum_outcomes(tallies).items())
+    ]
     is_trusted = is_predictive(tasks)
     data = {"tools": rows, "followed": transitions, "tasks": len(tasks), "believed": is_trusted}
     if not rows:
@@ -92,7 +99,7 @@ def report(
     """Show what the signals would have changed, by the tools that were really called next."""
     with _open_ledger() as ledger:
         history = CallHistory.read(ledger)
-    with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
+    with open_session(config, strategy=strategy, documents=documents) as session:
         replayed = evaluate_usage(session.gateway.snapshot(), history.tasks, history.outcomes)
     is_trusted, learn, rerank = history.is_predictive, replayed.learn, replayed.rerank
     data = {
@@ -121,16 +128,3 @@ def forget(
 
 def _open_ledger() -> closing[SqliteCallLog]:
     return closing(SqliteCallLog(ledger_path(Options())))
-
-
-def _tool_rows(tallies: Sequence[Tally]) -> list[dict[str, object]]:
-    counts = sum_outcomes([replace(tally, age_s=0.0) for tally in tallies])
-    return [
-        {
-            "tool": tool,
-            "calls": int(counts[tool].calls),
-            "succeeded": int(counts[tool].succeeded),
-            "multiplier": round(multiplier(Outcomes(), outcomes), 3),
-        }
-        for tool, outcomes in sorted(sum_outcomes(tallies).items())
-    ]
