@@ -250,17 +250,17 @@ class GraphBuilder:
         ids, attributes = list(self._nodes), list(self._attributes)
         counts = np.diff(starts, append=len(edges))
         chosen = edges[starts].copy()
-        kept = np.ones(len(starts), dtype=np.bool_)
+        allowed = np.ones(len(starts), dtype=np.bool_)
         banned = [self._number(node) for subject, _, end in bans for node in (subject, end)]
         suspects = np.isin(order[chosen[:, 0]], banned)
         for place in np.flatnonzero((counts > 1) | suspects).tolist():
             rivals = edges[starts[place] : starts[place] + counts[place]].tolist()
             facts = [_fact(ids[order[s]], ids[order[e]], attributes[a]) for s, e, a in rivals]
             facts = [fact for fact in facts if not is_banned(fact, bans)]
-            kept[place] = bool(facts)
+            allowed[place] = bool(facts)
             if facts:
                 chosen[place, 2] = self._edge(reduce(stronger, facts))[2]
-        found: np.ndarray = chosen[kept]
+        found: np.ndarray = chosen[allowed]
         return found
 
     def index(self, rows: Mapping[str, Fields]) -> BM25Index:

@@ -75,8 +75,8 @@ def expose_names(
     steps: Counter[str] = Counter()
     while True:
         wanted = Counter(map(str.casefold, names.values()))
-        taken = {name for name, count in wanted.items() if count > 1}.union(unavailable)
-        clashing = [key for key, name in names.items() if name.casefold() in taken]
+        refused = {name for name, count in wanted.items() if count > 1}.union(unavailable)
+        clashing = [key for key, name in names.items() if name.casefold() in refused]
         if not clashing:
             return names
         for key in clashing:

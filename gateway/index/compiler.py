@@ -21,11 +21,11 @@ from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS, row_of
 from gateway.embed.cache import text_key
 from gateway.index.eligibility import Eligibility, Mask, Trait, traits_of
-from gateway.index.rules.edge_deriver import EdgeDeriver, Edges
-from gateway.index.rules.name_words import Relation
+from gateway.index.rules import EdgeDeriver, Edges
 from gateway.index.snapshot import Snapshot
 from gateway.index.texts import document_of, embedding_text, lexical_fields, name_text
 from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
+from gateway.index.tool_words import Relation
 from gateway.index.vectors import VectorIndex
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
@@ -111,14 +111,14 @@ class SnapshotCompiler:
     def prepare(self, entities: Iterable[Entity]) -> None:
         """Make *entities* the catalog, in any order; what is known of equal ones is kept."""
         before, wanted = self._prepared, {entity.id: entity for entity in entities}
-        kept = {
+        same = {
             key: item
             for key, item in before.items()
             if (entity := wanted.get(key)) is item.entity or entity == item.entity
         }
-        new = [self._prepare(entity) for key, entity in wanted.items() if key not in kept]
-        gone = [item for key, item in before.items() if key not in kept]
-        prepared = sorted([*kept.values(), *new], key=attrgetter("sort_key"))
+        new = [self._prepare(entity) for key, entity in wanted.items() if key not in same]
+        gone = [item for key, item in before.items() if key not in same]
+        prepared = sorted([*same.values(), *new], key=attrgetter("sort_key"))
         self._prepared = {item.entity.id: item for item in prepared}
         texts = dict(
             chain.from_iterable(item.texts.items() for item in (prepared if gone else new))
@@ -134,7 +134,7 @@ class SnapshotCompiler:
             [item.entity for item in gone if item.document],
             [item.entity for item in new if item.document],
         )
-        changed_items = [*new, *(self._prepared[key] for key in changed if key in kept)]
+        changed_items = [*new, *(self._prepared[key] for key in changed if key in same)]
         for item in changed_items:
             edges = self._deriver.edges.get(item.entity.id, {})
             item.statements = (*item.facts, *_derived_facts(item.node, edges))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gateway.catalog.entries import INSTRUCTIONS, WORDS
 from gateway.catalog.kinds import Field, row_of
-from gateway.index.rules.name_words import nouns_of
 from gateway.index.tool_graph import node_of
+from gateway.index.tool_words import nouns_of
 from gateway.options import GraphOptions
 from gateway.types import Entity, JsonObject
 from graphs.lexical.analysis import fold, split_identifier

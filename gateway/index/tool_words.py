@@ -1,24 +1,16 @@
-"""The words of tools, as the rules that derive edges use them, and the index of them. Pure.
-
-Rules look tools up by words instead of comparing pairs.
-"""
+"""The words of tools, as the rules that derive edges use them. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gateway.types import Entity
 from graphs.lexical.analysis import split_identifier
 
 Relation = Literal["requires", "next_steps", "related"]
-IndexKey: TypeAlias = tuple[str, Hashable]
-"""What a rule calls a kind of words, and the words."""
-RuleEdges: TypeAlias = Iterator[tuple[Relation, str]]
-"""The edges of one tool: pairs of the relation and the other tool's id."""
 Name: TypeAlias = tuple[str, ...]
 """The words of a name in lower case, the s of the plural dropped."""
 ACT = 2
@@ -36,8 +28,6 @@ UNIVERSAL = frozenset(
 """Single words that mean the same to every server."""
 SECRET = frozenset({"key", "token", "secret", "password", "session", "id"})
 """Last words of the names of what a server gives out and no other server understands."""
-
-
 _IDENTIFIER = re.compile(
     r"\b[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+|(?<=[a-z0-9])[A-Z][a-z0-9]+)+"
 )
@@ -49,7 +39,7 @@ _CUE_CHARS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolNameWords:
+class ToolWords:
     """The words of one tool."""
 
     id: str
@@ -69,7 +59,7 @@ class ToolNameWords:
     """The identifiers in its texts, without case, and how it speaks of each."""
 
     @classmethod
-    def of(cls, entity: Entity) -> ToolNameWords:
+    def of(cls, entity: Entity) -> ToolWords:
         """Return the words of *entity*."""
         return cls(
             id=entity.id,
@@ -171,43 +161,3 @@ def _relation(cue: str) -> Relation:
     if not before and not after:
         return "related"
     return "requires" if max(before, default=-1) > max(after, default=-1) else "next_steps"
-
-
-@dataclass(slots=True, kw_only=True)
-class RuleIndex:
-    """Tools by the keys that they are found under, and by those that they look up."""
-
-    max_tools: Mapping[str, int]
-    """How many tools may share a key, by its kind; a key of more tells nothing."""
-    tools: dict[str, ToolNameWords] = field(default_factory=dict)
-    """By id."""
-    by_key: dict[IndexKey, dict[str, None]] = field(default_factory=dict)
-    """The ids of the tools that are found under a key."""
-    readers: defaultdict[IndexKey, dict[str, None]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
-    """The ids of the tools that look a key up."""
-
-    def find(self, key: IndexKey) -> tuple[str, ...] | None:
-        """Return the ids of the tools under *key*: () if they are too many, None if none is."""
-        found = self.by_key.get(key)
-        if not found:
-            return None
-        return tuple(sorted(found)) if len(found) <= self.max_tools.get(key[0], len(found)) else ()
-
-    def serves(self, helper: str, server: str) -> bool:
-        """Return whether *helper* is of *server*, or of one that reports the machine's state."""
-        own = self.tools[helper].server
-        return own == server or ("machine", own) in self.by_key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """How a rule finds edges."""
-
-    own_keys: Callable[[ToolNameWords], Iterable[IndexKey]]
-    """The keys under which other tools find a tool."""
-    lookup_keys: Callable[[ToolNameWords], Iterable[IndexKey]]
-    """The keys that a tool looks up."""
-    edges: Callable[[ToolNameWords, RuleIndex], RuleEdges]
-    """The edges of a tool, from what it finds there."""

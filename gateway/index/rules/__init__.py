@@ -1,1 +1,0 @@
-"""Rules that derive edges between tools from their names, arguments and descriptions."""
