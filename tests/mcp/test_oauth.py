@@ -99,7 +99,10 @@ def discreet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 async def test_a_server_that_wants_a_sign_in_says_how_and_asks_nobody(place: Place) -> None:
-    """A search must not open a browser, and a refused key is no failure of the server."""
+    """A search must not open a browser, and a refused key is no failure of the server. A file that
+    is no record is as none.
+    """
+    place.tokens.write('{"tokens": 7}')
     async with place.source() as source:
         for _ in range(7):
             with pytest.raises(UpstreamError, match=r"HTTP 401: sign in with: gateway login srv$"):
@@ -111,7 +114,6 @@ async def test_a_server_that_wants_a_sign_in_says_how_and_asks_nobody(place: Pla
 
 async def test_one_sign_in_lasts(place: Place) -> None:
     """Found, registered, asked for with PKCE, kept: the next start needs nobody."""
-    place.tokens.write('{"tokens": "no record"}')
     listing = await place.sign_in()
     async with place.source() as source:
         again = await source.list_tools()
