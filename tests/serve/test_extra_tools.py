@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ async def test_what_every_check_lets_in_can_be_called_at_once(
     """One conversation: nothing there, brought in, found, called; then it is local."""
     parcels = item("org.example/parcels", "Weighs a parcel.", packages=[package("tiny-parcels")])
     intent = {"intent": "weigh a parcel", "apply": True}
-    with FakeRegistry([parcels]) as registry, FakeIndex() as index:
+    with closing(FakeRegistry([parcels])) as registry, closing(FakeIndex()) as index:
         index.wheel("tiny-parcels")
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.pip_url)
         monkeypatch.setenv("GATEWAY_CACHE_DIR", str(tmp_path / "cache"))
