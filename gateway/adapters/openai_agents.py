@@ -54,29 +54,20 @@ class GatewayServer(MCPServer):
 
     Args:
         gateway: The catalog.
-        name: What the server is called in traces.
         approve: Asked before a tool may destroy something.
         more: What else every server of the SDK takes: guardrails, approval, error functions.
     """
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        *,
-        name: str = "gateway",
-        approve: Approve | None = None,
-        **more: Any,
-    ) -> None:
+    def __init__(self, gateway: Gateway, *, approve: Approve | None = None, **more: Any) -> None:
         super().__init__(**more)
-        self._name = name
         self._broker = ToolBroker(gateway, approve=approve)
         self._runs: WeakKeyDictionary[RunContextWrapper[Any], _Run] = WeakKeyDictionary()
         self._run_by_id: WeakValueDictionary[str, _Run] = WeakValueDictionary()
 
     @property
     def name(self) -> str:
-        """What it is called."""
-        return self._name
+        """What it is called in traces."""
+        return "gateway"
 
     async def connect(self) -> None:
         """Do nothing: the gateway connects by itself."""
