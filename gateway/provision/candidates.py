@@ -14,9 +14,9 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, Role
@@ -24,11 +24,19 @@ from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.registry import diagnose, fetch, origin, parse_entries
+from gateway.provision.registry import fetch, origin, parse_entries
 from gateway.provision.registry_schema import BUNDLED, RegistryEntry, parse_entry
 from gateway.runtime.atomic_file import write_atomically
 from gateway.runtime.background_loop import Bridge
-from gateway.types import Diagnostic, InvokeResult, JsonObject, Match, Strategy, ToolDefinition
+from gateway.types import (
+    Code,
+    Diagnostic,
+    InvokeResult,
+    JsonObject,
+    Stage,
+    Strategy,
+    ToolDefinition,
+)
 from gateway.types.listing import Listing
 
 _BUNDLED_FILE = Path(__file__).with_name("bundled_servers.json")
@@ -62,9 +70,13 @@ async def available_servers(
     diagnostics: list[Diagnostic] = []
     if options.registry:
         raw = await _registry_answer(options, upstream, folder, diagnostics)
-        parsed, faults = parse_entries(raw, source=origin(options.registry))
+        source = origin(options.registry)
+        parsed, fault = parse_entries(raw, source=source)
         entries |= {entry.name: entry for entry in parsed if entry.name not in entries}
-        diagnostics += faults
+        if fault:
+            detail = f"{source}: {fault}"
+            skipped = Diagnostic(stage="catalog", code="registry_entry_skipped", detail=detail)
+            diagnostics.append(skipped)
     return list(entries.values()), diagnostics
 
 
@@ -81,23 +93,25 @@ async def _registry_answer(
     age_s = time.time() - path.stat().st_mtime if stored is not None else math.inf
     if stored is not None and age_s < options.cache_s:
         return stored
+
+    def note(code: Code, detail: str, stage: Stage = "catalog") -> None:
+        diagnostics.append(Diagnostic(stage=stage, code=code, detail=detail))
+
     try:
         answer = await fetch(options.registry, options, upstream)
     except UpstreamError as error:
-        diagnostics.append(diagnose("registry_unavailable", str(error)))
+        note("registry_unavailable", str(error))
         if stored is not None:
-            age = f"{shown}: read {age_s / 3600:.0f} hours ago"
-            diagnostics.append(diagnose("registry_stale", age))
+            note("registry_stale", f"{shown}: read {age_s / 3600:.0f} hours ago")
         return stored or ()
     if answer.cut:
-        detail = f"{shown}: {answer.cut}; {len(answer.raw)} entries were read"
-        diagnostics.append(diagnose("registry_truncated", detail))
+        note("registry_truncated", f"{shown}: {answer.cut}; {len(answer.raw)} entries were read")
         return answer.raw
     try:
         write_atomically(path, json.dumps(answer.raw))
     except OSError as error:
         detail = f"the answer of {shown} is not stored: {error.strerror}"
-        diagnostics.append(Diagnostic(stage="store", code="catalog_unavailable", detail=detail))
+        note("catalog_unavailable", detail, stage="store")
     return answer.raw
 
 
@@ -154,49 +168,45 @@ async def _search(
     strategy: Strategy = "graph",
     embedder: Embedder | None = None,
 ) -> tuple[ServerCandidate, ...]:
-    source = _EntrySource(entries)
+    by_name: dict[str, RegistryEntry] = {}
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        # Of two publishers' servers of one name, the second gets the whole name.
+        by_name[entry.name if entry.short in by_name else entry.short] = entry
     search = replace(options.search, max_limit=max(options.search.max_limit, limit))
     options = replace(options, search=search)
     async with Gateway(strategy=strategy, embedder=embedder, options=options) as catalog:
-        catalog.add_source(source)
+        catalog.add_source(_EntrySource(by_name))
         result = await catalog.search(intent, limit=limit)
-    return tuple(source.candidate(match) for match in result.matches)
+    return tuple(
+        ServerCandidate(
+            entry=by_name[match.id.removeprefix(f"{_SERVER}/")], confidence=match.confidence
+        )
+        for match in result.matches
+    )
 
 
+@dataclass(frozen=True, slots=True)
 class _BorrowedEmbedder:
     """Another gateway's embedder, run on that gateway's loop, to which its connections belong."""
 
-    def __init__(self, embedder: Embedder, bridge: Bridge) -> None:
-        self._embedder = embedder
-        self._bridge = bridge
+    embedder: Embedder
+    bridge: Bridge
 
     @property
     def info(self) -> EmbedderInfo:
-        return self._embedder.info
+        return self.embedder.info
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        async def embed() -> Embedded:
-            return await self._embedder.embed(texts, role=role)
-
-        return await self._bridge.run(embed)
+        return await self.bridge.run(partial(self.embedder.embed, texts, role=role))
 
 
+@dataclass(frozen=True)
 class _EntrySource:
     """The entries as a source of tools, which is never called."""
 
+    by_name: Mapping[str, RegistryEntry]
     server = _SERVER
     trusted = False
-
-    def __init__(self, entries: Sequence[RegistryEntry]) -> None:
-        self._by_name: dict[str, RegistryEntry] = {}
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            # Of two publishers' servers of one name, the second gets the whole name.
-            name = entry.short if entry.short not in self._by_name else entry.name
-            self._by_name[name] = entry
-
-    def candidate(self, match: Match) -> ServerCandidate:
-        entry = self._by_name[match.id.removeprefix(f"{_SERVER}/")]
-        return ServerCandidate(entry=entry, confidence=match.confidence)
 
     async def list_tools(self) -> Listing:
         return Listing(
@@ -207,7 +217,7 @@ class _EntrySource:
                     description=entry.description,
                     input_schema={"type": "object"},
                 )
-                for name, entry in self._by_name.items()
+                for name, entry in self.by_name.items()
             )
         )
 

@@ -26,13 +26,11 @@ from gateway.options import UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.registry_schema import RegistryEntry, parse_entry
 from gateway.runtime import VERSION
-from gateway.types import Code, Diagnostic
 
 _PAGE_SIZE = 100
 """Entries of a page: the most that the official registry allows."""
 _MAX_CURSOR_CHARS = 2000
 _TOO_MANY_REQUESTS = 429
-_SERVER_ERRORS = 500
 
 
 class _Metadata(BaseModel):
@@ -75,9 +73,7 @@ def origin(base: str) -> str:
     )
 
 
-def parse_entries(
-    raw: Sequence[object], *, source: str
-) -> tuple[list[RegistryEntry], list[Diagnostic]]:
+def parse_entries(raw: Sequence[object], *, source: str) -> tuple[list[RegistryEntry], str]:
     """Parse the items of ``servers``.
 
     Args:
@@ -85,7 +81,7 @@ def parse_entries(
         source: See `RegistryEntry.source`.
 
     Returns:
-        The newest version of each name, in their order, and a diagnostic if some cannot be parsed.
+        The newest version of each name, in their order, and why some cannot be parsed.
     """
     entries: dict[str, RegistryEntry] = {}
     faults: list[str] = []
@@ -98,12 +94,8 @@ def parse_entries(
         other = entries.get(entry.name)
         if other is None or (other.latest, other.updated) < (entry.latest, entry.updated):
             entries[entry.name] = entry
-    if not faults:
-        return list(entries.values()), []
     more = f"; {len(faults) - 1} more cannot be read" if len(faults) > 1 else ""
-    return list(entries.values()), [
-        diagnose("registry_entry_skipped", f"{source}: {faults[0]}{more}")
-    ]
+    return list(entries.values()), f"{faults[0]}{more}" if faults else ""
 
 
 async def fetch(base: str, options: ProvisionOptions, upstream: UpstreamOptions) -> RegistryAnswer:
@@ -177,7 +169,7 @@ async def _fetch_page(
     try:
         async with client.stream("GET", url, params=query) as response:
             status = response.status_code
-            if status == _TOO_MANY_REQUESTS or status >= _SERVER_ERRORS:
+            if status == _TOO_MANY_REQUESTS or response.is_server_error:
                 raise UpstreamError(shown, f"answered {status}", kind="connect")
             if not response.is_success:
                 raise UpstreamError(shown, f"answered {status}: is it a registry?")
@@ -195,8 +187,3 @@ async def _fetch_page(
         return _Page.model_validate_json(bytes(body))
     except ValidationError as error:
         raise UpstreamError(shown, "sent a page that no registry sends") from error
-
-
-def diagnose(code: Code, detail: str) -> Diagnostic:
-    """Return a diagnostic of the catalog stage."""
-    return Diagnostic(stage="catalog", code=code, detail=detail)

@@ -116,12 +116,14 @@ async def test_what_was_cut_is_not_stored(registry: FakeRegistry, folder: Path) 
 
 
 async def test_the_bundled_list_wins_over_a_registry(registry: FakeRegistry, folder: Path) -> None:
-    """An impostor in a registry does not take the place of what was looked at."""
+    """An impostor does not take its place; an entry that cannot be read is reported."""
     name = bundled_servers()[0].name
-    registry.items = [item(name, "An impostor.")]
+    registry.items = [item(name, "An impostor."), {}]
+    options = ProvisionOptions(registry=registry.url)
 
-    entries, _ = await available_servers(ProvisionOptions(registry=registry.url), QUICK, folder)
+    entries, diagnostics = await available_servers(options, QUICK, folder)
 
+    assert ["registry_entry_skipped"] == [entry.code for entry in diagnostics]
     assert ["known"] == [entry.source for entry in entries if entry.name == name]
 
 
