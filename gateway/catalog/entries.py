@@ -201,12 +201,8 @@ def encode_entry(entry: Entry) -> str:
 
 def entry_to_json(entry: Entry) -> JsonObject:
     """Return *entry* as JSON values without its defaults; `entry_from_json` reads them."""
-    hints = {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in _not_default(entry.hints, Hints()).items()
-    }
     values = _not_default(entry, Entry(kind=entry.kind, name=entry.name))
-    if hints:
+    if hints := _not_default(entry.hints, Hints()):
         values["hints"] = hints
     if entry.scopes:
         values["scopes"] = sorted(entry.scopes)
@@ -215,7 +211,11 @@ def entry_to_json(entry: Entry) -> JsonObject:
 
 def _not_default(value: Entry | Hints, default: Entry | Hints) -> dict[str, object]:
     values = {item.name: getattr(value, item.name) for item in fields(value)}
-    return {name: one for name, one in values.items() if one != getattr(default, name)}
+    return {
+        name: list(one) if isinstance(one, tuple) else one
+        for name, one in values.items()
+        if one != getattr(default, name)
+    }
 
 
 def entry_from_json(raw: object) -> Entry:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Protocol
+from types import ModuleType
 
 from gateway.errors import ConfigError, MissingExtraError
 from gateway.manifests.secret_scanner import find_secret
@@ -41,7 +41,7 @@ def from_keyring(text: str) -> str:
     service, _, name = text.removeprefix(_KEYRING).rpartition("/")
     if not service or not name:
         raise ConfigError(f"{text!r} is no reference: write keyring:SERVICE/NAME")
-    found = _keyring("a keyring reference").get_password(service, name)
+    found: str | None = _keyring("a keyring reference").get_password(service, name)
     if found is None:
         raise ConfigError(f"the keyring has no {text!r}: put it there, or refer to another")
     return found
@@ -78,14 +78,6 @@ def is_reference(text: str) -> bool:
     return is_keyring(text) or (found is not None and found.group(2) is None)
 
 
-class _Ring(Protocol):
-    def get_password(self, service_name: str, username: str) -> str | None: ...
-
-    def set_password(self, service_name: str, username: str, password: str) -> None: ...
-
-    def delete_password(self, service_name: str, username: str) -> None: ...
-
-
 class KeyringTokens:
     """`gateway.mcp.servers.TokenStore` in the system's keyring.
 
@@ -102,7 +94,8 @@ class KeyringTokens:
 
     def read(self) -> str | None:
         """See `Tokens.read`."""
-        return self._ring.get_password(_SERVICE, self._key)
+        text: str | None = self._ring.get_password(_SERVICE, self._key)
+        return text
 
     def write(self, text: str) -> None:
         """See `Tokens.write`."""
@@ -114,7 +107,7 @@ class KeyringTokens:
             self._ring.delete_password(_SERVICE, self._key)
 
 
-def _keyring(feature: str) -> _Ring:
+def _keyring(feature: str) -> ModuleType:
     try:
         import keyring  # noqa: PLC0415  (an optional extra)
     except ImportError as error:
