@@ -72,10 +72,24 @@ def expand(text: str) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def is_reference(text: str) -> bool:
-    """Return whether *text* refers to a secret, and holds nothing else, no default either."""
-    found = _VARIABLE.fullmatch(as_variable(text))
-    return is_keyring(text) or (found is not None and found.group(2) is None)
+def read_secret(reference: str, *, owner: str) -> str:
+    """Return the secret of *owner* that *reference* names; a default would be a secret in a file.
+
+    Raises:
+        ConfigError: It is no reference, or refers to what is not there.
+    """
+    if is_keyring(reference):
+        return from_keyring(reference)
+    found = _VARIABLE.fullmatch(as_variable(reference))
+    if found is None or found.group(2) is not None:
+        raise ConfigError(
+            f"{owner} must refer to a secret: write ${{NAME}}, env:NAME or keyring:SERVICE/NAME"
+        )
+    variable = found.group(1)
+    secret = variables(frozenset({variable})).get(variable, "").strip()
+    if not secret:
+        raise ConfigError(f"{owner} needs the environment variable {variable}: set it")
+    return secret
 
 
 class KeyringTokens:

@@ -21,7 +21,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gateway.errors import ConfigError
-from gateway.manifests.secrets import expand, is_reference
+from gateway.manifests.secrets import read_secret
 from gateway.runtime.json_models import StrictModel, read_value
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.http import REALM, bearer_secret
@@ -136,12 +136,7 @@ def read_tokens(path: Path) -> tuple[ApiCaller, ...]:
 
 
 def _read_secret(name: str, reference: str) -> str:
-    if not is_reference(reference):
-        raise ConfigError(
-            f"token {name!r}: 'token' must refer to a secret: "
-            "write ${NAME}, env:NAME or keyring:SERVICE/NAME"
-        )
-    secret = expand(reference).strip()
+    secret = read_secret(reference, owner=f"token {name!r}")
     if len(secret) < MIN_SECRET_CHARS:
         raise ConfigError(f"token {name!r}: take at least {MIN_SECRET_CHARS} random characters")
     return secret
