@@ -25,8 +25,6 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
 _FULL_WEIGHT_CHARS = 5
 """Shorter words weigh less: in most languages they carry the grammar, not the matter."""
-_TRIGRAM_SHARE = 1.0
-"""All trigrams of a word together, beside 1 for the word itself: inflections stay near."""
 
 
 class HashingEmbedder:
@@ -111,7 +109,8 @@ def _word_vector(word: str, dimensions: int) -> Vector:
     framed = f" {word} "
     trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
     for trigram in trigrams:
-        _add(vector, f"t:{trigram}", weight * _TRIGRAM_SHARE / len(trigrams) ** 0.5)
+        # All together weigh as much as the word itself: inflections stay near.
+        _add(vector, f"t:{trigram}", weight / len(trigrams) ** 0.5)
     return vector
 
 

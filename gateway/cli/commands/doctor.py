@@ -10,7 +10,7 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -108,23 +108,13 @@ def check_stores() -> Iterator[Check]:
         remedy = "make it writable, or name another with GATEWAY_CACHE_DIR"
         yield Check("cache folder", "fail", f"{folder} cannot be written: {error.strerror}", remedy)
         return
-    yield Check("cache folder", "ok", f"{folder}, {_megabytes(folder)} MB")
-    encoders = environment().encoder_dir
-    yield Check("encoder files", "ok", f"{encoders}, {_megabytes(encoders)} MB")
+    yield Check("cache folder", "ok", str(folder))
     with (
         closing(SqliteCatalog(catalog_store_path(Options()))) as records,
         closing(vector_store()) as vectors,
     ):
         yield _try("catalog store", "can be read", lambda: records.changed(""))
         yield _try("vector store", "can be read", vectors.count)
-
-
-def _megabytes(folder: Path) -> int:
-    size = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # another process may delete it
-            size += path.lstat().st_size
-    return round(size / 1_000_000)
 
 
 def check_config(config: Path) -> Iterator[Check]:
