@@ -8,7 +8,7 @@ import numpy as np
 
 from gateway.embed.protocol import Embedded, EmbedderInfo
 from gateway.errors import InvalidRequestError
-from gateway.runtime.vectors import Matrix, unit_rows
+from gateway.runtime.vectors import unit_rows
 from gateway.types import JsonObject
 
 
@@ -36,7 +36,9 @@ def answer(body: JsonObject, embedded: Embedded) -> dict[str, object]:
     """Write the vectors as the request *body* wants them."""
     rows, dimensions = embedded.vectors, body.get("dimensions")
     if isinstance(dimensions, int):
-        rows = _shortened(rows, dimensions)
+        # The rest is laid over the beginning: a cut of what is sparse could leave zeros alone.
+        padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % dimensions)))
+        rows = unit_rows(padded.reshape(len(rows), -1, dimensions).sum(axis=1))
     packed = (base64.b64encode(row.astype("<f4").tobytes()).decode() for row in rows)
     vectors = packed if body.get("encoding_format") == "base64" else rows.tolist()
     return {
@@ -48,13 +50,3 @@ def answer(body: JsonObject, embedded: Embedded) -> dict[str, object]:
         "model": body.get("model", ""),
         "usage": {"prompt_tokens": embedded.tokens, "total_tokens": embedded.tokens},
     }
-
-
-def _shortened(rows: Matrix, dimensions: int) -> Matrix:
-    """Shorten *rows* to the dimensions that were asked for, of unit length again.
-
-    The rest is laid over the beginning: what is hashed is sparse, and a cut could leave nothing but
-    zeros.
-    """
-    padded = np.pad(rows, ((0, 0), (0, -rows.shape[1] % dimensions)))
-    return unit_rows(padded.reshape(len(rows), -1, dimensions).sum(axis=1))

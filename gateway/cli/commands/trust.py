@@ -55,11 +55,8 @@ def approve(
                 records.approve(manifest.owner(server), [item])
                 approved.append(name)
     pending = [name for name in changes if name not in approved]
-    return Output(
-        {"approved": approved, "changed": pending},
-        None if changes else "nothing changed",
-        found=approved or not names,
-    )
+    data = {"approved": approved, "changed": pending}
+    return Output(data, None if changes else "nothing changed", found=approved or not names)
 
 
 def changed_name(server: str, item: str) -> str:
