@@ -65,6 +65,8 @@ class LoopbackSignIn:
         self._response: asyncio.Future[AuthorizationCodeResult] = loop.create_future()
         self.address = f"http://127.0.0.1:{port}{_PATH}"
         """Where the browser is sent back to."""
+        self.record = ""
+        """What the sign-in gave, to be stored; empty until then."""
 
     async def show(self, url: str) -> None:
         """Bring the person to *url*."""
@@ -175,24 +177,24 @@ async def _read_record(auth: OAuth) -> SignInRecord:
 class _Storage:
     """The SDK's token storage on `TokenStore`, which also remembers what its client found out.
 
-    What is stored is replaced only by new tokens: a sign-in that is given up loses nothing.
+    While a person signs in it begins empty, and leaves what is stored alone.
 
     Args:
         auth: Whose tokens.
-        is_new: Whether a person signs in: then it begins empty.
+        sign_in: How a person is asked; None asks no person.
     """
 
     context: OAuthContext
     """Of the SDK's client that this is the storage of."""
 
-    def __init__(self, auth: OAuth, *, is_new: bool) -> None:
+    def __init__(self, auth: OAuth, sign_in: LoopbackSignIn | None) -> None:
         self._auth = auth
-        self._is_new = is_new
+        self._sign_in = sign_in
         self._record = SignInRecord()
 
     async def get_tokens(self) -> OAuthToken | None:
         """Return the tokens, taken for expired, and what else the SDK's client needs for them."""
-        if not self._is_new:
+        if self._sign_in is None:
             self._record = await _read_record(self._auth)
         record, context = self._record, self.context
         context.token_expiry_time = _EXPIRED
@@ -212,8 +214,10 @@ class _Storage:
             "resource": self.context.protected_resource_metadata,
         }
         self._record = self._record.model_copy(update=fields)
-        if self._auth.tokens is not None:
-            text = self._record.model_dump_json(exclude_none=True)
+        text = self._record.model_dump_json(exclude_none=True)
+        if self._sign_in is not None:
+            self._sign_in.record = text
+        elif self._auth.tokens is not None:
             await asyncio.to_thread(self._auth.tokens.write, text)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -295,7 +299,7 @@ def oauth_client(
         auth: Whose tokens.
         sign_in: How a person is asked to sign in; None asks no person.
     """
-    storage = _Storage(auth, is_new=sign_in is not None)
+    storage = _Storage(auth, sign_in)
     client = OAuthClientProvider(
         url,
         _ClientMetadata(

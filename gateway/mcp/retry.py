@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 
 T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[None]]
 
 _JITTER = 0.2
 """By which share the waits of a breaker vary either way, so that many gateways do not come back
@@ -21,7 +23,9 @@ _PROBE_S = 1.0
 _MAX_DOUBLINGS = 32
 
 
-async def retry_connect(connect: Callable[[], Awaitable[T]], options: UpstreamOptions) -> T:
+async def retry_connect(
+    connect: Callable[[], Awaitable[T]], options: UpstreamOptions, *, sleep: Sleep = asyncio.sleep
+) -> T:
     """Await *connect*, again and again while trying again may help.
 
     Exponential back-off with full jitter between the attempts. A missing program, a refused key
@@ -35,6 +39,7 @@ async def retry_connect(connect: Callable[[], Awaitable[T]], options: UpstreamOp
         options,
         lambda error: isinstance(error, UpstreamError) and error.kind == "connect",
         max_attempts=options.connect_attempts,
+        sleep=sleep,
     )
 
 
@@ -111,6 +116,7 @@ async def _back_off(
     should_retry: Callable[[BaseException | None], bool],
     *,
     max_attempts: int | None = None,
+    sleep: Sleep = asyncio.sleep,
 ) -> T:
     import tenacity  # noqa: PLC0415  (only a session needs it)
 
@@ -119,6 +125,7 @@ async def _back_off(
         return await work()
 
     return await tenacity.AsyncRetrying(
+        sleep=sleep,
         stop=tenacity.stop_after_attempt(max_attempts) if max_attempts else tenacity.stop_never,
         wait=tenacity.wait_random_exponential(
             multiplier=options.backoff_s, max=options.backoff_max_s

@@ -164,10 +164,12 @@ class ActiveCalls:
             CallerError: What is asked for cannot be had.
         """
         more: dict[str, Any] = {}
-        for _ in range(_MAX_ROUNDS):
+        for answers in range(_MAX_ROUNDS + 1):
             result = await send(more)
             if result.get("resultType") != _INPUT_REQUIRED:
                 return result
+            if answers == _MAX_ROUNDS:
+                break
             required = types.InputRequiredResult.model_validate(result, by_name=False)
             more = {}
             if required.request_state is not None:

@@ -148,7 +148,7 @@ class Session:
         """Send a request that changes nothing; see `ResourceSource.ask`."""
         with self._map_errors(method, not_found=_NOT_FOUND):
             result = await self._send(method, params)
-            meta = result.pop("_meta", None) or {}
+            meta = result.pop("_meta", {})
             meta = {key: meta[key] for key in meta if not key.startswith(_RESERVED_META)}
             if meta:
                 result["_meta"] = meta
@@ -171,18 +171,25 @@ class Session:
         capabilities = session.server_capabilities
         if not (capabilities and capabilities.resources and capabilities.resources.subscribe):
             raise InvalidRequestError(f"the server does not report changes of {uri!r}")
-        self._watchers.append((uri, callbacks))
         try:
-            async with asyncio.timeout(self._options.call_timeout_s):
-                await send_request(session, "resources/subscribe", {"uri": uri})
-            callbacks.on_start()
-            await self._ending.wait()
+            with self._notified(uri, callbacks):
+                async with asyncio.timeout(self._options.call_timeout_s):
+                    await send_request(session, "resources/subscribe", {"uri": uri})
+                callbacks.on_start()
+                await self._ending.wait()
         except asyncio.CancelledError:
-            if [watched for watched, _ in self._watchers].count(uri) == 1:
+            if not any(watched == uri for watched, _ in self._watchers):
                 with suppress(*SDK_ERRORS):
                     async with asyncio.timeout(_UNSUBSCRIBE_TIMEOUT_S):
                         await send_request(session, "resources/unsubscribe", {"uri": uri})
             raise
+
+    @contextmanager
+    def _notified(self, uri: str, callbacks: WatchCallbacks) -> Iterator[None]:
+        """Report changes of *uri* for as long as the block runs, and no longer."""
+        self._watchers.append((uri, callbacks))
+        try:
+            yield
         finally:
             self._watchers.remove((uri, callbacks))
 
@@ -308,6 +315,8 @@ async def sign_in(
 ) -> Listing:
     """Have a person sign in to *target*, keep the tokens, and return what it lists.
 
+    Old tokens are replaced only by new ones that work: a sign-in that fails loses nothing.
+
     Args:
         server: The host's name for it.
         target: Its ``auth`` says as whom, and where the tokens are kept.
@@ -332,6 +341,9 @@ async def sign_in(
     async with listen_for_sign_in(server, show_checked, port=auth.callback_port) as loopback:
         session = Session(server, target, options, sign_in=loopback)
         try:
-            return await session.list_tools()
+            listing = await session.list_tools()
         finally:
             await session.close()
+    if auth.tokens is not None and loopback.record:
+        auth.tokens.write(loopback.record)
+    return listing

@@ -275,6 +275,8 @@ async def send_request(
 
 def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
     """Return *result* of *method* as the SDK accepts it; `keep_raw` has the rest."""
+    if not isinstance(result.get("_meta", {}), dict):
+        result = {key: value for key, value in result.items() if key != "_meta"}
     keys, raw = _RAW_KEYS.get(method, ("",)), _RAW.get()
     items = result.get(keys[0])
     if raw is None or not isinstance(items, list):

@@ -135,6 +135,7 @@ def test_what_the_sdk_would_refuse_whole_is_hidden_from_it(method: str, key: str
 
     assert {key: [], "_meta": {"a": 1}} == hidden
     assert {key: items} == raw
+    assert strange == hide_raw(method, {**strange, "_meta": "odd"})
     assert strange == hide_raw(method, strange)
 
 

@@ -16,10 +16,11 @@ from urllib.request import urlopen
 import pytest
 from mcp.client.auth import AuthorizationCodeResult
 
-from gateway.errors import ConfigError, UpstreamError
+from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
 from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.mcp.session import sign_in
+from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
 from gateway.storage.oauth_tokens import FileTokens
@@ -51,7 +52,9 @@ class Place:
         finally:
             await source.close()
 
-    async def sign_in(self, auth: OAuth | None = None) -> Listing:
+    async def sign_in(
+        self, auth: OAuth | None = None, options: UpstreamOptions = PATIENT
+    ) -> Listing:
         """Do as ``gateway login`` does, with a browser that agrees to everything."""
         browsing: list[asyncio.Future[object]] = []
 
@@ -60,7 +63,7 @@ class Place:
             browsing.append(asyncio.ensure_future(asyncio.to_thread(visit, url)))
 
         try:
-            return await sign_in("srv", self.target(auth), PATIENT, browse)
+            return await sign_in("srv", self.target(auth), options, browse)
         finally:
             await asyncio.gather(*browsing)
 
@@ -127,6 +130,17 @@ async def test_one_sign_in_lasts(place: Place) -> None:
     # The server's own headers never reach the authorization server, which may be somebody else's.
     assert place.authority.headers
     assert "x-key" not in place.authority.headers
+
+
+async def test_a_sign_in_that_fails_leaves_the_tokens_that_work(place: Place) -> None:
+    """The new ones must be of use first."""
+    await place.sign_in()
+    before = place.tokens.read()
+    with pytest.raises(UpstreamTimeoutError, match="list_timeout_s"):
+        await place.sign_in(options=replace(PATIENT, list_timeout_s=0.001))
+
+    assert 2 == place.authority.seen.count("exchanged")
+    assert before == place.tokens.read()
 
 
 @pytest.mark.parametrize("life_s", [1, 3600])

@@ -11,18 +11,22 @@ from gateway.mcp.retry import Breaker, retry_connect, retry_if_safe, retry_while
 from gateway.options import UpstreamOptions
 from gateway.testing import ManualClock
 
-OPTIONS = UpstreamOptions(connect_attempts=4, backoff_s=0.0, backoff_max_s=0.0)
+OPTIONS = UpstreamOptions(connect_attempts=4, backoff_s=1.0, backoff_max_s=3.0)
 UNREACHED = UpstreamError("s", "nothing answers", kind="connect", sent=False)
 LOST = UpstreamError("s", "ended under way", kind="lost")
 UNSENT = UpstreamError("s", "ended before", kind="lost", sent=False)
 
 
 class Attempts:
-    """Raises each of *faults* in turn, then returns ``done``; counts."""
+    """Raises each of *faults* in turn, then returns ``done``; counts, and notes the pauses."""
 
     def __init__(self, *faults: Exception) -> None:
         self.faults = list(faults)
         self.count = 0
+        self.pauses: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
 
     async def __call__(self) -> str:
         self.count += 1
@@ -31,14 +35,26 @@ class Attempts:
         return "done"
 
 
-async def test_a_server_that_cannot_be_reached_is_tried_again_until_attempts_end() -> None:
-    """The last failure is the one that is raised."""
-    attempts, endless = Attempts(UNREACHED, UNREACHED, UNREACHED), Attempts(*[UNREACHED] * 5)
+async def test_a_server_that_cannot_be_reached_is_tried_again_within_growing_limits() -> None:
+    """Full jitter: each pause lies between nothing and a bound that doubles to its maximum."""
+    pauses = []
+    for _ in range(50):
+        attempts = Attempts(UNREACHED, UNREACHED, UNREACHED)
+        assert "done" == await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
+        pauses.append(attempts.pauses)
 
-    assert "done" == await retry_connect(attempts, OPTIONS)
+    for bound, drawn in zip((1.0, 2.0, 3.0), zip(*pauses, strict=True), strict=True):
+        assert all(0 <= pause <= bound for pause in drawn)
+        assert max(drawn) > bound / 2
+        assert len(set(drawn)) > 1
+
+
+async def test_attempts_have_an_end() -> None:
+    """The last failure is the one that is raised."""
+    attempts = Attempts(*[UNREACHED] * 5)
     with pytest.raises(UpstreamError, match="nothing answers"):
-        await retry_connect(endless, OPTIONS)
-    assert (4, 4) == (attempts.count, endless.count)
+        await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
+    assert 4 == attempts.count
 
 
 @pytest.mark.parametrize(
@@ -55,7 +71,7 @@ async def test_what_will_not_mend_itself_is_not_tried_again(fault: Exception) ->
     attempts = Attempts(fault)
 
     with pytest.raises(type(fault)):
-        await retry_connect(attempts, OPTIONS)
+        await retry_connect(attempts, OPTIONS, sleep=attempts.sleep)
     assert 1 == attempts.count
 
 

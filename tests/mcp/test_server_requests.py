@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from mcp import MCPError, types
 
+from gateway.errors import CallerError
 from gateway.mcp.server_requests import (
     ActiveCall,
     ActiveCalls,
@@ -173,6 +174,22 @@ async def test_rounds_are_played_until_the_server_is_content() -> None:
         {"requestState": "2"},
         {"inputResponses": {"again": ADA}},
     ] == server.received
+
+
+async def test_rounds_have_an_end() -> None:
+    """Sixteen answers are sent; a server that asks once more has no more asked."""
+    calls, person, other = active_calls(), Person(CAN), Person(CAN)
+    done: dict[str, Any] = {"content": []}
+    patient = Server(*[required("s", who=NAME)] * 16, done)
+    endless = Server(required("s", who=NAME))
+    async with under_way(calls, person) as call:
+        assert done == await calls.input_rounds(call, patient)
+    async with under_way(calls, other) as call:
+        with pytest.raises(CallerError, match="asks again after 16 answers"):
+            await calls.input_rounds(call, endless)
+
+    assert (16, 17) == (len(person.questions), len(patient.received))
+    assert (16, 17) == (len(other.questions), len(endless.received))
 
 
 async def test_a_call_ends_after_its_progress_and_reports_it_in_order() -> None:

@@ -76,6 +76,25 @@ async def test_a_watch_takes_nobodys_turn_and_ends_with_the_source(
     assert "unsubscribe a:b" not in lines(record)
 
 
+async def test_a_watch_that_ended_hears_nothing_and_a_next_one_is_ended_too(
+    hostile: Hostile, record: Path
+) -> None:
+    """Also while the server takes its time to unsubscribe the first."""
+    source, first, second = hostile("watched"), Ear(), Ear()
+    one = asyncio.create_task(source.watch("a:slow", first.callbacks))
+    await until(lambda: first.counts == (1, 1))
+    one.cancel()
+    await noted(record, "unsubscribe a:slow")
+    other = asyncio.create_task(source.watch("a:slow", second.callbacks))
+    await until(lambda: second.counts == (1, 1))
+    other.cancel()
+    await until(lambda: lines(record).count("unsubscribe a:slow") == 2)
+    await source.close()
+    await asyncio.wait({one, other})
+
+    assert (1, 1) == first.counts
+
+
 @pytest.mark.parametrize(
     ("mode", "uri", "fault"),
     [

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.mcp.listing import DefinitionCollector
 from gateway.mcp.validation import (
@@ -29,6 +32,62 @@ TOOL: dict[str, Any] = {
     "outputSchema": {"type": "object"},
     "annotations": {"readOnlyHint": False, "openWorldHint": True},
 }
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+DEFINITIONS = st.fixed_dictionaries(
+    {
+        "name": st.text(min_size=1),
+        "description": st.text(),
+        "inputSchema": st.dictionaries(st.text(), JSON, max_size=3),
+    },
+    optional={
+        "title": st.text(),
+        "outputSchema": st.dictionaries(st.text(), JSON, max_size=3),
+        "annotations": st.dictionaries(st.text(), JSON, max_size=3),
+    },
+)
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """Every place in *value*, from the outside in."""
+    inner: list[tuple[object, object]] = []
+    if isinstance(value, dict):
+        inner = list(value.items())
+    elif isinstance(value, list):
+        inner = list(enumerate(value))
+    return [path, *(each for key, child in inner for each in places(child, (*path, key)))]
+
+
+def flipped(value: Any, path: tuple[Any, ...], new: object) -> Any:
+    if not path:
+        return new
+    copied = dict(value) if isinstance(value, dict) else list(value)
+    copied[path[0]] = flipped(value[path[0]], path[1:], new)
+    return copied
+
+
+@settings(max_examples=150, deadline=None)
+@given(DEFINITIONS, st.data())
+def test_whatever_is_flipped_in_a_definition_is_seen(
+    tool: dict[str, Any], data: st.DataObject
+) -> None:
+    """Anywhere in it, however deep; and nothing else is a change."""
+    path = data.draw(st.sampled_from(places(tool)[1:]))
+    new = data.draw(JSON | st.just({"type": "object"}))
+    changed = flipped(tool, path, new)
+    turned = dict(reversed(tool.items()))
+
+    more = {**tool, "_meta": {"any": 1}, "icons": []}
+    assert digest_definition(turned, TOOLS) == digest_definition(more, TOOLS)
+    same = json.dumps(changed, sort_keys=True) == json.dumps(tool, sort_keys=True)
+    left_out = len(path) == 1 and new is None and path[0] not in tool
+    is_equal = digest_definition(changed, TOOLS) == digest_definition(tool, TOOLS)
+    assert is_equal == (same or left_out)
 
 
 NEST: dict[str, Any] = {"type": "string"}

@@ -165,9 +165,9 @@ def subscribed(params: Json) -> Json | None:
     return {}
 
 
-def unsubscribed(params: Json) -> Json:
+def unsubscribed(params: Json) -> Json | None:
     note(f"unsubscribe {params['uri']}")
-    return {}
+    return None if params["uri"] == "a:slow" else {}
 
 
 def listed(params: Json) -> Json | None:
