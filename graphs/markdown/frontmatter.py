@@ -17,6 +17,7 @@ from graphs.parameters import MAX_FRONT_MATTER_BYTES, MAX_FRONT_MATTER_DEPTH
 
 # libyaml is ten times faster where the wheel brings it; the events are the same.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_TOO_DEEP = f"the front matter is nested deeper than {MAX_FRONT_MATTER_DEPTH}: flatten it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,10 @@ def read(block: str, *, path: str = "", line: int = 2) -> dict[Key, Value]:
         raise reader.fault("the front matter holds half a character: save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:
         offset = error.problem_mark.line if error.problem_mark else 0
-        raise reader.fault(f"{error.problem}: mend or quote the value", offset) from error
+        # The parser has a limit of its own, which some blocks reach first.
+        is_deep = "nesting depth" in str(error.problem)
+        detail = _TOO_DEEP if is_deep else f"{error.problem}: mend or quote the value"
+        raise reader.fault(detail, offset) from error
     except yaml.YAMLError as error:
         raise reader.fault("the front matter holds a character that YAML forbids") from error
     if not isinstance(found, dict):
@@ -95,8 +99,7 @@ class _Reader:
         if getattr(event, "tag", None) is not None:
             raise self.fault("tags are not read: remove the `!…`, or quote the value", offset)
         if depth > MAX_FRONT_MATTER_DEPTH:
-            detail = f"the front matter is nested deeper than {MAX_FRONT_MATTER_DEPTH}: flatten it"
-            raise self.fault(detail, offset)
+            raise self.fault(_TOO_DEEP, offset)
         if isinstance(event, yaml.ScalarEvent):
             return Scalar(text=event.value, line=self.line + offset)
         children = self.values(events, depth + 1)
