@@ -1,4 +1,5 @@
 # The front door: what `import graphs` offers; `__init__.py` reads its names from this file.
+from graphs.cycles import prerequisite_cycles as prerequisite_cycles
 from graphs.diagrams import to_dot as to_dot
 from graphs.diagrams import to_mermaid as to_mermaid
 from graphs.errors import DocumentError as DocumentError
@@ -76,6 +77,7 @@ __all__ = [
     "from_json_ld",
     "from_turtle",
     "parse",
+    "prerequisite_cycles",
     "query_sparql",
     "read",
     "render",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from networkx import ego_graph
+
 from graphs.graph import GraphIndex, NetworkEdge
 
 
@@ -38,20 +40,14 @@ def to_dot(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> st
 
 
 def _excerpt(index: GraphIndex, centre: str | None, hops: int) -> list[NetworkEdge]:
-    """Return the edges between the nodes near *centre*, by subject, predicate and object."""
-    near = set(index.nodes)
+    """Return the edges near *centre*, by subject, predicate and object; none if it is unknown."""
+    network = index.network
     if centre is not None:
-        near = level = {centre}
-        for _ in range(hops):
-            edges = [edge for node in level for edge in _touching(index, node)]
-            level = {node for subject, target, *_ in edges for node in (subject, target)} - near
-            near |= level
-    edges = [edge for node in near for edge in index.edges_from(node) if edge[1] in near]
+        if centre not in network:
+            return []
+        network = ego_graph(network, centre, radius=hops, undirected=True)
+    edges = network.edges(keys=True, data=True)
     return sorted(edges, key=lambda edge: (edge[0], edge[2], edge[1]))
-
-
-def _touching(index: GraphIndex, node: str) -> list[NetworkEdge]:
-    return [*index.edges_from(node), *index.edges_to(node)]
 
 
 def _names(edges: Iterable[NetworkEdge], centre: str | None) -> dict[str, str]:

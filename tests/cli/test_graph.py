@@ -154,7 +154,9 @@ def test_good_documents_are_fine_with_the_tools_that_they_name(place: Place, not
     assert (OK, OK) == (alone.code, known.code)
     assert "documents  1" in alone.out
     assert "warning" in alone.out
-    assert {"documents": 1, "notices": [], "shacl": True, "faults": []} == known.json
+    none: list[object] = []
+    expected = {"documents": 1, "notices": none, "cycles": none, "shacl": True, "faults": none}
+    assert expected == known.json
 
 
 def test_every_fault_of_a_folder_is_reported_with_file_line_and_code(
@@ -180,6 +182,17 @@ def test_every_fault_of_a_folder_is_reported_with_file_line_and_code(
     assert "violation" in {fault["severity"] for fault in ran.json["faults"]}
     for word in ("odd.md", "predicate_unknown", "no next step of the same document"):
         assert word in shown.out
+
+
+def test_prerequisites_in_a_circle_are_a_fault(place: Place, tmp_path: Path) -> None:
+    """No order of calls could meet them."""
+    for name, other in (("Pay", "Order"), ("Order", "Pay")):
+        text = f"---\ntitle: {name}\ngraph_requires: [{other}]\n---\n"
+        (tmp_path / f"{name}.md").write_text(text, "utf-8")
+
+    ran = place.run("graph", "validate", str(tmp_path), "--json")
+
+    assert (USAGE, [["Order", "Pay"]]) == (ran.code, ran.json["cycles"])
 
 
 def test_without_pyshacl_the_rest_is_checked_and_the_extra_named(place: Place, notes: str) -> None:

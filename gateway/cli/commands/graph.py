@@ -186,20 +186,30 @@ def validate(
         Option("--config", "-c", help="An mcp.json whose tools the documents may name."),
     ] = None,
 ) -> Output:
-    """Check Markdown-LD documents, and the graph they make with SHACL if pyshacl is installed."""
+    """Check Markdown-LD documents, and the graph they make: for prerequisites in a circle, and with
+    SHACL if pyshacl is installed.
+    """
     documents, notices = graphs.collect(path)
     code, names = OK, dict[str, str]()
     if config is not None:
         with open_session(config) as session:
             code, names = session.code, dict(host_names(session.gateway.list_tools()))
     faults: Sequence[graphs.ShapeViolation] | None = None
+    facts = graphs.extract_facts(documents, names=names)
+    index = graphs.compile_facts(facts)
+    cycles = [list(map(index.label, nodes)) for nodes in graphs.prerequisite_cycles(index)]
     try:
-        faults = graphs.validate(graphs.extract_facts(documents, names=names))
+        faults = graphs.validate(facts)
     except graphs.ExtraError as error:
         note(f"the graph's shape was not checked: {error}")
-    data = {"documents": len(documents), "notices": notices, "shacl": faults is not None}
+    data = {
+        "documents": len(documents),
+        "notices": notices,
+        "cycles": cycles,
+        "shacl": faults is not None,
+    }
     # A notice is a fault too: the author meant something by what was skipped.
-    is_wrong = notices or any(fault.severity == "violation" for fault in faults or ())
+    is_wrong = notices or cycles or any(fault.severity == "violation" for fault in faults or ())
     return Output({**data, "faults": faults or ()}, code=USAGE if is_wrong else code)
 
 

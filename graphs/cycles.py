@@ -1,0 +1,23 @@
+"""Prerequisites that wait for each other."""
+
+from __future__ import annotations
+
+from networkx import DiGraph, strongly_connected_components
+
+from graphs.graph import GraphIndex
+
+
+def prerequisite_cycles(index: GraphIndex) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of nodes each of which needs all the others, or itself, first.
+
+    Returns:
+        The ids of each group, sorted; empty if every prerequisite can come before what needs it.
+    """
+    edges = index.network.edges(data=True)
+    needs = DiGraph((start, end) for start, end, data in edges if data["role"] == "prerequisite")
+    groups = map(sorted, strongly_connected_components(needs))
+    return tuple(
+        sorted(
+            tuple(group) for group in groups if len(group) > 1 or needs.has_edge(group[0], group[0])
+        )
+    )
