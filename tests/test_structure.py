@@ -110,6 +110,7 @@ HOMES = {
     "mcp": ("gateway/mcp/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mdit_py_plugins": ("graphs/markdown/body.py",),
     "msgpack": ("gateway/spelling/word_lists.py",),
+    "msgspec": ("gateway/options/validation.py", "gateway/index/storage.py"),
     "networkx": ("graphs/",),
     "openai": (
         "gateway/embed/openai.py",

@@ -2,7 +2,7 @@
 
 * A file is found by the fingerprint of all that its snapshot was made of: listings, hints, the
   host's documents, model, options and this code. Another fingerprint is another file.
-* A file is a checksum, a header in JSON and plain arrays of numbers. Nothing in it is ever run.
+* A file is a checksum and an ``.npz`` archive of numpy's, without pickles: nothing in it is run.
 * A file that cannot be read is left aside, with a diagnostic; the snapshot is compiled anew.
 """
 
@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import struct
 import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache, partial
+from io import BytesIO
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
+from msgspec import convert, to_builtins
 
 from gateway.index.eligibility import Eligibility
 from gateway.index.snapshot import Snapshot
@@ -33,22 +34,19 @@ from gateway.runtime.atomic_file import write_atomically
 from gateway.runtime.garbage import collection_paused
 from gateway.sources.listing_store import digest_of
 from gateway.sources.registry import ListResult
-from gateway.types import Code, Diagnostic, Entity, Hints, ToolDefinition
+from gateway.types import Code, Diagnostic, Entity
 from graphs.facts.fact import Fact
 from graphs.graph import GraphIndex
 from graphs.lexical.bm25_index import BM25Index
 
 _SUFFIX = ".index"
-_START = struct.Struct("<QQ")
-"""The checksum of what follows, and the length of the header."""
-_ALIGNMENT = 8
+_SUM = struct.Struct("<I")
+_HEADER = "header"
+"""The name of the array that holds what is no array, as JSON."""
 _LASTING = frozenset({"name_qualified", "graph_document_invalid"})
 """Codes of what is wrong with a catalog at every build, whatever the state of its servers."""
 _FAULTS = (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error)
-_TUPLES = frozenset({"aliases", "keywords", "categories", "tags", "examples"})
 _FACT = attrgetter(*(each.name for each in fields(Fact)))
-_HINTS = attrgetter(*(each.name for each in fields(Hints)))
-_DEFINITION = attrgetter(*(each.name for each in fields(ToolDefinition) if each.name != "hints"))
 Arrays = dict[str, np.ndarray]
 
 
@@ -120,9 +118,9 @@ def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -
         itself = registration.itself
         parts = (
             (server, registration.source.trusted, registration.hints),
-            itself and (_DEFINITION(itself), _HINTS(itself.hints)),
+            itself,
             (digest_of(listing) or repr(listing.definitions), listing.instructions),
-            [_entity_to_json(entity) for entity in listing.entities],
+            [(replace(each, scopes=frozenset()), sorted(each.scopes)) for each in listing.entities],
         )
         hashed.update(repr(parts).encode("utf-8", "surrogatepass"))
     for setting in settings:
@@ -141,13 +139,13 @@ def _code() -> str:
 
 
 def _write(metadata: Mapping[str, object], arrays: Arrays) -> bytes:
-    """Return *arrays* one after another behind a header, which has *metadata* and their shapes."""
-    ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
-    shapes = {name: (array.dtype.str, array.shape) for name, array in ordered}
-    header = json.dumps({**metadata, "arrays": shapes}, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % _ALIGNMENT)
-    content = b"".join([header, *(array.tobytes() for _, array in ordered)])
-    return _START.pack(zlib.crc32(content), len(header)) + content
+    """Return *metadata*, which JSON can hold, and *arrays* as a checksum and an archive."""
+    header = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
+    named: dict[str, Any] = {_HEADER: header, **arrays}
+    file = BytesIO()
+    np.savez(file, **named)
+    archive = file.getvalue()
+    return _SUM.pack(zlib.crc32(archive)) + archive
 
 
 def _read(data: bytes) -> tuple[dict[str, Any], Arrays]:
@@ -156,18 +154,13 @@ def _read(data: bytes) -> tuple[dict[str, Any], Arrays]:
     Raises:
         ValueError, struct.error: It is not as it was written.
     """
-    checksum, length = _START.unpack_from(data)
-    offset = _START.size
-    if zlib.crc32(memoryview(data)[offset:]) != checksum:
+    packed = memoryview(data)[_SUM.size :]
+    # The sums of the archive leave out its own headers.
+    if _SUM.unpack_from(data)[0] != zlib.crc32(packed):
         raise ValueError("it was damaged")
-    header = json.loads(data[offset : offset + length])
-    offset += length
-    arrays: Arrays = {}
-    for name, (kind, shape) in header["arrays"].items():
-        count = math.prod(shape)
-        arrays[name] = np.frombuffer(data, kind, count, offset).reshape(shape)
-        offset += arrays[name].nbytes
-    return header, arrays
+    with np.load(BytesIO(packed), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return json.loads(arrays.pop(_HEADER).tobytes()), arrays
 
 
 def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
@@ -179,7 +172,7 @@ def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
         arrays["matrix"], arrays["mean_vector"] = vectors.matrix, snapshot.mean_vector
         if vectors.sketch is not None:
             arrays |= _arrays_of(vectors.sketch, "sketch.")
-    entities = [json.dumps(_entity_to_json(entity)).encode() for entity in snapshot.entities]
+    entities = [json.dumps(to_builtins(entity)).encode() for entity in snapshot.entities]
     arrays["entities"] = np.frombuffer(b"".join(entities), np.uint8)
     arrays["entity_ends"] = np.cumsum([len(line) for line in entities], dtype=np.int64)
     metadata: dict[str, object] = {
@@ -310,30 +303,8 @@ class _StoredEntities(Sequence[Entity]):
         if entity is None:
             start = int(self._ends[position - 1]) if position else 0
             line = self._lines[start : int(self._ends[position])].tobytes()
-            entity = self._parsed[position] = _entity_from_json(json.loads(line))
+            entity = self._parsed[position] = convert(json.loads(line), Entity)
         return entity
-
-
-def _entity_to_json(entity: Entity) -> dict[str, Any]:
-    found = {each.name: getattr(entity, each.name) for each in fields(Entity)}
-    tool, hints = entity.definition, entity.definition.hints
-    found["scopes"] = sorted(entity.scopes)
-    found["definition"] = {each.name: getattr(tool, each.name) for each in fields(ToolDefinition)}
-    found["definition"]["hints"] = {each.name: getattr(hints, each.name) for each in fields(Hints)}
-    found["definition"]["diagnostics"] = [(each.code, each.detail) for each in tool.diagnostics]
-    return found
-
-
-def _entity_from_json(raw: Any) -> Entity:
-    definition, hints = raw["definition"], raw["definition"]["hints"]
-    hints |= {name: tuple(hints[name]) for name in _TUPLES}
-    definition["hints"] = Hints(**hints)
-    definition["diagnostics"] = tuple(
-        Diagnostic(stage="catalog", code=code, detail=text)
-        for code, text in definition["diagnostics"]
-    )
-    raw |= {"definition": ToolDefinition(**definition), "scopes": frozenset(raw["scopes"])}
-    return Entity(**raw)
 
 
 def _note(code: Code, detail: str) -> Diagnostic:

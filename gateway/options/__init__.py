@@ -16,9 +16,9 @@ from typing import Annotated, Literal
 from gateway.options.search import SearchOptions, UsageOptions
 from gateway.options.validation import (
     Count,
+    Meta,
     OptionObject,
     PositiveCount,
-    Range,
     Seconds,
     Share,
     Timeout,
@@ -75,17 +75,17 @@ class DiscoveryOptions(OptionObject):
     """Mark a proxy's schema as strict where it keeps the rules of strict schemas."""
     proxies_per_search: PositiveCount = 8
     proxies_per_conversation: PositiveCount = 24
-    max_tools: Annotated[int, Range(minimum=3)] = MODEL_TOOL_LIMIT
+    max_tools: Annotated[int, Meta(ge=3)] = MODEL_TOOL_LIMIT
     """No request carries more tools than this, the host's own included."""
     prerequisite_proxies: bool = False
     """Make proxies of declared prerequisites outside the semantic window too."""
-    result_token_budget: Annotated[int, Range(minimum=100)] = 1200
+    result_token_budget: Annotated[int, Meta(ge=100)] = 1200
     """The most tokens (estimated) that one search result takes of the conversation."""
-    schema_token_budget: Annotated[int, Range(minimum=100)] = 2500
+    schema_token_budget: Annotated[int, Meta(ge=100)] = 2500
     """The same for a search result that carries schemas: in mode ``stable``."""
     digest_token_budget: Count = 300
     """The most tokens (estimated) that the search tool's digest of the catalog takes."""
-    description_chars: Annotated[int, Range(minimum=32)] = 1024
+    description_chars: Annotated[int, Meta(ge=32)] = 1024
     """How much is kept of a proxy's description."""
     next_steps: Count = 0
     """How many likely next tools the answer to a tool call names; 0 names none."""
@@ -116,7 +116,7 @@ class ChatOptions(OptionObject):
     """Turns in a row in which every call failed; 0 sets no limit."""
     max_parallel_calls: PositiveCount = 8
     """Tool calls of one turn that run at the same time."""
-    max_result_chars: Annotated[int, Range(minimum=1000)] = 60_000
+    max_result_chars: Annotated[int, Meta(ge=1000)] = 60_000
     """A longer tool result is cut in the conversation, and says so."""
     confirm: Confirm = "destructive"
     """Which calls the host's ``approve`` is asked about: tools that may destroy (of a server that
@@ -164,15 +164,15 @@ class UpstreamOptions(OptionObject):
     max_tools: PositiveCount = 5000
     max_resources: Count = 1000
     """Resources and prompts of one server, together."""
-    max_description_chars: Annotated[int, Range(minimum=64)] = 8000
+    max_description_chars: Annotated[int, Meta(ge=64)] = 8000
     """What is kept of a tool's description; the rest is never read."""
-    max_schema_bytes: Annotated[int, Range(minimum=1024)] = 256 * 1024
+    max_schema_bytes: Annotated[int, Meta(ge=1024)] = 256 * 1024
     """A tool whose schemas are larger is left out."""
     max_listing_bytes: PositiveCount = 32 * _MIB
     """If the tools of one server are larger together, the rest is left out."""
-    max_message_bytes: Annotated[int, Range(minimum=1024)] = 8 * _MIB
+    max_message_bytes: Annotated[int, Meta(ge=1024)] = 8 * _MIB
     """A longer message of a server is never held in memory."""
-    max_result_bytes: Annotated[int, Range(minimum=1024)] = 4 * _MIB
+    max_result_bytes: Annotated[int, Meta(ge=1024)] = 4 * _MIB
     """A larger answer of a tool is an error that says so."""
     on_change: Policy = "warn"
     """What happens to a tool, or a configured command line, that is not as it was approved: the

@@ -8,9 +8,9 @@ from typing import Annotated, Literal, get_args
 from gateway.errors import ConfigError
 from gateway.options.validation import (
     Count,
+    Meta,
     OptionObject,
     PositiveCount,
-    Range,
     Seconds,
     Share,
     Timeout,
@@ -31,7 +31,7 @@ class SearchOptions(OptionObject):
     """How many matches a search gives unless its caller says."""
     max_limit: PositiveCount = 50
     """How many matches a caller may ask for."""
-    max_query_chars: Annotated[int, Range(minimum=16)] = 4096
+    max_query_chars: Annotated[int, Meta(ge=16)] = 4096
     """A longer query is cut here, with a diagnostic."""
     max_queries: PositiveCount = 8
     """How many queries one search may have."""
@@ -64,7 +64,7 @@ class SearchOptions(OptionObject):
     nearest. 0 never empties a result; nor does a policy of ``ranking=``."""
     spelling: bool = True
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
-    lexical_weight: Annotated[float, Range(minimum=0, maximum=100)] = 0.4
+    lexical_weight: Annotated[float, Meta(ge=0, le=100)] = 0.4
     """What one standard deviation in words counts beside one in vectors, in `auto`, at most; 0 to
     100."""
 

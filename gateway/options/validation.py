@@ -1,43 +1,28 @@
 """Validation of what a host passes in: option objects, hints, and objects of its own classes.
 
-The types and ranges of an option are those of its annotation. All faults are raised at once. A
-library would take longer to load than all else that a start of the gateway needs.
+The types and ranges of an option are those of its annotation. All faults are raised at once.
+msgspec checks them: pydantic would take longer to load than all else that a start needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
-from math import inf
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Meta as Meta  # noqa: PLC0414  (the range of a number, for all options)
+from msgspec import ValidationError, convert
 
 from gateway.errors import ConfigError
 from gateway.types import Hints
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """Which numbers an option takes."""
-
-    minimum: float
-    maximum: float = inf
-
-    def __contains__(self, number: float) -> bool:
-        """Return whether it holds *number*."""
-        return self.minimum <= number <= self.maximum
-
-    def __str__(self) -> str:
-        """Write it for a message."""
-        return f"from {self.minimum:g}" + (f" to {self.maximum:g}" if self.maximum < inf else "")
-
-
-Count: TypeAlias = Annotated[int, Range(minimum=0)]
-PositiveCount: TypeAlias = Annotated[int, Range(minimum=1)]
-Share: TypeAlias = Annotated[float, Range(minimum=0, maximum=1)]
-Seconds: TypeAlias = Annotated[float, Range(minimum=0)]
-Timeout: TypeAlias = Annotated[float, Range(minimum=0.001)]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+PositiveCount: TypeAlias = Annotated[int, Meta(ge=1)]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
+Timeout: TypeAlias = Annotated[float, Meta(ge=0.001)]
 """Seconds that something may take."""
 
 
@@ -102,39 +87,23 @@ def field_faults(value: Any) -> list[str]:
 
 
 def _fits(value: Any, expected: Any) -> bool:
-    """Return whether *value* is of the annotated type *expected*."""
-    parts = get_args(expected)
-    check = _CHECKS.get(get_origin(expected) or expected)
-    return check(value, parts) if check else isinstance(value, expected)
-
-
-def _all_fit(values: Iterable[Any], expected: Any) -> bool:
-    return all(_fits(value, expected) for value in values)
-
-
-_CHECKS: Mapping[Any, Any] = {
-    Annotated: lambda value, parts: _fits(value, parts[0]) and value in parts[1],
-    Literal: lambda value, parts: isinstance(value, str) and value in parts,
-    Mapping: lambda value, parts: (
-        isinstance(value, Mapping)
-        and _all_fit(value, parts[0])
-        and _all_fit(value.values(), parts[1])
-    ),
-    Union: lambda value, parts: any(_fits(value, part) for part in parts),
-    UnionType: lambda value, parts: any(_fits(value, part) for part in parts),
-    float: lambda value, _: isinstance(value, int | float) and not isinstance(value, bool),
-    int: lambda value, _: isinstance(value, int) and not isinstance(value, bool),
-    frozenset: lambda value, parts: isinstance(value, frozenset) and _all_fit(value, parts[0]),
-    tuple: lambda value, parts: isinstance(value, tuple) and _all_fit(value, parts[0]),
-}
-"""Whether a value is of an annotated type with these parts; other types are classes."""
+    """Return whether *value* is of the annotated type *expected*, without being converted."""
+    try:
+        return bool(convert(value, expected) == value)
+    except ValidationError:
+        return False
 
 
 def _described(expected: Any) -> str:
     """Write an annotated type for a message."""
     origin, parts = get_origin(expected), get_args(expected)
     if origin is Annotated:
-        return f"{parts[0].__name__} {parts[1]}"
+        limits = [f" {word} {limit:g}" for word, limit in _limits(parts[1]) if limit is not None]
+        return f"{parts[0].__name__}{''.join(limits)}"
     if origin in {Literal, Union, UnionType}:
         return " or ".join(map(repr if origin is Literal else _described, parts))
     return str(expected) if parts else str(expected.__name__).replace("NoneType", "None")
+
+
+def _limits(meta: Meta) -> tuple[tuple[str, float | None], ...]:
+    return ("from", meta.ge), ("to", meta.le)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from gateway.options.validation import OptionObject, PositiveCount, Range, Seconds, Share, Timeout
+from gateway.options.validation import Meta, OptionObject, PositiveCount, Seconds, Share, Timeout
 
 _MIB = 1024 * 1024
 
@@ -36,7 +36,7 @@ class ProvisionOptions(OptionObject):
     fetch_timeout_s: Timeout = 60.0
     """For all pages together."""
     max_pages: PositiveCount = 300
-    max_page_bytes: Annotated[int, Range(minimum=1024)] = 4 * _MIB
+    max_page_bytes: Annotated[int, Meta(ge=1024)] = 4 * _MIB
     max_entries: PositiveCount = 30_000
     install_timeout_s: Timeout = 600.0
     """For each command of an install."""

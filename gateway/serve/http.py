@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import ConfigError
-from gateway.options.validation import OptionObject, Range
+from gateway.options.validation import Meta, OptionObject
 
 PATH = "/mcp"
 REALM = 'Bearer realm="gateway"'
@@ -40,7 +40,7 @@ class HttpOptions(OptionObject):
     """The address of a server, and the callers that may use it."""
 
     host: str = "127.0.0.1"
-    port: Annotated[int, Range(minimum=0, maximum=65535)] = 8930
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8930
     """0 takes a free one."""
     token: str = field(default="", repr=False)
     """The bearer token of clients; empty needs none, which is allowed on loopback only."""
