@@ -20,7 +20,7 @@ ECHO = '{"text": "hi"}'
 class Visitor(webbrowser.BaseBrowser):
     """A browser whose user agrees at once."""
 
-    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:  # noqa: FBT
+    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
         visit(url)
         return True
 
