@@ -30,13 +30,15 @@ from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import CachedSearch, Caches, cached_search
 from gateway.search.expand.edge_proposals import EdgeProposals, Proposer, propose
 from gateway.search.expand.next_steps import evaluate_usage, suggest_next_steps
-from gateway.search.invoke import filters_with_scopes, invoke
+from gateway.search.invoke import invoke
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.search.resources import ResourceLibrary
 from gateway.sources.entries import ENTRIES
 from gateway.storage.protocol import Store, resolve_store
 from gateway.types import (
+    ANYONE,
+    Caller,
     Content,
     Entity,
     Filters,
@@ -164,7 +166,7 @@ class Gateway(GatewaySources):
         ranking: RankingPolicy = "strategy",
         diversify: bool = False,
         display_limit: int = 0,
-        tenant: str = "",
+        caller: Caller = ANYONE,
     ) -> SearchResult:
         """Find tools.
 
@@ -182,7 +184,7 @@ class Gateway(GatewaySources):
             display_limit: Choose so many of *limit*, as `gateway.search.rank.display` does, and
                 return only them, with ``display_scores`` and without supplements; 0 returns
                 all. Not with several queries; without a query, the first so many.
-            tenant: For whom it is. A tenant's own calls count more, if `UsageOptions.rerank` is on.
+            caller: The party that it is for.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -202,7 +204,7 @@ class Gateway(GatewaySources):
             ranking=ranking,
             diversify=diversify,
             display_limit=display_limit,
-            tenant=tenant,
+            caller=caller,
         )
         wanted = bool(request.queries or request.context)
         built = await self._newest(vectors=wanted)
@@ -217,7 +219,7 @@ class Gateway(GatewaySources):
         query: str = "",
         limit: int = 5,
         filters: Filters | None = None,
-        tenant: str = "",
+        caller: Caller = ANYONE,
     ) -> tuple[Match, ...]:
         """Suggest what to use after *tools*, best first, never one of them.
 
@@ -226,7 +228,7 @@ class Gateway(GatewaySources):
             query: The task, if it is known.
             limit: How many suggestions at most.
             filters: What may be suggested; None as for `search`.
-            tenant: For whom it is. A tenant's own calls count more, if `UsageOptions.learn` is on.
+            caller: The party that they are for.
 
         Raises:
             UnknownToolError: If one of *tools* is not in the catalog.
@@ -238,16 +240,18 @@ class Gateway(GatewaySources):
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=self._servers.resolve_filters(filters),
+            filters=caller.filters(self._servers.resolve_filters(filters)),
             limit=limit,
             options=self.options.search,
-            usage=await self.usage.signals(snapshot, tenant),
+            usage=await self.usage.signals(snapshot, caller.tenant),
         )
 
-    async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
-        """Return all tools that may be found, ordered by exposed name."""
+    async def list_tools(
+        self, filters: Filters | None = None, *, caller: Caller = ANYONE
+    ) -> tuple[Entity, ...]:
+        """Return all tools that *caller* may find, ordered by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(self._servers.resolve_filters(filters))
+        mask = snapshot.mask(caller.filters(self._servers.resolve_filters(filters)))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(
@@ -256,9 +260,8 @@ class Gateway(GatewaySources):
         arguments: JsonObject | None = None,
         *,
         call_id: str = "",
-        scopes: frozenset[str] = frozenset(),
+        caller: Caller = ANYONE,
         task: str = "",
-        tenant: str = "",
     ) -> InvokeResult:
         """Call a tool, at most once.
 
@@ -266,10 +269,10 @@ class Gateway(GatewaySources):
             tool: Its canonical id, its exposed name, or its own name if only one tool has it.
             arguments: Checked against its schema before anything is sent.
             call_id: The model's id of the call, for telemetry.
-            scopes: The scopes that the caller holds.
+            caller: The party that the call is for. Its tenant is noted as a digest, if calls are
+                noted (`UsageOptions.record`).
             task: Any label of what the call belongs to, such as one request of a user. It is noted
-                as a digest, if calls are noted (`UsageOptions.record`).
-            tenant: Any label of whom the call is for, noted in the same way.
+                in the same way.
 
         Returns:
             The tool's answer, whole; ``is_error`` if the tool says that it failed.
@@ -285,21 +288,22 @@ class Gateway(GatewaySources):
             self._registry.all(),
             tool,
             arguments or {},
-            filters=filters_with_scopes(scopes),
+            caller=caller,
             call_id=call_id,
             telemetry=self.telemetry,
             usage=self.usage,
             task=task,
-            tenant=tenant,
         )
 
-    async def read(self, resource: str) -> tuple[Content, ...]:
+    async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
         """Read a resource of a server; see `ResourceLibrary.read`."""
-        return await self.library.read(resource)
+        return await self.library.read(resource, caller=caller)
 
-    async def prompt(self, prompt: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
+    async def prompt(
+        self, prompt: str, arguments: Mapping[str, str] | None = None, *, caller: Caller = ANYONE
+    ) -> PromptResult:
         """Fill in a prompt of a server; see `ResourceLibrary.prompt`."""
-        return await self.library.prompt(prompt, arguments or {})
+        return await self.library.prompt(prompt, arguments or {}, caller=caller)
 
     async def refresh(self) -> IndexReport:
         """List every server again, rebuild the index, and report on that."""

@@ -17,7 +17,7 @@ from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListReque
 from gateway.discovery.window import Message
 from gateway.discovery.wire_formats import names_of_tool
 from gateway.gateway import Gateway
-from gateway.types import Filters, JsonObject
+from gateway.types import ANYONE, Caller, JsonObject
 
 Function = Mapping[str, Any]
 """A tool of ours: ``name``, ``description``, ``parameters`` and, if it is held to them, ``strict``.
@@ -40,7 +40,12 @@ class ToolBroker:
         self._tool_lists = ToolListBuilder(gateway)
 
     async def build_tools(
-        self, messages: Sequence[Message], host: Iterable[object], *, recalled: Sequence[str] = ()
+        self,
+        messages: Sequence[Message],
+        host: Iterable[object],
+        *,
+        recalled: Sequence[str] = (),
+        caller: Caller = ANYONE,
     ) -> ToolList:
         """Return the tools that the model may see next.
 
@@ -48,6 +53,7 @@ class ToolBroker:
             messages: The conversation so far, as chat messages.
             host: The tools that are not ours, or their names; they win.
             recalled: Tools that were found before the messages begin, the last found last.
+            caller: The party that the conversation is with, as the framework's context has it.
 
         Raises:
             InvalidRequestError: If there are too many of those, or `DiscoveryOptions.mode` is
@@ -55,11 +61,16 @@ class ToolBroker:
         """
         most = self.gateway.options.discovery.proxies_per_conversation
         request = ToolListRequest(
-            messages=messages, host_tools=_host_tools(host), recalled=tuple(recalled)[-most:]
+            messages=messages,
+            host_tools=_host_tools(host),
+            recalled=tuple(recalled)[-most:],
+            caller=caller,
         )
         return await self._tool_lists.build(request)
 
-    async def retrieve(self, query: str, host: Iterable[object]) -> ToolList:
+    async def retrieve(
+        self, query: str, host: Iterable[object], *, caller: Caller = ANYONE
+    ) -> ToolList:
         """Return the tools that serve *query*, for frameworks that search on their own.
 
         Such a framework knows of no later finds: those come with their schemas in the result, and
@@ -68,16 +79,17 @@ class ToolBroker:
         Args:
             query: What is wanted, or the name of a tool; empty finds nothing.
             host: The tools that are not ours, or their names.
+            caller: The party that the conversation is with.
         """
         snapshot = await self.gateway.snapshot()
         wanted: tuple[str, ...] = ()
-        if snapshot.exposed(query, snapshot.mask(Filters())):
+        if snapshot.exposed(query, snapshot.mask(caller.filters())):
             wanted = (query,)
         elif query.strip():
-            found = await self.gateway.search(query)
+            found = await self.gateway.search(query, caller=caller)
             wanted = direct_names(found, self.gateway.options.discovery)
         request = ToolListRequest(
-            messages=(), host_tools=_host_tools(host), required=wanted, mode="stable"
+            messages=(), host_tools=_host_tools(host), required=wanted, mode="stable", caller=caller
         )
         return await self._tool_lists.build(request)
 

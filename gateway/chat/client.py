@@ -48,6 +48,7 @@ from gateway.discovery.wire_formats import WireFormat
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.runtime.background_loop import Bridge
+from gateway.types import ANYONE, Caller
 
 C = TypeVar("C", OpenAI, AsyncOpenAI)
 W = TypeVar("W")
@@ -62,6 +63,7 @@ _OWN_ATTRIBUTES = frozenset(
         "beta",
         "chat",
         "copy",
+        "for_caller",
         "gateway",
         "openai",
         "post",
@@ -94,12 +96,13 @@ class _Wrapper(Generic[C]):
         *,
         observer: Observer | None = None,
         approve: Approve | None = None,
+        caller: Caller = ANYONE,
     ) -> None:
         if not isinstance(openai, self._kind):
             hint = f": wrap it by {self._other}" if isinstance(openai, OpenAI | AsyncOpenAI) else ""
             kind, actual = self._kind.__name__, type(openai).__name__
             raise ConfigError(f"openai must be an openai.{kind} client, got {actual}{hint}")
-        context = ClientContext(gateway, observer=observer, approve=approve)
+        context = ClientContext(gateway, observer=observer, approve=approve, caller=caller)
         _fill(self, openai, context)
 
     def with_options(self, **options: Any) -> Self:
@@ -108,6 +111,11 @@ class _Wrapper(Generic[C]):
         return _fill(object.__new__(type(self)), bare, self._context)
 
     copy = with_options
+
+    def for_caller(self, caller: Caller) -> Self:
+        """Return a wrapper of the same client whose conversations are with *caller*."""
+        context = self._context.for_caller(caller)
+        return _fill(object.__new__(type(self)), self.openai, context)
 
     def __copy__(self) -> Self:
         """Return another wrapper of the same client."""
@@ -149,6 +157,7 @@ class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
         observer: Called with what happens in each conversation.
         approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
             only ``True`` is a yes.
+        caller: The party that the conversations are with; `for_caller` names another.
 
     Raises:
         ConfigError: If one of the two is something else.
@@ -185,6 +194,7 @@ class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
         observer: Called with what happens in each conversation.
         approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
             only ``True`` is a yes.
+        caller: The party that the conversations are with; `for_caller` names another.
 
     Raises:
         ConfigError: If one of the two is something else.
@@ -311,9 +321,14 @@ class Middleware:
     """
 
     def __init__(
-        self, gateway: Gateway, *, observer: Observer | None = None, approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        *,
+        observer: Observer | None = None,
+        approve: Approve | None = None,
+        caller: Caller = ANYONE,
     ) -> None:
-        self._context = ClientContext(gateway, observer=observer, approve=approve)
+        self._context = ClientContext(gateway, observer=observer, approve=approve, caller=caller)
 
     async def __call__(self, body: Mapping[str, Any], call_next: CallNext) -> dict[str, Any]:
         """Return the model's last reply to *body*.

@@ -42,13 +42,14 @@ from gateway.chat.responses import ResponsesConversation
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
+from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest, loaded_tools
 from gateway.discovery.window import described_tools
 from gateway.errors import ConfigError, LoopError
 from gateway.gateway import Gateway
 from gateway.runtime.cache import Cache
 from gateway.runtime.text import json_tokens
 from gateway.sync import SyncGateway
+from gateway.types import ANYONE, Caller
 
 InGateway = Callable[[Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
 """Runs work of the gateway."""
@@ -63,7 +64,12 @@ class ClientContext:
     """
 
     def __init__(
-        self, gateway: Gateway, *, observer: Observer | None = None, approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        *,
+        observer: Observer | None = None,
+        approve: Approve | None = None,
+        caller: Caller = ANYONE,
     ) -> None:
         if not isinstance(gateway, Gateway):
             hint = ": pass its .gateway" if isinstance(gateway, SyncGateway) else ""
@@ -71,11 +77,18 @@ class ClientContext:
         self.gateway = gateway
         self.observer = observer
         self.approve = approve
+        self.caller = caller
         self.tool_lists = ToolListBuilder(gateway)
         self.store = Cache[ConversationState](
             "conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf
         )
         """By response or conversation id."""
+
+    def for_caller(self, caller: Caller) -> ClientContext:
+        """Return the same context for another caller, whose conversations are its own."""
+        return ClientContext(
+            self.gateway, observer=self.observer, approve=self.approve, caller=caller
+        )
 
     def begin(self, request: Mapping[str, object], *, is_responses: bool) -> Loop[Any]:
         """Begin a call; *request* is its body."""
@@ -170,7 +183,7 @@ class Loop(Generic[R]):
             InvalidRequestError: If the request cannot work with discovery.
         """
         self._check_limits()
-        conversation, tool_lists = self.conversation, self._context.tool_lists
+        conversation = self.conversation
         with self._gateway.telemetry.within(self._span):
             self.tool_list = await self._build_tool_list()
             if conversation.pending_calls and not self.turn and not self.tool_list.is_empty:
@@ -184,7 +197,7 @@ class Loop(Generic[R]):
         self._meter.record_request(
             self._request_parts(),
             definition_tokens=tokens,
-            catalog_tokens=0 if tool_list.is_empty else tool_lists.catalog_tokens(),
+            catalog_tokens=tool_list.searchable.tokens if tool_list.searchable else 0,
         )
         self._emit(
             Requested(
@@ -209,6 +222,7 @@ class Loop(Generic[R]):
                 model=conversation.model,
                 required=conversation.required_tools,
                 recalled=conversation.recalled,
+                caller=self._context.caller,
             )
         )
 
@@ -268,7 +282,7 @@ class Loop(Generic[R]):
             self.conversation.store(final, self._pending, opened_as=opened_as)
 
     def _load_tools(self, names: Sequence[str]) -> Sequence[JsonItem]:
-        loaded = self._context.tool_lists.loaded_tools(names)
+        loaded = loaded_tools(self.tool_list, names)
         self._other_tokens += sum(map(json_tokens, loaded))
         return loaded
 

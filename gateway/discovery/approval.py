@@ -13,7 +13,7 @@ from gateway.gateway import Gateway
 from gateway.index.snapshot import resolve
 from gateway.options import Confirm
 from gateway.runtime.background_loop import in_thread
-from gateway.types import Entity, Filters, JsonObject
+from gateway.types import ANYONE, Caller, Entity, JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,8 @@ class Approval:
     entity: Entity
     arguments: JsonObject
     call_id: str
+    caller: Caller = ANYONE
+    """The party that the call is for."""
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
@@ -45,7 +47,13 @@ def needs_approval(entity: Entity, confirm: Confirm) -> bool:
 
 
 async def request_approval(
-    gateway: Gateway, approve: Approve, tool: str, arguments: JsonObject, call_id: str
+    gateway: Gateway,
+    approve: Approve,
+    tool: str,
+    arguments: JsonObject,
+    *,
+    call_id: str,
+    caller: Caller,
 ) -> None:
     """Ask the host about a call, if its options want that for this tool.
 
@@ -54,11 +62,11 @@ async def request_approval(
         UnknownToolError: If there is no such tool.
         InvalidArgumentsError: If the arguments do not fit: then there is nothing to ask.
     """
-    entity = resolve(await gateway.snapshot(), tool, Filters())
+    entity = resolve(await gateway.snapshot(), tool, caller.filters())
     if not needs_approval(entity, gateway.options.chat.confirm):
         return
     check_arguments(entity, arguments)
-    approval = Approval(entity=entity, arguments=arguments, call_id=call_id)
+    approval = Approval(entity=entity, arguments=arguments, call_id=call_id, caller=caller)
     decision = await attempt(_decide(approve, approval))
     if decision is not True:
         reason = f" (the answer was of type {type(decision).__name__}, not True)"

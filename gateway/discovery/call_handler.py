@@ -28,7 +28,7 @@ from gateway.errors import (
 )
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
-from gateway.types import Entity, Filters, InvokeResult, JsonObject, SearchResult
+from gateway.types import Caller, Entity, InvokeResult, JsonObject, SearchResult
 
 _TOOLS_A_SERVER = 3
 _MAX_SUGGESTIONS = 32
@@ -98,14 +98,14 @@ async def handle_call(
 
     Args:
         gateway: The catalog.
-        tools: Those that the model sees. In mode ``stable`` answers to searches carry schemas,
-            since found tools do not become tools.
+        tools: Those that the model sees, and the caller that the call is for. In mode ``stable``
+            answers to searches carry schemas, since found tools do not become tools.
         call: Of the model.
         approve: Asked before a tool may destroy something.
         shown: Found tools whose definitions the model has; None is the proxies among its tools.
         task: What the calls belong to, for the log of calls.
     """
-    names = tools.names
+    names, caller = tools.names, tools.caller
     try:
         parsed = call.parsed
         arguments = _parse_object(call.arguments) if parsed is None else dict(parsed)
@@ -113,22 +113,24 @@ async def handle_call(
             return await _search(gateway, tools, call, arguments, shown)
         if call.name in names and call.name != names.call:
             advise = _route_tools if call.name == names.route else _next_tools
-            text = await advise(gateway, arguments)
+            text = await advise(gateway, arguments, caller)
             return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments)
         tool, arguments = _target(names, call, arguments)
     except InvalidRequestError as error:
-        return await _failure(gateway, call, call.name, None, error)
+        return await _failure(gateway, call, call.name, None, error, caller)
     try:
         if approve is not None:
-            await request_approval(gateway, approve, tool, arguments, call.id)
-        result = await gateway.invoke(tool, arguments, call_id=call.id, task=task)
+            await request_approval(
+                gateway, approve, tool, arguments, call_id=call.id, caller=caller
+            )
+        result = await gateway.invoke(tool, arguments, call_id=call.id, task=task, caller=caller)
     except GatewayError as error:
-        return await _failure(gateway, call, tool, arguments, error)
+        return await _failure(gateway, call, tool, arguments, error, caller)
     text = _clip(result_text(result), gateway.options.chat.max_result_chars)
     if not result.is_error:
         # Where no call tool is listed, no advice mentions it.
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
-        text += await next_steps_hint(gateway, call_name, tool)
+        text += await next_steps_hint(gateway, call_name, tool, caller)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
 
 
@@ -166,18 +168,19 @@ async def _search(
     arguments: JsonObject,
     shown: Collection[str] | None,
 ) -> ToolAnswer:
-    queries = _queries_of(arguments)
+    queries, caller = _queries_of(arguments), tools.caller
     if len(queries) > 1:
-        result = await gateway.search(queries=queries[: gateway.options.search.max_queries])
+        several = queries[: gateway.options.search.max_queries]
+        result = await gateway.search(queries=several, caller=caller)
     else:
-        result = await gateway.search(queries[0])
+        result = await gateway.search(queries[0], caller=caller)
     snapshot = await gateway.snapshot()
     text = render(
         result,
         gateway.options.discovery,
         hidden=tools.host,
         shown=tools.proxies if shown is None else shown,
-        schemas=partial(parameters_of, snapshot) if tools.mode == "stable" else None,
+        schemas=partial(parameters_of, snapshot, caller) if tools.mode == "stable" else None,
     )
     return ToolAnswer(call=call, text=text, queries=queries, search=result)
 
@@ -192,30 +195,35 @@ def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
     return tuple(dict.fromkeys([query, *listed] if query else listed)) or ("",)
 
 
-def parameters_of(snapshot: Snapshot, name: str) -> JsonObject | None:
-    """Return the parameters of the tool with this exposed name; None if no such tool may be called,
-    or its definition is suspicious.
+def parameters_of(snapshot: Snapshot, caller: Caller, name: str) -> JsonObject | None:
+    """Return the parameters of the tool with this exposed name; None if *caller* may call no such
+    tool, or its definition is suspicious.
     """
-    entity = _find(snapshot, name)
+    entity = _find(snapshot, caller, name)
     if entity is None or entity.suspicious:
         return None
     return to_parameters(entity.definition.input_schema)
 
 
-def _find(snapshot: Snapshot, name: str) -> Entity | None:
-    position = next(iter(snapshot.exposed(name, snapshot.mask(Filters()))), None)
+def _find(snapshot: Snapshot, caller: Caller, name: str) -> Entity | None:
+    position = next(iter(snapshot.exposed(name, snapshot.mask(caller.filters()))), None)
     return None if position is None else snapshot.entities[position]
 
 
 async def _failure(
-    gateway: Gateway, call: ToolCall, tool: str, arguments: JsonObject | None, error: GatewayError
+    gateway: Gateway,
+    call: ToolCall,
+    tool: str,
+    arguments: JsonObject | None,
+    error: GatewayError,
+    caller: Caller,
 ) -> ToolAnswer:
     """Answer with *error*, and with the schema if the arguments were wrong; None was no object."""
     schema: JsonObject | None = None
     if arguments is None:
-        schema = parameters_of(await gateway.snapshot(), call.name)
+        schema = parameters_of(await gateway.snapshot(), caller, call.name)
     elif isinstance(error, InvalidArgumentsError):
-        entity = _find(await gateway.snapshot(), error.tool)
+        entity = _find(await gateway.snapshot(), caller, error.tool)
         schema = None if entity is not None and entity.suspicious else error.schema
     near = error.near if isinstance(error, UnknownToolError) else ()
     body = {"error": str(error), "schema": schema, "near": near}
@@ -254,7 +262,7 @@ def _clip(text: str, limit: int) -> str:
     return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"
 
 
-async def _route_tools(gateway: Gateway, arguments: JsonObject) -> str:
+async def _route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
     """Group the result of a search by server, the server of the best match first.
 
     Raises:
@@ -263,7 +271,8 @@ async def _route_tools(gateway: Gateway, arguments: JsonObject) -> str:
     query = arguments.get("query")
     if not isinstance(query, str) or not query.strip():
         raise InvalidRequestError("'query' is a text")
-    result = await gateway.search(query, limit=gateway.options.search.max_limit)
+    limit = gateway.options.search.max_limit
+    result = await gateway.search(query, limit=limit, caller=caller)
     servers: dict[str, list[str]] = {}
     for match in result.matches:
         servers.setdefault(match.server, []).append(match.name)
@@ -275,7 +284,7 @@ async def _route_tools(gateway: Gateway, arguments: JsonObject) -> str:
     return json.dumps({"servers": rows[:limit]}, ensure_ascii=False, separators=(",", ":"))
 
 
-async def _next_tools(gateway: Gateway, arguments: JsonObject) -> str:
+async def _next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
     """Name the tools that follow some others in the graph.
 
     Raises:
@@ -285,23 +294,24 @@ async def _next_tools(gateway: Gateway, arguments: JsonObject) -> str:
     tools = arguments.get("tools")
     if not isinstance(tools, list) or not tools or not all(isinstance(item, str) for item in tools):
         raise InvalidRequestError("'tools' is a list of names")
-    names = await _following(gateway, tools, limit=gateway.options.search.limit)
+    names = await _following(gateway, tools, caller, limit=gateway.options.search.limit)
     return json.dumps({"tools": [{"name": name, "direct": False} for name in names]})
 
 
-async def next_steps_hint(gateway: Gateway, call_name: str, tool: str) -> str:
+async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: Caller) -> str:
     """Return the tools that follow *tool* in one line; "" if that is off or there is none.
 
     Args:
         gateway: The catalog.
         call_name: The tool that calls them; "" if they must be searched for.
         tool: The tool that was just used.
+        caller: The party that used it.
     """
     limit = gateway.options.discovery.next_steps
     if not limit:
         return ""
     try:
-        names = await _following(gateway, [tool], limit=limit)
+        names = await _following(gateway, [tool], caller, limit=limit)
     except GatewayError:
         # The tool was removed since it answered: its answer goes out without advice.
         return ""
@@ -309,7 +319,9 @@ async def next_steps_hint(gateway: Gateway, call_name: str, tool: str) -> str:
     return f"\n[next steps{by}: {', '.join(names)}]" if names else ""
 
 
-async def _following(gateway: Gateway, tools: list[str], *, limit: int) -> list[str]:
-    suggestions = await gateway.next_steps(tools, limit=_MAX_SUGGESTIONS)
+async def _following(
+    gateway: Gateway, tools: list[str], caller: Caller, *, limit: int
+) -> list[str]:
+    suggestions = await gateway.next_steps(tools, limit=_MAX_SUGGESTIONS, caller=caller)
     # What is only near, with no edge that leads there, is no advice.
     return [match.name for match in suggestions if match.evidence.path][:limit]

@@ -13,8 +13,10 @@ called by `call_tool`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from gateway.discovery.meta_tools import (
@@ -31,11 +33,17 @@ from gateway.discovery.wire_formats import NATIVE_SEARCH, WireFormat, names_of_t
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
+from gateway.options import DiscoveryOptions
+from gateway.runtime.cache import Cache
 from gateway.runtime.text import json_tokens
-from gateway.types import Entity, Filters
+from gateway.types import ANYONE, Caller, Entity
 
 Projection = Literal["proxy", "stable", "native", "all"]
 """How found tools reach the model in one request."""
+_MAX_CALLERS = 16
+"""Of how many combinations of scopes the tools are remembered."""
+_MAX_COUNTED = 100_000
+"""Of how many tools the tokens are remembered."""
 _PRESELECTED_MESSAGES = 4
 """For how many of the last user messages tools are found before the model is asked."""
 
@@ -55,6 +63,10 @@ class ToolList:
     """True if nothing of ours is listed: the catalog is empty."""
     own_tokens: int = 0
     """Estimated tokens of what is not the host's."""
+    searchable: SearchableTools | None = None
+    """What the caller may find."""
+    caller: Caller = ANYONE
+    """The party that the conversation is with."""
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -85,17 +97,33 @@ class ToolListRequest:
     """Names of tools that were found before the messages begin."""
     mode: Literal["proxy", "stable"] | None = None
     """How found tools reach the model, if the options cannot decide that."""
+    caller: Caller = ANYONE
+    """The party that the conversation is with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SearchableTools:
-    """The tools of one snapshot that may be found."""
+    """The tools of one snapshot that one caller may find."""
 
-    version: int
     by_name: Mapping[str, Entity]
     """By exposed name, in the catalog's order."""
     digest: str
     """What the catalog holds, for the description of the search tool."""
+    options: DiscoveryOptions
+    token_counts: Cache[int]
+    """Of the schema of each tool, by digest."""
+
+    @cached_property
+    def tokens(self) -> int:
+        """The estimated tokens of all schemas, as they would be sent."""
+        return sum(map(self._count, self.by_name.values()))
+
+    def _count(self, entity: Entity) -> int:
+        count = self.token_counts.peek(entity.digest)
+        if count is None:
+            count = json_tokens(proxy(entity, self.options))
+            self.token_counts.put(entity.digest, count)
+        return count
 
     def select(self, names: Collection[str], host: Collection[str] = ()) -> list[Entity]:
         """Return the tools of these names that may become proxies beside the *host*'s tools. One
@@ -112,10 +140,9 @@ class ToolListBuilder:
         self._gateway = gateway
         self._options = gateway.options.discovery
         self._without_native: set[str] = set()
-        self._searchable: SearchableTools | None = None
-        self._tokens_by_digest: dict[str, int] = {}
-        self._catalog_tokens = (-1, 0)
-        """A version of the catalog, and the tokens of its tools."""
+        self._searchable = Cache[SearchableTools]("tools", max_items=_MAX_CALLERS, ttl_s=math.inf)
+        """By version of the catalog and scopes of the caller."""
+        self._token_counts = Cache[int]("tokens", max_items=_MAX_COUNTED, ttl_s=math.inf)
 
     async def build(self, request: ToolListRequest) -> ToolList:
         """List what the model may see next; an empty catalog adds nothing to the host's tools.
@@ -124,12 +151,18 @@ class ToolListBuilder:
             InvalidRequestError: If the host's own tools leave no room for the meta-tools, or the
                 mode cannot work with this request.
         """
-        found = await self._preselect(request.messages)
-        searchable = self._read(await self._gateway.snapshot())
+        found = await self._preselect(request)
+        searchable = self._read(await self._gateway.snapshot(), request.caller)
         host = frozenset(name for tool in request.host_tools for name in names_of_tool(tool))
         names = meta_names(self._options, host, avoid=searchable.by_name)
         if not searchable.by_name:
-            return ToolList(tools=tuple(request.host_tools), names=names, host=host, is_empty=True)
+            return ToolList(
+                tools=tuple(request.host_tools),
+                names=names,
+                host=host,
+                is_empty=True,
+                caller=request.caller,
+            )
         mode = "all" if self._lists_all(searchable, request) else self._mode(request)
         own = _meta_tools(names, searchable.digest, mode, request.wire_format)
         if mode == "all":
@@ -148,29 +181,34 @@ class ToolListBuilder:
             proxies=tuple(entity.exposed_name for entity in entities),
             mode=mode,
             own_tokens=sum(map(json_tokens, (*own, *proxies))),
+            searchable=searchable,
+            caller=request.caller,
         )
 
-    async def _preselect(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
+    async def _preselect(self, request: ToolListRequest) -> dict[int, tuple[str, ...]]:
         """Search for the last user messages; equal texts have equal results, from the cache."""
         limit = self._options.preselect
         if not limit:
             return {}
         found: dict[int, tuple[str, ...]] = {}
-        for index, text in user_texts(messages)[-_PRESELECTED_MESSAGES:]:
-            result = await self._gateway.search(text, limit=limit)
+        for index, text in user_texts(request.messages)[-_PRESELECTED_MESSAGES:]:
+            result = await self._gateway.search(text, limit=limit, caller=request.caller)
             found[index] = tuple(match.name for match in result.matches)
         return found
 
-    def _read(self, snapshot: Snapshot) -> SearchableTools:
-        searchable = self._searchable
-        if searchable is None or searchable.version != snapshot.version:
-            mask = snapshot.mask(Filters())
+    def _read(self, snapshot: Snapshot, caller: Caller) -> SearchableTools:
+        key = (snapshot.version, caller.scopes)
+        searchable = self._searchable.peek(key)
+        if searchable is None:
+            mask = snapshot.mask(caller.filters())
             entities = [entity for index, entity in enumerate(snapshot.entities) if mask[index]]
-            searchable = self._searchable = SearchableTools(
-                version=snapshot.version,
+            searchable = SearchableTools(
                 by_name={entity.exposed_name: entity for entity in entities},
                 digest=catalog_digest(entities, budget=self._options.digest_token_budget),
+                options=self._options,
+                token_counts=self._token_counts,
             )
+            self._searchable.put(key, searchable)
         return searchable
 
     def _lists_all(self, searchable: SearchableTools, request: ToolListRequest) -> bool:
@@ -181,7 +219,7 @@ class ToolListBuilder:
         if any(entity.suspicious for entity in searchable.by_name.values()):
             return False
         budget = options.context_share * options.context_tokens
-        return count < options.min_tools or (budget > 0 and self.catalog_tokens() <= budget)
+        return count < options.min_tools or (budget > 0 and searchable.tokens <= budget)
 
     def _mode(self, request: ToolListRequest) -> Projection:
         mode = request.mode or self._options.mode
@@ -218,25 +256,14 @@ class ToolListBuilder:
         self._without_native.add(model)
         return True
 
-    def loaded_tools(self, names: Sequence[str]) -> list[Mapping[str, object]]:
-        """Return tools as the Responses API loads them, with one line of description each."""
-        entities = self._searchable.select(names) if self._searchable is not None else []
-        brief = (proxy(entity, self._options, brief=True) for entity in entities)
-        return [{**to_wire(tool, "responses"), "defer_loading": True} for tool in brief]
 
-    def catalog_tokens(self) -> int:
-        """Estimate the tokens of all schemas of the catalog, as they would be sent."""
-        searchable = self._searchable
-        if searchable is not None and searchable.version != self._catalog_tokens[0]:
-            last = self._tokens_by_digest
-            entities = searchable.by_name.values()
-            self._tokens_by_digest = {
-                entity.digest: last.get(entity.digest) or json_tokens(proxy(entity, self._options))
-                for entity in entities
-            }
-            total = sum(self._tokens_by_digest[entity.digest] for entity in entities)
-            self._catalog_tokens = (searchable.version, total)
-        return self._catalog_tokens[1]
+def loaded_tools(tools: ToolList, names: Sequence[str]) -> list[Mapping[str, object]]:
+    """Return tools as the Responses API loads them, with one line of description each."""
+    searchable = tools.searchable
+    if searchable is None:
+        return []
+    brief = (proxy(entity, searchable.options, brief=True) for entity in searchable.select(names))
+    return [{**to_wire(tool, "responses"), "defer_loading": True} for tool in brief]
 
 
 def _meta_tools(

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gateway.runtime.vectors import NDArray
-from gateway.types import Entity, Filters, Kind
+from gateway.types import ALL_SCOPES, Entity, Filters, Kind
 
 Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""
@@ -135,7 +135,8 @@ class Eligibility:
         open_to = [
             needed
             for trait, needed in self.by_trait
-            if trait == "scopes" and isinstance(needed, frozenset) and needed <= filters.scopes
+            if trait == "scopes" and isinstance(needed, frozenset)
+            if needed <= filters.scopes or ALL_SCOPES in filters.scopes
         ]
         return mask & self._has_any("scopes", open_to)
 

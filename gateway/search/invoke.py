@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 
-from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
+from gateway.errors import GatewayError, UnknownToolError
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.runtime.telemetry import CONTENT_ATTRIBUTES, Telemetry
 from gateway.sources.registry import Registration
-from gateway.types import Filters, InvokeResult, JsonObject
+from gateway.types import Caller, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, Outcome, shape_of
 from gateway.usage.history import UsageTracker
-
-
-def filters_with_scopes(scopes: Collection[str]) -> Filters:
-    """Return the filters of a caller with the scopes *scopes*.
-
-    Raises:
-        InvalidRequestError: If they are no collection of texts.
-    """
-    try:
-        return Filters(scopes=scopes)  # type: ignore[arg-type]  # (any collection will do)
-    except TypeError:
-        kind = type(scopes).__name__
-        raise InvalidRequestError(f"scopes must be a set of texts, got {kind}") from None
 
 
 async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
@@ -35,17 +22,16 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     tool: str,
     arguments: JsonObject,
     *,
-    filters: Filters,
+    caller: Caller,
     call_id: str,
     telemetry: Telemetry,
     usage: UsageTracker,
     task: str = "",
-    tenant: str = "",
 ) -> InvokeResult:
     """Call *tool* once, traced and noted; see `Gateway.invoke`."""
     from gateway.catalog.arguments import check_arguments  # noqa: PLC0415  (a search needs no jsonschema)
 
-    entity = resolve(snapshot, tool, filters)
+    entity = resolve(snapshot, tool, caller.filters())
     check_arguments(entity, arguments)
     registration = registrations.get(entity.server)
     if registration is None:
@@ -55,7 +41,7 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     if call_id:
         attributes["gen_ai.tool.call.id"] = call_id
     shape = shape_of(entity, arguments)
-    call = partial(Call, tool=entity.id, shape=shape, task=task, tenant=tenant)
+    call = partial(Call, tool=entity.id, shape=shape, task=task, tenant=caller.tenant)
     began = time.perf_counter()
     with (
         telemetry.span("execute_tool", entity.exposed_name, attributes) as span,

@@ -23,7 +23,7 @@ from gateway.errors import InvalidRequestError
 from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
 from gateway.runtime.text import clean, near
-from gateway.types import Diagnostic, Filters, RankingPolicy, SearchRequest
+from gateway.types import ANYONE, Caller, Diagnostic, Filters, RankingPolicy, SearchRequest
 
 _POLICIES = get_args(RankingPolicy)
 _QUOTED = r'"[^"]*"|`[^`]*`|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb'
@@ -47,7 +47,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     ranking: RankingPolicy = "strategy",
     diversify: bool = False,
     display_limit: int = 0,
-    tenant: str = "",
+    caller: Caller = ANYONE,
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean what a caller asks.
 
@@ -77,11 +77,11 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         queries=tuple(dict.fromkeys(_texts(texts, options.max_query_chars, notes))),
         context=_context(context, context_summary, options.max_query_chars, notes),
         limit=_limit(limit, options, notes),
-        filters=filters,
+        filters=caller.filters(filters),
         ranking=ranking,
         diversify=diversify,
         display_limit=display_limit,
-        tenant=tenant,
+        tenant=caller.tenant,
     )
     return request, tuple(notes)
 

@@ -18,7 +18,17 @@ from gateway.sources.protocol import ResourceSource, Source, resources_of, watch
 from gateway.sources.registry import Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualSource
-from gateway.types import Content, Entity, Filters, JsonObject, Kind, PromptMessage, PromptResult
+from gateway.types import (
+    ANYONE,
+    Caller,
+    Content,
+    Entity,
+    Filters,
+    JsonObject,
+    Kind,
+    PromptMessage,
+    PromptResult,
+)
 from gateway.types.listing import WatchCallbacks
 
 
@@ -58,40 +68,45 @@ class ResourceLibrary:
             server = source.behind.get(tool_id, "")
         return server if self.holds(server) else ""
 
-    async def entities(self, kind: Kind) -> tuple[Entity, ...]:
-        """Return what there is of *kind* and may be seen, by address."""
+    async def entities(self, kind: Kind, *, caller: Caller = ANYONE) -> tuple[Entity, ...]:
+        """Return what there is of *kind* and *caller* may see, by address."""
         snapshot = await self._snapshot()
-        mask = snapshot.mask(Filters(kinds=frozenset({kind})))
+        mask = snapshot.mask(caller.filters(Filters(kinds=frozenset({kind}))))
         return tuple(entity for at, entity in enumerate(snapshot.entities) if mask[at])
 
-    async def read(self, resource: str) -> tuple[Content, ...]:
+    async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
         """Read a resource.
 
         Args:
             resource: Its id, its address here, or its URI; also one that a template describes.
+            caller: The party that reads.
 
         Raises:
             InvalidRequestError: No server has it, or several do.
             UpstreamError: The server failed.
         """
-        result = await self.ask("resources/read", await self.owner("resource", resource), "uri")
+        owner = await self.owner("resource", resource, caller=caller)
+        result = await self.ask("resources/read", owner, "uri")
         return tuple(
             Content(type="resource", text=_text(each.get("text")), data=each)
             for each in _objects(result.get("contents"))
         )
 
-    async def prompt(self, prompt: str, arguments: Mapping[str, str]) -> PromptResult:
+    async def prompt(
+        self, prompt: str, arguments: Mapping[str, str], *, caller: Caller = ANYONE
+    ) -> PromptResult:
         """Fill in a prompt.
 
         Args:
             prompt: Its id, its full name here, or its own name.
             arguments: What it wants, by name.
+            caller: The party that asks.
 
         Raises:
             InvalidRequestError: No server has it, or several do, or it wants other arguments.
             UpstreamError: The server failed.
         """
-        owner = await self.owner("prompt", prompt)
+        owner = await self.owner("prompt", prompt, caller=caller)
         result = await self.ask("prompts/get", owner, "name", {"arguments": dict(arguments)})
         return PromptResult(
             description=_text(result.get("description")),
@@ -107,15 +122,18 @@ class ResourceLibrary:
             method, {key: name, **(more or {})}
         )
 
-    async def complete(self, kind: Kind, name: str, params: JsonObject) -> JsonObject:
+    async def complete(
+        self, kind: Kind, name: str, params: JsonObject, *, caller: Caller = ANYONE
+    ) -> JsonObject:
         """Ask what an argument of a prompt or of a template may be.
 
         Args:
             kind: ``prompt`` or ``resource``.
             name: As `read` and `prompt` take it.
             params: ``argument`` and perhaps ``context``, as the protocol writes them.
+            caller: The party that asks.
         """
-        server, own = await self.owner(kind, name)
+        server, own = await self.owner(kind, name, caller=caller)
         prompt = {"type": "ref/prompt", "name": own}
         ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": own}
         return await resources_of(self._below(server), server).ask(
@@ -127,7 +145,7 @@ class ResourceLibrary:
         server, uri = owner
         await watchable(self._below(server), server, uri).watch(uri, callbacks)
 
-    async def owner(self, kind: Kind, name: str) -> tuple[str, str]:
+    async def owner(self, kind: Kind, name: str, *, caller: Caller = ANYONE) -> tuple[str, str]:
         """Return the server of a thing, and what it calls that itself.
 
         The first way that leads anywhere counts:
@@ -144,26 +162,26 @@ class ResourceLibrary:
         """
         placed = from_gateway_uri(kind, name)
         if placed is not None and placed[0] in self._registry and kind == "resource":
-            await self._check_visible(*placed)
+            await self._check_visible(*placed, caller)
             return await self._real(kind, *placed)
-        matches, exact = _candidates(await self.entities(kind), kind, name)
+        matches, exact = _candidates(await self.entities(kind, caller=caller), kind, name)
         if not matches:
             raise _missing(kind, name)
         owners = set()
         for each in matches:
             own = each.name if exact else name
             if kind == "resource" and not exact:
-                await self._check_visible(each.server, own)
+                await self._check_visible(each.server, own, caller)
             owners.add(await self._real(kind, each.server, own))
         if len(owners) > 1:
             names = ", ".join(sorted(each.exposed_name for each in matches))
             raise InvalidRequestError(f"{kind} {name!r} could be any of {names}: say which")
         return owners.pop()
 
-    async def _check_visible(self, server: str, uri: str) -> None:
+    async def _check_visible(self, server: str, uri: str, caller: Caller) -> None:
         """Refuse a resource if all that the catalog knows of it is hidden."""
         snapshot = await self._snapshot()
-        mask = snapshot.mask(Filters(kinds=frozenset({"resource"})))
+        mask = snapshot.mask(caller.filters(Filters(kinds=frozenset({"resource"}))))
         entities_of_kind = [
             (entity.name, bool(mask[at]))
             for at, entity in enumerate(snapshot.entities)

@@ -4,6 +4,7 @@
 * What differs between kinds of entities is a table in `catalog/kinds.py`, never a class.
 """
 
+from gateway.types.caller import ALL_SCOPES, ANYONE, Caller
 from gateway.types.diagnostics import CODES, DEGRADING, Code, Diagnostic, IndexReport, Stage
 from gateway.types.entities import (
     BuiltinKind,
@@ -29,9 +30,12 @@ from gateway.types.search import (
 )
 
 __all__ = [
+    "ALL_SCOPES",
+    "ANYONE",
     "CODES",
     "DEGRADING",
     "BuiltinKind",
+    "Caller",
     "Code",
     "Content",
     "Counts",

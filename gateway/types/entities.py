@@ -45,7 +45,7 @@ class Hints:
         """Turn lists into tuples. What these hold is checked where hints are given."""
         for name in ("aliases", "keywords", "categories", "tags", "examples"):
             if type(value := getattr(self, name)) is not tuple:
-                object.__setattr__(self, name, _texts(self, name, value))
+                object.__setattr__(self, name, texts_of(self, name, value))
 
 
 _NO_HINTS = Hints()
@@ -140,7 +140,7 @@ class Filters:
     servers: frozenset[str] = frozenset()
     """One of these; empty means any."""
     scopes: frozenset[str] = frozenset()
-    """The scopes that the caller holds."""
+    """The scopes that are held; those of the `Caller` are added."""
     include_disabled: bool = False
     healthy_only: bool = False
     """Leave out what depends on a server that cannot be reached just now."""
@@ -152,13 +152,14 @@ class Filters:
         for name in ("kinds", "statuses", "tags", "servers", "scopes", "without"):
             value = getattr(self, name)
             if type(value) is not frozenset or (value and not all(map(_is_text, value))):
-                object.__setattr__(self, name, frozenset(_texts(self, name, value)))
+                object.__setattr__(self, name, frozenset(texts_of(self, name, value)))
         for name in ("include_disabled", "healthy_only"):
             if type(flag := getattr(self, name)) is not bool:
                 raise TypeError(f"Filters: {name} must be True or False, got {flag!r}")
 
 
-def _texts(owner: object, name: str, value: object) -> tuple[str, ...]:
+def texts_of(owner: object, name: str, value: object) -> tuple[str, ...]:
+    """Return a collection of texts as a tuple; raise a TypeError if it is none."""
     texts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
     if texts is None or not all(map(_is_text, texts)):
         kind = type(owner).__name__

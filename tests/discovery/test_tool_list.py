@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway import Gateway, Hints, Options
-from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
+from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest, loaded_tools
 from gateway.discovery.wire_formats import WireFormat, names_of_tool
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
@@ -158,7 +158,7 @@ async def test_a_suspicious_tool_goes_out_in_no_mode(
         )
     )
 
-    assert "IMPORTANT" not in json.dumps([offer.tools, discovery.loaded_tools(["add_numbers"])])
+    assert "IMPORTANT" not in json.dumps([offer.tools, loaded_tools(offer, ["add_numbers"])])
     assert "add_numbers" not in offer.tool_names
     assert offer.mode != "all"
     assert ("sub_numbers",) == offer.proxies or offer.mode in {"stable", "native"}

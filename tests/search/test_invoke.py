@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import InvalidArgumentsError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.types import Hints, ToolDefinition
+from gateway.types import Caller, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, tool
 
@@ -160,7 +160,7 @@ async def test_a_match_is_called_by_its_id(gateway: Gateway) -> None:
 @pytest.mark.parametrize("scopes", [{"x"}, ["x"], (), frozenset()])
 async def test_scopes_are_any_collection_of_texts(gateway: Gateway, scopes: frozenset[str]) -> None:
     """As in filters."""
-    answer = await gateway.invoke("pay_invoice", {"id": 7}, scopes=scopes)
+    answer = await gateway.invoke("pay_invoice", {"id": 7}, caller=Caller(scopes=scopes))
 
     assert not answer.is_error
 
@@ -168,5 +168,5 @@ async def test_scopes_are_any_collection_of_texts(gateway: Gateway, scopes: froz
 @pytest.mark.parametrize("scopes", ["x", 3, [3], ""])
 async def test_scopes_that_are_none_are_refused(gateway: Gateway, scopes: frozenset[str]) -> None:
     """A text read letter by letter would be other scopes."""
-    with pytest.raises(InvalidRequestError, match=r"^scopes must be a set of texts, got "):
-        await gateway.invoke("pay_invoice", {"id": 7}, scopes=scopes)
+    with pytest.raises(TypeError, match=r"^Caller: scopes must be a collection of texts, got "):
+        await gateway.invoke("pay_invoice", {"id": 7}, caller=Caller(scopes=scopes))

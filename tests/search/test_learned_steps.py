@@ -16,7 +16,7 @@ from gateway.search.expand.next_steps import confidences, score_next_steps
 from gateway.search.expand.supplements import learned_steps_after, supplement
 from gateway.search.rank.parameters import LEARNED_SCALE, LEARNED_WEIGHT, POPULARITY_SHARE
 from gateway.testing import HashingEmbedder, ManualClock
-from gateway.types import Entity, Filters, Match
+from gateway.types import ANYONE, Caller, Entity, Filters, Match
 from gateway.usage.call_log import Call
 from gateway.usage.transitions import LearnedSteps, Transition
 from graphs import Document, Edge, parse
@@ -90,7 +90,7 @@ async def test_what_was_called_next_is_suggested_with_its_counts(
         step.object,
     )
     assert ("send_mail", "learned, 30 of 30", False) == (found[0].name, step.source, step.declared)
-    assert "\n[next steps: send_mail]" == await next_steps_hint(gateway, "", "find_room")
+    assert "\n[next steps: send_mail]" == await next_steps_hint(gateway, "", "find_room", ANYONE)
     assert {} == sources(await off.next_steps(["find_room"]))
 
 
@@ -155,8 +155,8 @@ async def test_a_tenant_sees_first_what_it_does_itself(
     ]
     gateway = opened(open_gateway, tmp_path, tasks=history)
 
-    acme = await gateway.next_steps(["find_room"], tenant="acme")
-    other = await gateway.next_steps(["find_room"], tenant="other")
+    acme = await gateway.next_steps(["find_room"], caller=Caller(tenant="acme"))
+    other = await gateway.next_steps(["find_room"], caller=Caller(tenant="other"))
 
     assert ["book_room", "read_mail", "send_mail"] == [each.name for each in acme]
     assert "read_mail" == other[0].name

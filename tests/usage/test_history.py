@@ -12,7 +12,7 @@ from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UsageOptions
 from gateway.testing import ManualClock
-from gateway.types import Hints, InvokeResult, JsonObject
+from gateway.types import Caller, Hints, InvokeResult, JsonObject
 from gateway.usage.call_log import Call
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
@@ -61,7 +61,7 @@ async def test_calls_are_noted_as_they_ended(open_gateway: OpenGateway, tmp_path
     """One line a call, with the shape of its arguments and no value."""
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
 
-    await gateway.invoke("letter_x", {"to": "Ada"}, task="1", tenant="acme")
+    await gateway.invoke("letter_x", {"to": "Ada"}, task="1", caller=Caller(tenant="acme"))
     assert (await gateway.invoke("broken")).is_error
 
     first, second = gateway.usage.call_log.lines()
@@ -158,7 +158,7 @@ async def test_a_tenants_own_calls_weigh_more_for_it(
         ledger.note(Call(tool=f"local/letter_{name}", outcome=outcome, tenant=tenant))  # type: ignore[arg-type]  # texts
 
     everybody = await gateway.search("send a letter")
-    acme = await gateway.search("send a letter", tenant="acme")
+    acme = await gateway.search("send a letter", caller=Caller(tenant="acme"))
 
     assert ["letter_y", "letter_x"] == names(everybody)[:2]
     assert ["letter_x", "letter_y"] == names(acme)[:2]
@@ -175,9 +175,11 @@ async def test_no_value_and_no_query_reaches_the_file(
     chosen = options(tmp_path, record=True, rerank="bounded", learn="on", refresh_s=0.0)
     gateway = gateway_with(open_gateway, chosen)
 
-    await gateway.invoke("letter_x", {"to": CONTENT}, task=f"task {CONTENT}", tenant=CONTENT)
-    await gateway.search(f"a letter to {CONTENT}", tenant=CONTENT)
-    await gateway.next_steps(["letter_x"], query=f"then {CONTENT}", tenant=CONTENT)
+    await gateway.invoke(
+        "letter_x", {"to": CONTENT}, task=f"task {CONTENT}", caller=Caller(tenant=CONTENT)
+    )
+    await gateway.search(f"a letter to {CONTENT}", caller=Caller(tenant=CONTENT))
+    await gateway.next_steps(["letter_x"], query=f"then {CONTENT}", caller=Caller(tenant=CONTENT))
     gateway.usage.call_log.close()
 
     written = content_of(tmp_path)
