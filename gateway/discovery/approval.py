@@ -32,23 +32,26 @@ Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
 a no. A plain function runs on a thread of its own and may block."""
 
 
-def needs_approval(entity: Entity, confirm: Confirm) -> bool:
-    """Return whether the host is asked about *entity*.
+def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) -> bool:
+    """Return whether a call of *entity* needs the host's approval.
 
     Annotations of an untrusted server can only make us stricter. A tool of such a server that has
-    none may destroy something, as MCP says.
+    none may destroy something, as MCP says: the host is asked about it. Where nobody can be asked
+    it runs, since most servers say nothing about most of their tools.
     """
     hints = entity.hints
-    if confirm == "all" or hints.destructive is True:
-        return True
+    if confirm in {"never", "all"}:
+        return confirm == "all"
+    if hints.destructive is True or hints.read_only is True:
+        return hints.destructive is True
     if confirm == "not_read_only":
-        return hints.read_only is not True
-    return not entity.trusted and hints.destructive is None and hints.read_only is not True
+        return True
+    return can_ask and hints.destructive is None and not entity.trusted
 
 
 async def request_approval(
     gateway: Gateway,
-    approve: Approve,
+    approve: Approve | None,
     tool: str,
     arguments: JsonObject,
     *,
@@ -58,14 +61,22 @@ async def request_approval(
     """Ask the host about a call, if its options want that for this tool.
 
     Raises:
-        InvalidRequestError: If the answer is anything but ``True``, or *tool* is ambiguous.
+        InvalidRequestError: If the answer is anything but ``True``, *approve* is None, or *tool* is
+            ambiguous.
         UnknownToolError: If there is no such tool.
         InvalidArgumentsError: If the arguments do not fit: then there is nothing to ask.
     """
     entity = resolve(await gateway.snapshot(), tool, caller.filters())
-    if not needs_approval(entity, gateway.options.chat.confirm):
+    confirm = gateway.options.chat.confirm
+    if not needs_approval(entity, confirm, can_ask=approve is not None):
         return
     check_arguments(entity, arguments)
+    if approve is None:
+        raise InvalidRequestError(
+            f"{tool!r} needs an approval (ChatOptions.confirm is {confirm!r}), and nobody can be "
+            "asked: do not repeat the call, say what you wanted to do. Whoever runs this program "
+            'allows it by approve=… or ChatOptions(confirm="never")'
+        )
     approval = Approval(entity=entity, arguments=arguments, call_id=call_id, caller=caller)
     decision = await attempt(_decide(approve, approval))
     if decision is not True:

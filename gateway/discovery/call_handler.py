@@ -101,7 +101,7 @@ async def handle_call(
         tools: Those that the model sees, and the caller that the call is for. In mode ``stable``
             answers to searches carry schemas, since found tools do not become tools.
         call: Of the model.
-        approve: Asked before a tool may destroy something.
+        approve: Asked before a tool may destroy something; see `ChatOptions.confirm`.
         shown: Found tools whose definitions the model has; None is the proxies among its tools.
         task: What the calls belong to, for the log of calls.
     """
@@ -119,10 +119,7 @@ async def handle_call(
     except InvalidRequestError as error:
         return await _failure(gateway, call, call.name, None, error, caller)
     try:
-        if approve is not None:
-            await request_approval(
-                gateway, approve, tool, arguments, call_id=call.id, caller=caller
-            )
+        await request_approval(gateway, approve, tool, arguments, call_id=call.id, caller=caller)
         result = await gateway.invoke(tool, arguments, call_id=call.id, task=task, caller=caller)
     except GatewayError as error:
         return await _failure(gateway, call, tool, arguments, error, caller)

@@ -45,7 +45,7 @@ Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]
 
 _MIB = 1024 * 1024
-Confirm = Literal["destructive", "not_read_only", "all"]
+Confirm = Literal["never", "destructive", "not_read_only", "all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,9 @@ class ChatOptions(OptionObject):
     max_result_chars: Annotated[int, Meta(ge=1000)] = 60_000
     """A longer tool result is cut in the conversation, and says so."""
     confirm: Confirm = "destructive"
-    """Which calls the host's ``approve`` is asked about: tools that may destroy (of a server that
-    is not trusted, also those that say nothing about it), all that may write, or all."""
+    """Which calls the host's ``approve`` is asked about: none, tools that may destroy (of a server
+    that is not trusted, also those that say nothing about it), all that may write, or all. Without
+    ``approve`` they are refused; but of what may destroy, only tools that say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ any loop.
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,8 +23,16 @@ from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.message import ServerMessageMetadata
 
+from gateway.discovery.approval import Approval
 from gateway.errors import CallerError, GatewayError, InvalidRequestError
-from gateway.mcp.server_requests import forwarded_capabilities, on_behalf_of
+from gateway.mcp.server_requests import (
+    CALLER,
+    forwarded_capabilities,
+    missing_capabilities,
+    on_behalf_of,
+)
+from gateway.options import Options
+from gateway.runtime.text import visible
 from gateway.types import JsonObject
 
 T = TypeVar("T")
@@ -79,6 +88,43 @@ def missing_capability(message: str, needed: JsonObject) -> MCPError:
     """Return the error for a client that lacks the capabilities *needed*."""
     data = {"requiredCapabilities": dict(needed)}
     return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)
+
+
+async def ask_client(approval: Approval, *, options: Options) -> bool:
+    """Ask the client of the current call whether *approval* is given.
+
+    With `ChatOptions.confirm` at ``destructive`` it is asked only about tools that say that they
+    may destroy: most say nothing, and about those it heard already that the call tool may destroy.
+
+    Args:
+        approval: What the model wants to call. It is shown whole.
+        options: What is asked about, and how long the client may take.
+
+    Raises:
+        CallerError: It cannot be asked.
+        TimeoutError: It took longer.
+    """
+    if options.chat.confirm == "destructive" and not approval.entity.hints.destructive:
+        return True
+    arguments = json.dumps(approval.arguments, ensure_ascii=False)
+    message = visible(f"May the model call {approval.entity.id} with {arguments}?")
+    form: dict[str, Any] = {"type": "object", "properties": {}}
+    params = types.ElicitRequestFormParams(message=message, requested_schema=form)
+    request, caller = types.ElicitRequest(params=params), CALLER.get()
+    if caller is None or missing_capabilities(caller, request):
+        detail = (
+            "it takes no elicitation; allow all calls with 'gateway serve --confirm never', or let "
+            "it see each tool and decide, with --expose all"
+        )
+        raise CallerError("client", detail, needed={})
+    async with asyncio.timeout(options.upstream.ask_timeout_s):
+        responses = await caller.ask({"approval": request})
+    return getattr(responses["approval"], "action", "") == "accept"
+
+
+async def leave_to_client(_approval: Approval) -> bool:
+    """Approve: the client was shown the tool with its hints, and asks its own user or does not."""
+    return True
 
 
 class _SessionClient:

@@ -19,6 +19,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from mcp import types
@@ -30,6 +31,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import (
     FunctionTool,
@@ -43,7 +45,14 @@ from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import ToolList
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
-from gateway.serve.client import Context, PendingCalls, is_stateless, missing_capability
+from gateway.serve.client import (
+    Context,
+    PendingCalls,
+    ask_client,
+    is_stateless,
+    leave_to_client,
+    missing_capability,
+)
 from gateway.serve.resources import ResourceHandlers, page, readable_block
 from gateway.serve.subscriptions import Subscriptions, listable
 from gateway.types import Entity, JsonObject, SearchResult
@@ -184,6 +193,8 @@ class _ToolHandlers:
         self._changes = changes
         self._extras = {extra.tool.name: extra for extra in extras} if expose == "meta" else {}
         self._names = MetaNames(search="", call="") if expose == "all" else None
+        asks_client = partial(ask_client, options=gateway.options)
+        self._approve: Approve = leave_to_client if expose == "all" else asks_client
         self._meta_tools: tuple[types.Tool, ...] = ()
         self._lock = asyncio.Lock()
         self.listed_schemas: dict[str, Mapping[str, object]] = {}
@@ -215,7 +226,7 @@ class _ToolHandlers:
 
         async def work() -> CallResult:
             tools = ToolList(names=names, mode="stable")
-            answer = await handle_call(self._gateway, tools, call)
+            answer = await handle_call(self._gateway, tools, call, approve=self._approve)
             if answer.needed and is_stateless(context):
                 raise missing_capability(answer.error, answer.needed)
             server = self._gateway.library.home(answer.result.tool_id) if answer.result else ""

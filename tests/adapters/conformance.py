@@ -147,6 +147,17 @@ class Conformance(ABC):
         assert [each.entity.name for each in asked] == ["delete_invoice"]
         assert "was not approved" in answer(model.requests[1])
 
+    async def test_what_nobody_can_approve_is_not_sent(self, gateway: Gateway, cast: Cast) -> None:
+        """Without a hook a tool that says that it destroys is refused, and the way out is told."""
+        call = use("call_tool", name="delete_invoice", arguments={"number": "INV-7"})
+        model = cast(call, Turn("I was not allowed to."))
+
+        await self.converse(gateway, model.base_url, [])
+
+        refused = answer(model.requests[1])
+        assert "INV-7 is gone" not in refused
+        assert "approve=" in refused
+
     async def test_an_empty_catalog_adds_nothing(
         self, open_gateway: OpenGateway, cast: Cast
     ) -> None:

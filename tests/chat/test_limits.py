@@ -17,6 +17,7 @@ from gateway.testing import Call, Turn
 from tests.chat.conftest import summing
 from tests.chat.stage import ASK, Speaker, Stage, find, look, text
 from tests.conftest import OpenGateway
+from tests.fakes import ListSource, tool
 
 SUM = Turn(calls=(Call("add", {"a": 1, "b": 2}),))
 WRONG = Turn(calls=(Call("divide", {"a": 1, "b": 0}),))
@@ -128,6 +129,33 @@ async def test_the_host_is_asked_before_what_may_destroy(
     refused = [] if says else about
     assert sorted({"look_up", "wipe"} - set(refused)) == sorted(ran)
     assert len(refused) == sum("was not approved" in each for each in role.results())
+
+
+@pytest.mark.parametrize(
+    ("confirm", "ran"),
+    [
+        ("never", ["look_up", "stay_silent", "wipe"]),
+        ("destructive", ["look_up", "stay_silent"]),
+        ("not_read_only", ["look_up"]),
+        ("all", []),
+    ],
+)
+async def test_what_nobody_can_approve_is_refused_with_the_way_to_allow_it(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, confirm: str, ran: list[str]
+) -> None:
+    """By default only what says that it destroys: most servers say nothing of their tools."""
+    done: list[str] = []
+    gateway = dangerous(open_gateway, done, confirm)
+    gateway.add_source(ListSource("shelf", [tool("stay_silent", "Do something.")]))
+    client = AsyncAutoDiscoveryClient(speaker.asynchronous, gateway)
+    calls = [Call(name) for name in ("look_up", "stay_silent", "wipe")]
+    role = stage.cast(Turn(calls=tuple(calls)), Turn("Done."))
+
+    await client.chat.completions.create(model=role.model, messages=ASK)
+
+    refused = [each for each in role.results() if 'ChatOptions(confirm=\\"never\\")' in each]
+    assert (3 - len(ran), True) == (len(refused), all("approve=" in each for each in refused))
+    assert [name for name in ran if name != "stay_silent"] == sorted(done)
 
 
 async def no_in_words(_approval: Approval) -> Any:

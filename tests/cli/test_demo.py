@@ -62,11 +62,17 @@ def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(pla
 
 
 def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: Place) -> None:
-    """A model that only claims success, one that fails and one that misuses a tool all fail."""
+    """A model that only claims success, one that fails and one that misuses a tool all fail.
+
+    None writes outside of the demo's own folder.
+    """
+    elsewhere = place.folder / "meeting-notes.docx"
 
     def careless(request: ModelRequest) -> Turn:
         if "Tokio" in request.user_text and not request.last_tool_results():
             return Turn(calls=(Call("get_current_time", {}),))
+        if "Wrod" in request.user_text and not request.last_tool_results():
+            return Turn(calls=(Call("create_document", {"filename": str(elsewhere)}),))
         return Turn("Done, trust me.")
 
     with ScriptedModel(careless) as model:
@@ -83,6 +89,8 @@ def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: 
     (call,) = ran.json["conversations"][1]["calls"]
     assert call["result"] is None
     assert "timezone" in call["error"]
+    assert "was not approved" in ran.json["conversations"][2]["calls"][0]["error"]
+    assert not elsewhere.exists()
 
 
 def test_a_server_that_is_not_installed_is_named_with_the_mend() -> None:

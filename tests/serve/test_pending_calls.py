@@ -9,10 +9,12 @@ from mcp import Client, MCPError, types
 from mcp.server import Server
 
 from gateway.mcp.server_requests import CALLER
-from gateway.options import Options, UpstreamOptions
+from gateway.options import ChatOptions, Options, UpstreamOptions
 from gateway.serve.client import PendingCalls
 from gateway.serve.mcp_server import mcp_server
+from gateway.types import Hints
 from tests.conftest import OpenGateway
+from tests.fakes import tool
 from tests.serve.asking import NAME
 from tests.serve.conftest import Make
 from tests.serve.test_mcp_server import text_of
@@ -249,6 +251,55 @@ async def test_a_client_that_refuses_ends_the_call_with_an_error(behind: Make, o
 
     assert result.is_error
     assert "the client refused" in text_of(result)
+
+
+SHELF = (
+    tool("wipe", "Wipe the disk.", hints=Hints(destructive=True)),
+    tool("stay_silent", "Do something."),
+)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize(
+    ("action", "answer"), [("accept", "called wipe"), ("decline", "'wipe' was not approved")]
+)
+async def test_a_person_at_the_client_approves_what_destroys(
+    open_gateway: OpenGateway, mode: str, action: Any, answer: str
+) -> None:
+    """The call tool alone does not say what it will do; a tool that says nothing just runs."""
+    asked: list[str] = []
+
+    async def elicit(context: object, params: types.ElicitRequestParams) -> Any:
+        asked.append(params.message)
+        return types.ElicitResult(action=action, content={} if action == "accept" else None)
+
+    server = mcp_server(open_gateway(SHELF))
+    async with Client(server, mode=mode, elicitation_callback=elicit) as client:
+        arguments = {"name": "wipe", "arguments": {"disk": "C\u202e:"}}
+        wiped = await client.call_tool("call_tool", arguments)
+        silent = await client.call_tool("call_tool", {"name": "stay_silent"})
+
+    assert (True, "called stay_silent") == (text_of(wiped).find(answer) >= 0, text_of(silent))
+    assert ['May the model call shelf/wipe with {"disk": "C:"}?'] == asked
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_that_cannot_be_asked_destroys_nothing(
+    open_gateway: OpenGateway, mode: str
+) -> None:
+    """Unless it sees the tool with its hints, or the host allows all."""
+    never = Options(chat=ChatOptions(confirm="never"))
+    call = ("call_tool", {"name": "wipe"})
+    async with Client(mcp_server(open_gateway(SHELF)), mode=mode) as client:
+        refused = await client.call_tool(*call)
+    async with Client(mcp_server(open_gateway(SHELF), expose="all"), mode=mode) as client:
+        listed = await client.call_tool("wipe")
+    async with Client(mcp_server(open_gateway(SHELF, options=never)), mode=mode) as client:
+        allowed = await client.call_tool(*call)
+
+    assert refused.is_error
+    assert "gateway serve --confirm never" in text_of(refused)
+    assert ["called wipe"] * 2 == [text_of(listed), text_of(allowed)]
 
 
 def alone(calls: PendingCalls) -> Server[Any]:

@@ -35,6 +35,7 @@ from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import search_table
 from gateway.cli.session import show_progress
 from gateway.cli.tables import document, pairs, table
+from gateway.discovery.approval import Approval
 from gateway.discovery.render_results import direct_names_in
 from gateway.errors import ConfigError, GatewayError
 from gateway.gateway import Gateway
@@ -185,6 +186,15 @@ class Stage:
     spans: InMemorySpanExporter
     """The spans that ended so far."""
 
+    def approve(self, approval: Approval) -> bool:
+        """Approve what names no file outside of the demo's folder."""
+        files = [
+            Path(str(value)).resolve()
+            for name, value in approval.arguments.items()
+            if "file" in name or "path" in name
+        ]
+        return all(file.is_relative_to(self.folder) for file in files)
+
 
 @contextmanager
 def open_stage() -> Iterator[Stage]:
@@ -250,7 +260,9 @@ def converse(stage: Stage, request: Request) -> dict[str, Any]:
     It is *ok* if the right tool was really called.
     """
     events: list[Event] = []
-    client = AutoDiscoveryClient(stage.openai, stage.gateway, observer=events.append)
+    client = AutoDiscoveryClient(
+        stage.openai, stage.gateway, observer=events.append, approve=stage.approve
+    )
     messages: list[ChatCompletionMessageParam] = [
         {"role": "system", "content": _INSTRUCTIONS.format(stage.folder)},
         {"role": "user", "content": request.text},

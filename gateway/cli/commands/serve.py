@@ -16,7 +16,7 @@ from gateway.cli.session import open_gateway, read_config
 from gateway.cli.signals import graceful_shutdown, watch_file
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
-from gateway.options import DiscoveryOptions, Options, SearchOptions
+from gateway.options import ChatOptions, Confirm, DiscoveryOptions, Options, SearchOptions
 from gateway.options.environment import variables
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.policy import by_policy
@@ -57,6 +57,9 @@ def serve(  # noqa: PLR0913  (one for each option)
             "--with", help="discover; provision, which plans; install, which does it; route; next."
         ),
     ] = None,
+    confirm: Annotated[
+        Confirm, Option(help="With --expose meta: the calls that the client's user is asked about.")
+    ] = "destructive",
     api: Annotated[bool, Option("--api/--no-api", help="With --http: the catalog as JSON.")] = True,
     tokens: Annotated[Path | None, Option(help="With --http: clients and scopes, as TOML.")] = None,
     registry: options.Registry = "",
@@ -95,7 +98,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     )
     manifest = read_config(config)
     warn(manifest.warnings)
-    own_options = _gateway_options(extras)
+    own_options = _gateway_options(extras, confirm)
     opened = open_gateway(manifest, strategy=strategy, documents=documents, options=own_options)
     provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
     with graceful_shutdown() as shutdown, opened as gateway:
@@ -116,13 +119,17 @@ def _read_token(variable: str) -> str:
     return token
 
 
-def _gateway_options(extras: frozenset[Extra]) -> Options:
+def _gateway_options(extras: frozenset[Extra], confirm: Confirm) -> Options:
     discovery = DiscoveryOptions(
         route_name="route_tools" if "route" in extras else "",
         next_name="next_tools" if "next" in extras else "",
     )
     # No client waits for vectors.
-    return Options(search=SearchOptions(first_search="words"), discovery=discovery)
+    return Options(
+        search=SearchOptions(first_search="words"),
+        discovery=discovery,
+        chat=ChatOptions(confirm=confirm),
+    )
 
 
 def _http_transport(
