@@ -69,7 +69,10 @@ KINDS: Mapping[Kind, KindRow] = {
         indexed={**_ALL_TEXTS, "tools": 0.5},
         word="MCP server",
     ),
-    "virtual_server": _LISTED,
+    "virtual_server": KindRow(
+        embedded=("name", "title", "description", "hints", "tools"),
+        indexed={**_TEXTS, "tools": 0.5},
+    ),
     "agent": KindRow(
         embedded=("kind", "name", "title", "description", "skills", "hints", "examples"),
         leaning=("name", "description"),

@@ -30,9 +30,11 @@ from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.garbage import collection_paused
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
+from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.entries import ENTRIES
-from gateway.sources.registry import EntityRegistry, ListResult, Registry, list_sources
+from gateway.sources.registry import ListResult, Registry, list_sources
 from gateway.types import Diagnostic, IndexReport
+from gateway.types.access import access_key
 
 if TYPE_CHECKING:
     from gateway.index.compiler import SnapshotCompiler
@@ -262,13 +264,14 @@ class Indexer:
     ) -> IndexBuild:
         """Read the saved snapshot at the first build, if there is one; else compile."""
         notes = [note for each in listed.values() for note in each.listing.diagnostics]
-        source, store = self._graph, self._index_store
+        source, store, rules = self._graph, self._index_store, self._registry.rules
         is_path = isinstance(source, str | Path)
         documents, faults = await load(None if is_path else source)
         settings = (
             self._embedder and self._embedder.info,
             self._options.graph,
             sorted(self._reserved),
+            [(key, access_key(rule)) for key, rule in rules.rules.items()],
             files_digest(source) if store and isinstance(source, str | Path) else documents,
         )
         build = partial(IndexBuild, generation=generation, listed=listed, settings=settings)
@@ -280,7 +283,7 @@ class Indexer:
         if is_path:
             documents, faults = await load(source)
         with collection_paused():
-            self._entities.update(listed)
+            self._entities.update(listed, rules)
             self._compiler.prepare(self._entities.entities.values())
         stored = await self._vectors(limit=0)
         with collection_paused():

@@ -35,6 +35,7 @@ from gateway.runtime.garbage import collection_paused
 from gateway.sources.listing_store import digest_of
 from gateway.sources.registry import ListResult
 from gateway.types import Code, Diagnostic, Entity
+from gateway.types.access import access_key
 from graphs.facts.fact import Fact
 from graphs.graph import GraphIndex
 from graphs.lexical.bm25_index import BM25Index
@@ -118,6 +119,8 @@ def _fingerprint(listed: Mapping[str, ListResult], settings: Iterable[object]) -
         itself = registration.itself
         parts = (
             (server, registration.source.trusted, registration.hints),
+            (access_key(registration.access), sorted(listing.originals.items())),
+            sorted((key, access_key(access)) for key, access in listing.access.items()),
             itself,
             (digest_of(listing) or repr(listing.definitions), listing.instructions),
             [(replace(each, scopes=frozenset()), sorted(each.scopes)) for each in listing.entities],

@@ -23,6 +23,7 @@ from gateway.options.validation import (
     Share,
     Timeout,
 )
+from gateway.types import Access
 
 __all__ = [
     "CacheOptions",
@@ -267,6 +268,10 @@ class CatalogOptions(OptionObject):
     """The most entries of all kinds."""
     servers: bool = True
     """Whether every MCP server is an entity beside its tools."""
+    rules: Mapping[str, Access] = field(default_factory=dict)
+    """Status, tags and scopes by a pattern of names, ``server/name``: ``{"*/delete_*":
+    Access(scopes={"admin"})}``. A server itself is ``server``. All that match count, the later ones
+    last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

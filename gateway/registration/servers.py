@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,7 +26,8 @@ from gateway.sources.registry import Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualServer, VirtualSource
 from gateway.storage.oauth_tokens import with_token_store
-from gateway.types import Diagnostic, Filters, Hints, ToolDefinition
+from gateway.types import Access, Diagnostic, Filters, Hints, ToolDefinition
+from gateway.types.access import NO_ACCESS_RULE
 from gateway.types.listing import Listing
 
 _ANYBODY = Filters()
@@ -42,6 +43,8 @@ class Configured:
     transforms: tuple[Transform, ...] = ()
     owner: str = ""
     """The file and the name in it; empty if there is no file."""
+    access: Access = NO_ACCESS_RULE
+    """What the host says of the use of all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +216,7 @@ class Servers:
                 owner=entry.owner,
                 options=self._options,
             )
-            self._registry.add(virtual, {}, follows=target.servers)
+            self._registry.add(virtual, {}, follows=target.servers, access=entry.access)
             return
         if isinstance(target, HttpServer):
             target = with_token_store(name, target, self._tokens)
@@ -240,7 +243,7 @@ class Servers:
             on_change=lambda: self._registry.mark_dirty(name),
             clock=self._clock,
         )
-        self._register(name, source, entry.transforms, {} if hints is None else hints)
+        self._register(name, source, entry, {} if hints is None else hints)
         self.cached[name] = source
 
     def refresh_stale(self) -> None:
@@ -263,7 +266,7 @@ class Servers:
             self.cached.pop(name, None)
             self.add(name, entry)
         else:
-            self._register(name, source, entry.transforms, {})
+            self._register(name, source, entry, {})
 
     def recheck(self, names: Iterable[str]) -> None:
         """Let in again what was approved meanwhile."""
@@ -327,12 +330,12 @@ class Servers:
         await attempt(in_thread(self._store.sweep))
 
     def _register(
-        self, name: str, source: Source, transforms: Sequence[Transform], hints: Mapping[str, Hints]
+        self, name: str, source: Source, entry: Configured, hints: Mapping[str, Hints]
     ) -> None:
-        if transforms:
-            source = TransformedSource(source, *transforms)
+        if entry.transforms:
+            source = TransformedSource(source, *entry.transforms)
         itself = ToolDefinition(name=name, kind="server") if self._are_entities else None
-        self._registry.add(source, hints, itself=itself)
+        self._registry.add(source, hints, itself=itself, access=entry.access)
         self._next_check = -math.inf
 
     def _real_sources(self) -> dict[str, Source]:

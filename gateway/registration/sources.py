@@ -25,7 +25,8 @@ from gateway.sources.protocol import Function, Source, Transform
 from gateway.sources.registry import Registry
 from gateway.sources.virtual import Alias, VirtualServer, aliases
 from gateway.storage.protocol import Store
-from gateway.types import Diagnostic, Hints, ToolDefinition
+from gateway.types import Access, Diagnostic, Hints, ToolDefinition
+from gateway.types.access import NO_ACCESS_RULE
 
 LOCAL = "local"
 """The server name of Python functions."""
@@ -43,7 +44,7 @@ class GatewaySources:
 
     def __init__(self, bridge: Bridge, store: Store, options: Options, *, clock: Clock) -> None:
         self._bridge = bridge
-        self._registry = registry = Registry()
+        self._registry = registry = Registry(options.catalog.rules)
         self._upstream_options = options.upstream
         self._catalog_options = options.catalog
         self._servers = Servers(registry, bridge, store.listings, options, clock=clock)
@@ -60,6 +61,7 @@ class GatewaySources:
         name: str | None = None,
         description: str | None = None,
         hints: Hints | None = None,
+        access: Access = NO_ACCESS_RULE,
         replace: bool = False,
     ) -> str:
         """Offer a Python function, sync or async; return its canonical id.
@@ -71,6 +73,7 @@ class GatewaySources:
             name: The tool's name; None is the function's own.
             description: None is the docstring's text.
             hints: What else it should be found by, and how it behaves.
+            access: Whether it may be found, and by which callers.
             replace: Take the place of a tool of the same name.
 
         Raises:
@@ -84,7 +87,12 @@ class GatewaySources:
         if registration is not None and registration.source is not self._local:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
         tool = self._local.add(
-            function, name=name, description=description, hints=hints, replace=replace
+            function,
+            name=name,
+            description=description,
+            hints=hints,
+            access=access,
+            replace=replace,
         )
         if registration is not None:
             self._registry.mark_dirty(LOCAL)
@@ -117,6 +125,7 @@ class GatewaySources:
         hints: Mapping[str, Hints] | None = None,
         trusted: bool = False,
         transforms: Sequence[Transform] = (),
+        access: Access = NO_ACCESS_RULE,
     ) -> None:
         """Register an MCP server; it is started or called when something needs its tools.
 
@@ -135,6 +144,7 @@ class GatewaySources:
             hints: More to find its tools by, by the names that are shown.
             trusted: Whether the host stands in for what it says of its tools.
             transforms: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
+            access: Whether what it has may be found, and by which callers.
 
         Raises:
             ConfigError: If not exactly one of the three is given, or the name is taken or
@@ -144,7 +154,7 @@ class GatewaySources:
         self._bridge.check_open()
         reached = {"command": command, "args": args, "env": env, "cwd": cwd}
         target = server_target(name, server, {**reached, "url": url, "headers": headers})
-        entry = Configured(target=target, transforms=tuple(transforms))
+        entry = Configured(target=target, transforms=tuple(transforms), access=access)
         self._servers.add(name, entry, hints, trusted=trusted)
 
     def add_virtual_server(
@@ -155,6 +165,7 @@ class GatewaySources:
         description: str = "",
         resources: Mapping[str, str | Alias] | None = None,
         prompts: Mapping[str, str | Alias] | None = None,
+        access: Access = NO_ACCESS_RULE,
     ) -> None:
         """Register names of your own for things of other servers, which may come later.
 
@@ -164,6 +175,8 @@ class GatewaySources:
             description: What it is for.
             resources: By the URI that is shown: ``server/URI``, or an `Alias`.
             prompts: By the name that is shown: ``server/prompt``, or an `Alias`.
+            access: Whether what it has may be found, and by which callers, beside what the
+                things need that it stands for.
 
         Raises:
             ConfigError: If a name is taken or illegal.
@@ -177,7 +190,7 @@ class GatewaySources:
             resources=aliases(resources or {}),
             prompts=aliases(prompts or {}),
         )
-        self._servers.add(name, Configured(target=table))
+        self._servers.add(name, Configured(target=table, access=access))
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """Register the servers of an ``mcp.json``; return warnings about it.
@@ -217,6 +230,7 @@ class GatewaySources:
         *,
         hints: Mapping[str, Hints] | None = None,
         itself: ToolDefinition | None = None,
+        access: Access = NO_ACCESS_RULE,
     ) -> None:
         """Register any source of tools: whatever lists and calls like one is one.
 
@@ -224,6 +238,7 @@ class GatewaySources:
             source: Its ``server`` is its name here.
             hints: More to find its tools by, by the source's own tool name.
             itself: The source as something to be found itself: of kind ``server`` and of its name.
+            access: Whether what it has may be found, and by which callers.
 
         Raises:
             ConfigError: If the name is taken, or *itself* is something else.
@@ -232,7 +247,16 @@ class GatewaySources:
         self._bridge.check_open()
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
-        self._registry.add(source, {} if hints is None else hints, itself=itself)
+        self._registry.add(source, {} if hints is None else hints, itself=itself, access=access)
+
+    def set_rules(self, rules: Mapping[str, Access]) -> None:
+        """Replace the rules of `CatalogOptions.rules`; nothing is listed or embedded anew.
+
+        Raises:
+            ClosedError: After `close`.
+        """
+        self._bridge.check_open()
+        self._registry.set_rules("", rules)
 
     async def remove_server(self, name: str) -> bool:
         """Remove a server and close its session; return whether it was there."""

@@ -19,6 +19,7 @@ from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import in_thread
 from gateway.sources.protocol import Function, ToolFunction, unknown_tool
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
+from gateway.types.access import NO_ACCESS_RULE, Access
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing
 
@@ -35,6 +36,7 @@ class FunctionSource:
         self._options = options or UpstreamOptions()
         self._lock = threading.Lock()
         self._functions: dict[str, ToolFunction] = {}
+        self._access: dict[str, Access] = {}
         self._closed = False
 
     def add(
@@ -44,6 +46,7 @@ class FunctionSource:
         name: str | None = None,
         description: str | None = None,
         hints: Hints = _NO_HINTS,
+        access: Access = NO_ACCESS_RULE,
         replace: bool = False,
     ) -> ToolDefinition:
         """Offer *function* as a tool.
@@ -53,6 +56,7 @@ class FunctionSource:
             name: The tool's name; None is the function's own.
             description: None is the text of the docstring.
             hints: What else the host knows of it.
+            access: What the host says of its use.
             replace: Take the place of a tool of the same name.
 
         Raises:
@@ -68,18 +72,21 @@ class FunctionSource:
                     "remove it first, or pass replace=True or another name=…"
                 )
             self._functions[tool.definition.name] = tool
+            self._access[tool.definition.name] = access
         return tool.definition
 
     def remove(self, name: str) -> bool:
         """Take a tool away; return whether it was there."""
         with self._lock:
+            self._access.pop(name, None)
             return self._functions.pop(name, None) is not None
 
     async def list_tools(self) -> Listing:
         """Return the functions in the order in which they were added."""
         self._check_open()
         with self._lock:
-            return Listing(definitions=tuple(tool.definition for tool in self._functions.values()))
+            definitions = tuple(tool.definition for tool in self._functions.values())
+            return Listing(definitions=definitions, access=dict(self._access))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call the function; see `Source.call`."""

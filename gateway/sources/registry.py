@@ -1,4 +1,4 @@
-"""The sources of one gateway, what they list, and the entities that this makes.
+"""The sources of one gateway, its rules, and what the sources list.
 
 A dead server or a bad tool costs no other.
 """
@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from gateway.catalog.identity import (
-    SERVER_KINDS,
-    definition_digest,
-    entity_id,
-    expose_names,
-    to_gateway_uri,
-)
+from gateway.catalog.identity import entity_id
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
+from gateway.sources.access_rules import AccessRules
 from gateway.sources.protocol import Source, load_failed
-from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
+from gateway.types import Access, Hints, ToolDefinition
+from gateway.types.access import NO_ACCESS_RULE
 from gateway.types.listing import Listing
 
 
@@ -42,12 +37,20 @@ class Registration:
     """The servers whose changes are changes of this one."""
     itself: ToolDefinition | None = None
     """The source as an entity, if it is a server."""
+    access: Access = NO_ACCESS_RULE
+    """What the host says of the use of all of it."""
 
 
 class Registry:
-    """The sources of one gateway. Safe from any thread."""
+    """The sources of one gateway, and its rules. Safe from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        rules: Access by pattern of names; see `CatalogOptions.rules`.
+    """
+
+    def __init__(self, rules: Mapping[str, Access] | None = None) -> None:
+        self._rules = {"": dict(rules or {})}
+        """By their origin."""
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self.generation = 0
@@ -75,6 +78,7 @@ class Registry:
         *,
         follows: frozenset[str] = frozenset(),
         itself: ToolDefinition | None = None,
+        access: Access = NO_ACCESS_RULE,
     ) -> None:
         """Register *source*.
 
@@ -83,6 +87,7 @@ class Registry:
             hints: By its own tool name.
             follows: The servers whose changes are changes of this one.
             itself: The source as an entity, if it is a server.
+            access: What the host says of the use of all of it.
 
         Raises:
             ConfigError: If its name is taken, or *hints* are of another type.
@@ -101,7 +106,7 @@ class Registry:
                     "or choose another name"
                 )
             self._registrations[source.server] = Registration(
-                source=source, hints=hints, follows=follows, itself=itself
+                source=source, hints=hints, follows=follows, itself=itself, access=access
             )
             self._note_change(source.server)
         self._notify()
@@ -111,6 +116,21 @@ class Registry:
         for name, follower in self._registrations.items():
             if server in follower.follows:
                 self._registrations[name] = replace(follower)
+
+    @property
+    def rules(self) -> AccessRules:
+        """The rules that hold now: those of the options first."""
+        with self._lock:
+            return AccessRules({k: v for rules in self._rules.values() for k, v in rules.items()})
+
+    def set_rules(self, origin: str, rules: Mapping[str, Access]) -> None:
+        """Replace the rules of *origin*, such as a file; they come after those of the options."""
+        with self._lock:
+            if self._rules.get(origin, {}) == rules:
+                return
+            self._rules[origin] = dict(rules)
+            self.generation += 1
+        self._notify()
 
     def mark_dirty(self, server: str) -> None:
         """Record that the tools of *server* changed; an unknown one is ignored."""
@@ -227,91 +247,6 @@ async def _list(
     # A source of several parts reports a part that failed; it is then listed again as a whole.
     failed = "source_load_failed" in codes
     return ListResult(registration=registration, listing=listing, failed=failed)
-
-
-class EntityRegistry:
-    """The entities of one gateway. Not for two threads at once.
-
-    An entity whose definition and name stay the same stays the same object.
-
-    Args:
-        reserved: Names that no tool may have.
-    """
-
-    def __init__(self, *, reserved: frozenset[str]) -> None:
-        self.entities: Mapping[str, Entity] = {}
-        """By id."""
-        self.notes: tuple[Diagnostic, ...] = ()
-        """Which names had to be qualified, by name."""
-        self._reserved = reserved
-
-    def update(self, listed: Mapping[str, ListResult]) -> None:
-        """Replace the catalog by what each source *listed*."""
-        definitions = {server: result.definitions for server, result in listed.items()}
-        own_names = {
-            key: definition.name
-            for items in definitions.values()
-            for key, definition in items.items()
-            if definition.kind == "tool"
-        }
-        names = expose_names(own_names, reserved=self._reserved)
-        entities: dict[str, Entity] = {}
-        for server, items in definitions.items():
-            trusted = listed[server].registration.source.trusted
-            entities |= self._update_server(server, items, names, trusted=trusted)
-            for entry in listed[server].listing.entities:
-                previous = self.entities.get(entry.id)
-                entities[entry.id] = entry if previous is None or previous != entry else previous
-        self.entities = entities
-        self.notes = _qualified_names(entities)
-
-    def _update_server(
-        self,
-        server: str,
-        definitions: Mapping[str, ToolDefinition],
-        names: Mapping[str, str],
-        *,
-        trusted: bool,
-    ) -> dict[str, Entity]:
-        """Return the entities of *server*, by id; those that stay the same are the same objects."""
-        entities: dict[str, Entity] = {}
-        ids = (entity_id(kind, server, server) for kind in sorted(SERVER_KINDS))
-        itself = next((key for key in ids if key in definitions), "")
-        for key, definition in definitions.items():
-            parent = itself if itself != key else ""
-            name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
-            old = self.entities.get(key)
-            same = (definition, name, parent, trusted)
-            if old and same == (old.definition, old.exposed_name, old.parent, old.trusted):
-                entities[key] = old
-                continue
-            entities[key] = Entity(
-                id=key,
-                kind=definition.kind,
-                exposed_name=name,
-                server=server,
-                definition=definition,
-                trusted=trusted,
-                digest=definition_digest(server, definition),
-                parent=parent,
-            )
-        return entities
-
-
-def _qualified_names(entities: Mapping[str, Entity]) -> tuple[Diagnostic, ...]:
-    exposed: defaultdict[str, list[str]] = defaultdict(list)
-    for entity in entities.values():
-        if entity.kind == "tool" and entity.exposed_name != entity.definition.name:
-            exposed[entity.name].append(entity.exposed_name)
-    return tuple(
-        Diagnostic(
-            stage="catalog",
-            code="name_qualified",
-            detail=f"{name!r} became {', '.join(sorted(names))}",
-        )
-        for name, names in sorted(exposed.items())
-        if len(names) > 1
-    )
 
 
 def merge_hints(first: Hints, second: Hints) -> Hints:

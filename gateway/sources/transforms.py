@@ -20,7 +20,7 @@ from typing import TypeAlias
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.naming import check_tool_name, request_target, retarget_request
 from gateway.sources.protocol import Source, Transform, resources_of, unknown_tool, watchable
-from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
+from gateway.types import Access, Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
 
 Key: TypeAlias = tuple[Kind, str]
@@ -32,8 +32,8 @@ Owner: TypeAlias = tuple[str, str]
 def select(listings: Mapping[str, Listing], owners: Mapping[Key, Owner]) -> Listing:
     """Return the definitions that *owners* names and *listings* holds, under their new names.
 
-    Digests and suspicions travel with their definition: under any name, it stays pinned and
-    scanned.
+    Digests, suspicions and access travel with their definition: under any name, it stays pinned,
+    scanned and hidden from the same callers.
 
     Args:
         listings: By source.
@@ -47,6 +47,8 @@ def select(listings: Mapping[str, Listing], owners: Mapping[Key, Owner]) -> List
     definitions: list[ToolDefinition] = []
     digests: dict[str, str] = {}
     suspicions: dict[str, tuple[str, ...]] = {}
+    access: dict[str, Access] = {}
+    originals: dict[str, tuple[str, str]] = {}
     for (kind, name), (source, original) in owners.items():
         item = listed.get((source, kind, original))
         if item is None:
@@ -57,7 +59,17 @@ def select(listings: Mapping[str, Listing], owners: Mapping[Key, Owner]) -> List
             digests[key] = listing.digests[own_key]
         if own_key in listing.suspicions:
             suspicions[key] = listing.suspicions[own_key]
-    return Listing(definitions=tuple(definitions), digests=digests, suspicions=suspicions)
+        if own_key in listing.access:
+            access[key] = listing.access[own_key]
+        if own_key in listing.originals:
+            originals[key] = listing.originals[own_key]
+    return Listing(
+        definitions=tuple(definitions),
+        digests=digests,
+        suspicions=suspicions,
+        access=access,
+        originals=originals,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +290,8 @@ def _rename(
             definitions=selected.definitions,
             digests=selected.digests,
             suspicions=selected.suspicions,
+            access=selected.access,
+            originals=selected.originals,
         ),
         notes,
     )

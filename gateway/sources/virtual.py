@@ -202,6 +202,7 @@ class VirtualSource:
             definitions=definitions,
             digests=digests,
             diagnostics=tuple(self._notes(behind, digests)),
+            originals={pin_key(*key): owner for key, owner in owners.items()},
         )
         changed = self._changed(digests)
         self._shown = apply_policies(whole, changed, server=self.server, options=self._options)
@@ -254,12 +255,11 @@ class VirtualSource:
 
     def _entity(self) -> ToolDefinition:
         """Return the virtual server as an entity, found by what it is for and what it has."""
-        tools = f"Tools: {', '.join(self._table.tools)}" if self._table.tools else ""
         return ToolDefinition(
             name=self.server,
-            description=f"{self._table.description} {tools}".strip(),
+            description=self._table.description,
             kind="virtual_server",
-            details={"servers": sorted(self._table.servers)},
+            details={"servers": sorted(self._table.servers), "tools": list(self._table.tools)},
         )
 
     def _check_open(self) -> None:

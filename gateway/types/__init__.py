@@ -4,6 +4,7 @@
 * What differs between kinds of entities is a table in `catalog/kinds.py`, never a class.
 """
 
+from gateway.types.access import Access
 from gateway.types.caller import ALL_SCOPES, ANYONE, Caller
 from gateway.types.diagnostics import CODES, DEGRADING, Code, Diagnostic, IndexReport, Stage
 from gateway.types.entities import (
@@ -34,6 +35,7 @@ __all__ = [
     "ANYONE",
     "CODES",
     "DEGRADING",
+    "Access",
     "BuiltinKind",
     "Caller",
     "Code",

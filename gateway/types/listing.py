@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from gateway.types.access import Access
 from gateway.types.diagnostics import Diagnostic
 from gateway.types.entities import Entity, Kind, ToolDefinition
 
@@ -30,6 +31,10 @@ class Listing:
     """By `pin_key`: SHA-256 (hex) of the definition as it came; empty if none was made."""
     suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Under the same keys: why a definition looks like an attack on a model; only such ones."""
+    access: Mapping[str, Access] = field(default_factory=dict)
+    """Under the same keys: what the host says of the use of its own tools."""
+    originals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Under the same keys: the server and the name of what an alias stands for."""
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:

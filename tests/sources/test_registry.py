@@ -8,8 +8,9 @@ import pytest
 
 from gateway.errors import ConfigError, UpstreamError
 from gateway.runtime.telemetry import Telemetry
+from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.protocol import Source
-from gateway.sources.registry import EntityRegistry, ListResult, Registry, list_sources, merge_hints
+from gateway.sources.registry import ListResult, Registry, list_sources, merge_hints
 from gateway.types import Diagnostic, Hints
 from gateway.types.listing import Listing
 from tests.fakes import ListSource, tool

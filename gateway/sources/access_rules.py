@@ -1,0 +1,36 @@
+"""Access by patterns of names. Pure.
+
+A pattern is held against ``server/name``, of tools, resources, prompts and entries alike, and
+against ``server`` for a server itself. ``*``, ``?`` and ``[…]`` mean what they mean in a shell, and
+``*`` goes over slashes; case counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import translate
+
+from gateway.types.access import NO_ACCESS_RULE, Access, combine
+
+
+class AccessRules:
+    """The rules of one moment.
+
+    Args:
+        rules: By pattern; all that match count, the later ones last.
+    """
+
+    def __init__(self, rules: Mapping[str, Access]) -> None:
+        self.rules = dict(rules)
+        self._compiled = [(re.compile(translate(key)), rule) for key, rule in rules.items()]
+
+    def access(self, server: str, name: str) -> Access:
+        """Return what the rules say of one item; *name* is *server* for a server itself."""
+        if not self._compiled:
+            return NO_ACCESS_RULE
+        key = server if name == server else f"{server}/{name}"
+        return combine(rule for pattern, rule in self._compiled if pattern.match(key))
+
+
+NO_RULES = AccessRules({})

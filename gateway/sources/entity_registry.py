@@ -1,0 +1,186 @@
+"""The entities of one gateway: what sources list, under unique names and the host's rules. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gateway.catalog.identity import (
+    SERVER_KINDS,
+    definition_digest,
+    entity_id,
+    expose_names,
+    to_gateway_uri,
+)
+from gateway.sources.access_rules import NO_RULES, AccessRules
+from gateway.sources.registry import ListResult
+from gateway.types import Access, Diagnostic, Entity, Kind, ToolDefinition
+from gateway.types.access import NO_ACCESS_RULE, combine
+from gateway.types.listing import pin_key
+
+
+class EntityRegistry:
+    """The entities of one gateway. Not for two threads at once.
+
+    An entity whose definition and name stay the same stays the same object.
+
+    Args:
+        reserved: Names that no tool may have.
+    """
+
+    def __init__(self, *, reserved: frozenset[str]) -> None:
+        self.entities: Mapping[str, Entity] = {}
+        """By id."""
+        self.notes: tuple[Diagnostic, ...] = ()
+        """Which names had to be qualified, by name."""
+        self._reserved = reserved
+
+    def update(self, listed: Mapping[str, ListResult], rules: AccessRules = NO_RULES) -> None:
+        """Replace the catalog by what each source *listed*, under the host's *rules*."""
+        definitions = {server: result.definitions for server, result in listed.items()}
+        own_names = {
+            key: definition.name
+            for items in definitions.values()
+            for key, definition in items.items()
+            if definition.kind == "tool"
+        }
+        names = expose_names(own_names, reserved=self._reserved)
+        entities: dict[str, Entity] = {}
+        for server, items in definitions.items():
+            access = {
+                key: _access(listed, server, item.kind, item.name, rules)
+                for key, item in items.items()
+            }
+            trusted = listed[server].registration.source.trusted
+            governed = _governed(items, access)
+            entities |= self._update_server(server, governed, names, access, trusted=trusted)
+            for item in listed[server].listing.entities:
+                entry = _under(item, rules.access(item.server, item.name))
+                previous = self.entities.get(entry.id)
+                entities[entry.id] = entry if previous is None or previous != entry else previous
+        self.entities = entities
+        self.notes = _qualified_names(entities)
+
+    def _update_server(
+        self,
+        server: str,
+        definitions: Mapping[str, ToolDefinition],
+        names: Mapping[str, str],
+        access: Mapping[str, Access],
+        *,
+        trusted: bool,
+    ) -> dict[str, Entity]:
+        """Return the entities of *server*, by id; those that stay the same are the same objects."""
+        entities: dict[str, Entity] = {}
+        ids = (entity_id(kind, server, server) for kind in sorted(SERVER_KINDS))
+        itself = next((key for key in ids if key in definitions), "")
+        for key, definition in definitions.items():
+            parent = itself if itself != key else ""
+            name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
+            old = self.entities.get(key)
+            status, scopes = access[key].status or "active", access[key].scopes
+            same = (definition, name, parent, trusted, status, scopes)
+            if old and same == (
+                old.definition,
+                old.exposed_name,
+                old.parent,
+                old.trusted,
+                old.status,
+                old.scopes,
+            ):
+                entities[key] = old
+                continue
+            entities[key] = Entity(
+                id=key,
+                kind=definition.kind,
+                exposed_name=name,
+                server=server,
+                definition=definition,
+                status=status,
+                scopes=scopes,
+                trusted=trusted,
+                digest=definition_digest(server, definition),
+                parent=parent,
+            )
+        return entities
+
+
+def _access(
+    listed: Mapping[str, ListResult], server: str, kind: Kind, name: str, rules: AccessRules
+) -> Access:
+    """Return what holds for one item: what its source, its server and all rules say.
+
+    An alias needs what the thing needs that it stands for.
+    """
+    result = listed.get(server)
+    if result is None:
+        return rules.access(server, name)
+    listing, key = result.listing, pin_key(kind, name)
+    parts = [result.registration.access, listing.access.get(key, NO_ACCESS_RULE)]
+    if original := listing.originals.get(key):
+        parts.append(_access(listed, original[0], kind, original[1], rules))
+    return combine((*parts, rules.access(server, name)))
+
+
+def _governed(
+    definitions: Mapping[str, ToolDefinition], access: Mapping[str, Access]
+) -> Mapping[str, ToolDefinition]:
+    """Return *definitions* with the hints of their access.
+
+    What describes the server names only tools that all who see it may find.
+    """
+    governed = {key: _with_hints(item, access[key]) for key, item in definitions.items()}
+    for key, item in governed.items():
+        if item.kind in SERVER_KINDS and isinstance(names := item.details.get("tools"), list):
+            hidden = {
+                tool.name
+                for other, tool in governed.items()
+                if tool.kind == "tool"
+                and not (tool.hints.enabled and _is_open(access[other], access[key]))
+            }
+            open_names = [name for name in names if name not in hidden]
+            governed[key] = replace(item, details={**item.details, "tools": open_names})
+    return governed
+
+
+def _is_open(access: Access, server: Access) -> bool:
+    """Return whether all who may see a server may see what *access* is of."""
+    return access.status in {None, "active", server.status} and access.scopes <= server.scopes
+
+
+def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
+    hints = definition.hints
+    if not access.tags and access.enabled is None:
+        return definition
+    enabled = hints.enabled if access.enabled is None else access.enabled
+    tags = tuple(dict.fromkeys((*hints.tags, *access.tags)))
+    return replace(definition, hints=replace(hints, enabled=enabled, tags=tags))
+
+
+def _under(entity: Entity, access: Access) -> Entity:
+    """Return *entity* as *access* leaves it."""
+    if access is NO_ACCESS_RULE:
+        return entity
+    return replace(
+        entity,
+        definition=_with_hints(entity.definition, access),
+        status=access.status or entity.status,
+        scopes=entity.scopes | access.scopes,
+    )
+
+
+def _qualified_names(entities: Mapping[str, Entity]) -> tuple[Diagnostic, ...]:
+    exposed: defaultdict[str, list[str]] = defaultdict(list)
+    for entity in entities.values():
+        if entity.kind == "tool" and entity.exposed_name != entity.definition.name:
+            exposed[entity.name].append(entity.exposed_name)
+    return tuple(
+        Diagnostic(
+            stage="catalog",
+            code="name_qualified",
+            detail=f"{name!r} became {', '.join(sorted(names))}",
+        )
+        for name, names in sorted(exposed.items())
+        if len(names) > 1
+    )

@@ -1,0 +1,162 @@
+"""What the host says of the use of its tools, from where it is said to what a caller finds."""
+
+from __future__ import annotations
+
+import pytest
+from mcp.server.mcpserver import MCPServer
+
+from gateway.discovery.call_handler import ToolCall, handle_call
+from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
+from gateway.errors import UnknownToolError
+from gateway.gateway import Gateway
+from gateway.options import CatalogOptions, Options
+from gateway.sources.functions import FunctionSource
+from gateway.sources.transforms import Prefix, TransformedSource
+from gateway.types import Access, Caller, Filters, SearchResult
+from tests.conftest import OpenGateway
+from tests.fakes import every_id
+
+ADMIN = Caller(user="ada", tenant="acme", scopes=frozenset({"admin"}))
+KEEPER = Access(scopes=frozenset({"admin"}))
+
+
+def send_letter(to: str) -> str:
+    """Send a letter to a person."""
+    return f"sent to {to}"
+
+
+def burn_letter(to: str) -> str:
+    """Burn the letter to a person."""
+    return f"burnt the one to {to}"
+
+
+def shop() -> MCPServer:
+    """A real server with a harmless tool and one for few."""
+    server = MCPServer("shop")
+    server.add_tool(send_letter)
+    server.add_tool(burn_letter)
+    return server
+
+
+def ids(result: SearchResult) -> set[str]:
+    return {each.rpartition("/")[2] for each in every_id(result)}
+
+
+async def open_shop(gateway: Gateway, way: str) -> Gateway:
+    """A shop whose second tool needs a scope, said in one of several ways."""
+    if way == "a function":
+        gateway.add_tool(send_letter)
+        gateway.add_tool(burn_letter, access=KEEPER)
+    elif way == "a transformed source":
+        functions = FunctionSource("shop")
+        functions.add(send_letter)
+        functions.add(burn_letter, access=KEEPER)
+        gateway.add_source(TransformedSource(functions, Prefix("my_")))
+    else:
+        gateway.add_server("shop", server=shop())
+    return gateway
+
+
+WAYS = {
+    "a function": Options(),
+    "a transformed source": Options(),
+    "a rule": Options(catalog=CatalogOptions(rules={"shop/burn_*": KEEPER})),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_scope_hides_a_tool_from_whoever_lacks_it(
+    open_gateway: OpenGateway, way: str
+) -> None:
+    """Found, listed, browsed and called by those who hold the scope alone."""
+    gateway = await open_shop(open_gateway(options=WAYS[way]), way)
+
+    for caller, expected in ((Caller(), {"send"}), (ADMIN, {"send", "burn"})):
+        found = await gateway.search("burn a letter", caller=caller)
+        browsed = await gateway.search(caller=caller)
+        listed = await gateway.list_tools(caller=caller)
+        every = [ids(found), ids(browsed), {entity.name for entity in listed}]
+        assert [expected] * 3 == [
+            {name.removeprefix("my_").partition("_")[0] for name in names} for names in every
+        ]
+    (hidden,) = (tool for tool in await gateway.list_tools(caller=ADMIN) if "burn" in tool.name)
+    for name in (hidden.id, hidden.exposed_name):
+        with pytest.raises(UnknownToolError) as caught:
+            await gateway.invoke(name, {"to": "Bob"})
+        assert not [near for near in caught.value.near if "burn" in near]
+    answer = await gateway.invoke(hidden.id, {"to": "Bob"}, caller=ADMIN)
+    assert "burnt the one to Bob" == answer.text
+
+
+async def test_a_server_and_its_description_name_no_hidden_tool(open_gateway: OpenGateway) -> None:
+    """The words of a hidden tool must not find its server either."""
+    options = Options(catalog=CatalogOptions(rules={"shop/burn_*": KEEPER}))
+    gateway = open_gateway(options=options)
+    gateway.add_server("shop", server=shop())
+    servers = Filters(kinds=frozenset({"server"}))
+
+    (server,) = await gateway.list_tools(servers)
+
+    assert ["send_letter"] == server.definition.details["tools"]
+
+
+async def test_a_disabled_or_drafted_tool_is_not_found(open_gateway: OpenGateway) -> None:
+    """Status and enabled by rule; a later rule decides."""
+    rules = {
+        "shop/*": Access(enabled=False, tags=("mail",)),
+        "shop/send_*": Access(enabled=True, status="draft"),
+    }
+    gateway = open_gateway(options=Options(catalog=CatalogOptions(rules=rules)))
+    gateway.add_server("shop", server=shop())
+
+    drafts = Filters(statuses=frozenset({"draft"}), tags=frozenset({"mail"}))
+
+    assert () == await gateway.list_tools()
+    assert ["send_letter"] == [entity.name for entity in await gateway.list_tools(drafts)]
+
+
+async def test_an_alias_needs_what_its_original_needs(open_gateway: OpenGateway) -> None:
+    """A table of names is no way around a rule."""
+    gateway = open_gateway(options=Options(catalog=CatalogOptions(rules={"shop/burn_*": KEEPER})))
+    gateway.add_server("shop", server=shop(), access=Access(tags=("mail",)))
+    gateway.add_virtual_server("desk", {"ashes": "shop/burn_letter", "post": "shop/send_letter"})
+    desk = Filters(servers=frozenset({"desk"}))
+
+    seen = [entity.name for entity in await gateway.list_tools(desk)]
+    every = [entity.name for entity in await gateway.list_tools(desk, caller=ADMIN)]
+
+    assert (["post"], ["ashes", "post"]) == (seen, every)
+
+
+async def test_a_conversation_shows_and_calls_by_its_caller(open_gateway: OpenGateway) -> None:
+    """The digest, the proxies and the calls of one conversation are those of its caller."""
+    gateway = open_gateway()
+    gateway.add_tool(send_letter)
+    gateway.add_tool(burn_letter, access=KEEPER)
+    lists = ToolListBuilder(gateway)
+    call = ToolCall(id="1", name="burn_letter", arguments='{"to": "Bob"}')
+    answers, shown = [], []
+
+    for caller in (Caller(), ADMIN):
+        request = ToolListRequest(
+            messages=(), required=("burn_letter", "send_letter"), caller=caller
+        )
+        tools = await lists.build(request)
+        shown.append(tools.proxies)
+        answers.append(await handle_call(gateway, tools, call))
+
+    assert [["send_letter"], ["burn_letter", "send_letter"]] == list(map(sorted, shown))
+    assert answers[0].failed
+    assert "burnt the one to Bob" in answers[1].text
+
+
+async def test_rules_that_change_hide_at_the_next_search(open_gateway: OpenGateway) -> None:
+    """A rule is no text: nothing is listed or embedded again."""
+    gateway = open_gateway()
+    gateway.add_server("shop", server=shop())
+    before = {entity.name for entity in await gateway.list_tools()}
+
+    gateway.set_rules({"shop/burn_*": KEEPER})
+    after = {entity.name for entity in await gateway.list_tools()}
+
+    assert ({"burn_letter", "send_letter"}, {"send_letter"}) == (before, after)
