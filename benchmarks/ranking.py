@@ -17,6 +17,7 @@ from benchmarks.metrics import STEPS, next_gold
 from benchmarks.typos import noisy
 from gateway import Embedder, Gateway, Match, Options
 from gateway.options import GraphOptions
+from gateway.search.normalize import Normalizer
 from gateway.types import RankingPolicy, Strategy
 from graphs import write
 
@@ -71,13 +72,14 @@ def query_texts(benchmark: Benchmark, *, noise: float = 0.0, seed: int = 7) -> d
     return {key: noisy(text, rate=noise, seed=seed, key=key) for key, text in texts.items()}
 
 
-async def rank(
+async def rank(  # noqa: PLR0913  (keyword-only, all but the data)
     benchmark: Benchmark,
     texts: Mapping[str, str],
     *,
     strategy: Way,
     edges: Edges,
     embedder: Embedder | Literal["local"] = "local",
+    normalizer: Normalizer | None = None,
 ) -> list[Answered]:
     """Ask every query.
 
@@ -88,8 +90,11 @@ async def rank(
         edges: ``given``: those of the data as Markdown-LD, with the derived ones beside them;
             ``derived``: only what the gateway finds out; ``none``: no edge at all.
         embedder: Whose vectors are compared, where the strategy takes any.
+        normalizer: Rewrites the queries; None leaves them as they are.
     """
-    async with opened(benchmark, strategy=strategy, edges=edges, embedder=embedder) as gateway:
+    async with opened(
+        benchmark, strategy=strategy, edges=edges, embedder=embedder, normalizer=normalizer
+    ) as gateway:
         policy: RankingPolicy = "hybrid" if strategy == "hybrid" else "strategy"
         progress = track(
             benchmark.queries,
@@ -110,6 +115,7 @@ async def opened(
     strategy: Way,
     edges: Edges = "given",
     embedder: Embedder | Literal["local"] = "local",
+    normalizer: Normalizer | None = None,
 ) -> AsyncIterator[Gateway]:
     """Open a gateway over the catalog of *benchmark*, its index built; see `rank`."""
     with tempfile.TemporaryDirectory() as folder:
@@ -119,6 +125,7 @@ async def opened(
         async with Gateway(
             strategy="auto" if strategy == "hybrid" else strategy,
             embedder=None if strategy == "graph" else embedder,
+            normalizer=normalizer,
             graph=Path(folder) if given else None,
             options=Options(graph=NO_EDGES) if edges == "none" else None,
         ) as gateway:
