@@ -72,7 +72,7 @@ def query_texts(benchmark: Benchmark, *, noise: float = 0.0, seed: int = 7) -> d
     return {key: noisy(text, rate=noise, seed=seed, key=key) for key, text in texts.items()}
 
 
-async def rank(  # noqa: PLR0913  (keyword-only, all but the data)
+async def rank(
     benchmark: Benchmark,
     texts: Mapping[str, str],
     *,

@@ -7,6 +7,7 @@ one to the other. Rewrites are cached, and literals survive whatever a model say
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +16,23 @@ from gateway.runtime.telemetry import Attributes, Telemetry
 from gateway.runtime.text import clean, literals
 
 MAX_CHARS = 600
-"""What is kept of a rewrite."""
+"""A longer answer is no rewrite …"""
+MAX_GROWTH, MIN_CHARS = 4, 100
+"""… nor is one of so many times the query's characters, if it has more than so many."""
+_LABEL = (
+    r"(?i)^(?:(?:sure|certainly|here|is|s|the|your|an?|in|short|concise|english|search|rewritten"
+    r"|normalized|corrected|final)[\W_]+)*"
+    r"(?:query|request|rewrite|translation|output|answer|search|english)[\W_]*?[:\uff1a][\W_]*"
+)
+"""What a model puts before a query, though nobody asked for it."""
+_REFUSAL = (
+    r"(?i)(?:i\W?m|i am|we are)\b.{0,20}\b(?:sorry|afraid|unable|not able)\b|sorry\b"
+    r"|(?:unfortunately\W+)?(?:i|we) (?:can(?:no|\W)?t|won\W?t|will not|do(?:n\W?| no)t|must)\b"
+    r".{0,20}\b(?:help|assist|comply|fulfil|answer|decline|do that|process|provide|understand)"
+    r"|i apologi[sz]e|my apologies|as an? (?:ai|language|assistant)\b"
+)
+_MARKS = "`\"'\u201c\u201d\u201e\u00ab\u00bb*#> "
+"""Quotes, fences and Markdown around a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +68,27 @@ class Normalizer(Protocol):
 
 
 def settle(query: str, answer: str) -> str:
-    """Make a query of what a model answered; the original if nothing is left of it.
+    """Make a query of what a model answered; the original if that is no rewrite of it.
 
-    The first line counts, without quotes or fences; literals of the original that the rewriting
-    lost are put back at its end.
+    The first line counts that holds more than a label, without quotes or fences. A refusal, a text
+    that is too long and one that is not in Latin letters are none. Literals of the original that
+    the rewriting lost are put back at its end.
     """
-    lines = (line.strip().strip("`\"'“”„«» ") for line in answer.splitlines())
-    text = clean(next((line for line in lines if line), ""), limit=MAX_CHARS)
-    if not text or text.casefold() == query.casefold():
+    lines = (re.sub(_LABEL, "", line.strip(_MARKS), count=1) for line in answer.splitlines())
+    text = clean(
+        next(filter(None, (line.strip(_MARKS) for line in lines)), ""), limit=MAX_CHARS + 1
+    )
+    if not text or text.casefold() == query.casefold() or not _is_rewrite(query, text):
         return query
     lost = [literal for literal in literals(query) if literal.casefold() not in text.casefold()]
     return " ".join([text, *lost])
+
+
+def _is_rewrite(query: str, text: str) -> bool:
+    letters = [char for char in text if char.isalpha()]
+    latin = sum(char < "\u0250" or "\u1e00" <= char < "\u1f00" for char in letters)
+    is_short = len(text) <= min(MAX_CHARS, max(MIN_CHARS, MAX_GROWTH * len(query)))
+    return is_short and 2 * latin >= len(letters) and not re.match(_REFUSAL, text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

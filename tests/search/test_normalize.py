@@ -111,9 +111,43 @@ def test_no_literal_of_the_query_is_ever_lost(query: str, said: str) -> None:
     assert all(literal.casefold() in settled.casefold() for literal in literals(query))
 
 
-def test_a_rewrite_has_a_cap() -> None:
-    """A model that talks on must not fill the embedder."""
-    assert MAX_CHARS == len(settle("a", "word" * 1000))
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("search query: send email", "send email"),
+        ("Sure! Here's the rewritten query:\n**send email**", "send email"),
+        ("run SQL query: all users", "run SQL query: all users"),
+        ("I cannot log in to my account", "I cannot log in to my account"),
+    ],
+)
+def test_what_a_model_puts_before_a_query_is_no_part_of_it(said: str, expected: str) -> None:
+    """A label would be embedded, and would find tools for queries."""
+    assert expected == settle("надіслати лист", said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "search query:",
+        "I'm sorry, I can't help with that",
+        "I\u2019m afraid I can\u2019t do that.",
+        "Unfortunately, I cannot assist with this request.",
+        "As an AI language model, I have no tools.",
+        "відправити електронний лист",
+        "send an email " * 10,
+        "word" * MAX_CHARS,
+    ],
+)
+def test_an_answer_that_is_no_rewrite_leaves_the_query(said: str) -> None:
+    """A label alone, a refusal, another script than English has, a text that goes on and on."""
+    assert "надіслати лист" == settle("надіслати лист", said)
+
+
+def test_a_long_query_may_have_a_long_rewrite() -> None:
+    """Up to a cap: a model that talks on must not fill the embedder."""
+    query, rewrite = "лист " * 100, "write " * 90
+
+    assert (rewrite.strip(), query) == (settle(query, rewrite), settle(query, "word " * 200))
 
 
 # -- remembering ---------------------------------------------------------------------------------
