@@ -144,10 +144,22 @@ class ModelFileError(ConfigError):
 class LoopError(GatewayError):
     """A conversation reached a limit of `ChatOptions` before the model was done."""
 
-    def __init__(self, turns: int, *, limit: str = "max_turns") -> None:
+    def __init__(
+        self,
+        turns: int,
+        *,
+        limit: str = "max_turns",
+        messages: tuple[Mapping[str, object], ...] = (),
+        accounting: object = None,
+    ) -> None:
         self.turns = turns
         self.limit = limit
         """The option that ended it."""
+        self.messages = messages
+        """What the conversation gained: the model's calls of our tools, each with its answer. Put
+        behind the host's own messages, they let it go on from there."""
+        self.accounting = accounting
+        """What was done and spent; `gateway.accounting_of` returns it typed."""
         super().__init__(
             f"the model was still calling tools after {turns} turns; "
             f"raise ChatOptions.{limit} or give the model a clearer task"

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from pydantic import BaseModel
 
 from gateway.discovery.call_handler import ToolAnswer
+from gateway.errors import LoopError
 from gateway.types import InvokeResult, JsonObject, SearchResult
 
 
@@ -127,8 +128,12 @@ def attach(reply: BaseModel, accounting: Accounting) -> None:
 
 
 def accounting_of(reply: object) -> Accounting | None:
-    """Return ``reply.gateway``, typed; None for a reply that did not come through the wrapper."""
-    accounting = getattr(reply, "gateway", None)
+    """Return ``reply.gateway``, typed; None for a reply that did not come through the wrapper.
+
+    Of a `LoopError` it is ``error.accounting``.
+    """
+    name = "accounting" if isinstance(reply, LoopError) else "gateway"
+    accounting = getattr(reply, name, None)
     return accounting if isinstance(accounting, Accounting) else None
 
 

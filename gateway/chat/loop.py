@@ -237,7 +237,10 @@ class Loop(Generic[R]):
         )
         for name, limit, used in limits:
             if limit and used >= limit:
-                raise LoopError(self.turn, limit=name)
+                self.accounting = spent = self._meter.accounting(
+                    self.conversation.new_messages, response_id=""
+                )
+                raise LoopError(self.turn, limit=name, messages=spent.messages, accounting=spent)
 
     def retry_without_native(self, error: str) -> bool:
         """Return whether the same turn may be tried again without the service's own tool search,

@@ -108,11 +108,13 @@ class CachedSearch:
             signals = await self.usage.signals(snapshot, request.tenant)
             notes = tuple(diagnostics)
             key = key_of(self.identity, snapshot.version, request, signals.fingerprint, notes)
-            result = self.cache.get(key)
-            if result is None:
+            cached = self.cache.get(key)
+            if cached is not None:
+                result = _copy(cached)
+            else:
                 result = await self.search(snapshot, request, notes, usage=signals)
                 if not result.degraded:
-                    self.cache.put(key, replace(result, cached=True))
+                    self.cache.put(key, _copy(result))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():
                 self._describe(span, request.queries, result)
@@ -151,6 +153,11 @@ class CachedSearch:
             reason = next((code for code in _FALLBACK_REASONS if code in codes), "no_vectors")
             labels = {"gateway.fallback.reason": reason}
             self.telemetry.add("gateway.search.fallbacks", attributes=labels)
+
+
+def _copy(result: SearchResult) -> SearchResult:
+    """Return *result* for the cache, or from it: what its caller may change is a copy."""
+    return replace(result, cached=True, stages=dict(result.stages))
 
 
 def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)

@@ -15,7 +15,7 @@ from gateway.errors import LoopError
 from gateway.options import ChatOptions, DiscoveryOptions, Options
 from gateway.testing import Call, Turn
 from tests.chat.conftest import summing
-from tests.chat.stage import ASK, Speaker, Stage, find, look, text
+from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, look, text
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
 
@@ -47,6 +47,28 @@ def test_a_limit_ends_the_call_and_says_which(
 
     assert name == caught.value.limit
     assert caught.value.turns == len(role.requests) <= turns
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_call_that_a_limit_ended_can_be_gone_on_with(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
+) -> None:
+    """What it found and what it cost is not lost with it."""
+    gateway = summing(open_gateway, chat=ChatOptions(max_turns=2))
+    role = stage.cast(find("add two numbers"), SUM, Turn("It is 3."))
+    with pytest.raises(LoopError) as caught:
+        await speaker.ask(way, gateway, role)
+    error, spent = caught.value, accounting_of(caught.value)
+
+    answer = await speaker.ask(way, gateway, role, messages=[*ASK, *error.messages])
+
+    assert spent is not None
+    assert spent is error.accounting
+    assert (2, 1, 1) == (spent.turns, spent.searches, spent.tool_calls)
+    assert spent.prompt_tokens > 0 or "stream" in way
+    assert ["assistant", "tool"] * 2 == [message["role"] for message in error.messages]
+    assert "It is 3." == text(answer)
+    assert "add" in role.tool_names[2]
 
 
 def test_an_error_now_and_then_ends_nothing(

@@ -159,6 +159,19 @@ async def test_caches_of_no_size_remember_nothing(
     assert 2 == sum(batch == (QUERY,) for batch in embedder.batches)
 
 
+async def test_what_a_caller_does_to_its_result_changes_nobody_elses(gateway: Gateway) -> None:
+    """Neither the first of them, whose result is remembered, nor those that get it from there."""
+    results = [await gateway.search(QUERY)]
+    stages = dict(results[0].stages)
+
+    for _ in range(3):
+        results[-1].stages.clear()  # type: ignore[attr-defined]  # a caller that does as it likes
+        results.append(await gateway.search(QUERY))
+
+    assert [False, True, True, True] == [each.cached for each in results]
+    assert stages == results[-1].stages
+
+
 async def test_a_degraded_result_is_not_remembered(
     gateway: Gateway, embedder: HashingEmbedder
 ) -> None:
