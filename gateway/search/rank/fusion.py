@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import numpy as np
@@ -137,7 +137,8 @@ def rerank_by_usage(
 ) -> RankedList:
     """Swap near ties by how past calls ended.
 
-    Only entities that may be listed and a few behind them move; exact names stay in front.
+    Only entities that may be listed and a few behind them move; exact names stay in front. What
+    passes a better one gets its score, so that scores still fall.
 
     Args:
         ranked: One query, ranked.
@@ -151,7 +152,8 @@ def rerank_by_usage(
     ids = [entities[position].id for position in head[first:]]
     order = rerank(ids, ranked.scores[first : len(head)].tolist(), multipliers)
     moved = [*range(first), *(first + index for index in order)]
-    return ranked.at([*moved, *range(len(head), len(ranked.positions))])
+    reranked = ranked.at([*moved, *range(len(head), len(ranked.positions))])
+    return replace(reranked, scores=np.maximum.accumulate(reranked.scores[::-1])[::-1])
 
 
 def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, int, float]]:
