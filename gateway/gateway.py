@@ -126,6 +126,8 @@ class Gateway(GatewaySources):
             own_store=not (store is None and vector_store is None),
             words_first=(strategy, self.options.search.first_search) == ("auto", "words"),
         )
+        self.telemetry.observe(self._index.gauges)
+        self.telemetry.observe(self._servers.gauges)
         self.usage = UsageTracker(
             storage.call_log,
             self.options.usage,
@@ -348,7 +350,9 @@ class Gateway(GatewaySources):
         self, proposer: Proposer, *, servers: Sequence[str] = ()
     ) -> EdgeProposals:
         """Ask a chat model which tools belong together; see `search.expand.edge_proposals`."""
-        return await propose(await self.snapshot(), proposer, servers=servers)
+        return await propose(
+            await self.snapshot(), proposer, servers=servers, telemetry=self.telemetry
+        )
 
     @property
     def catalog(self) -> Catalog:
@@ -372,6 +376,7 @@ class Gateway(GatewaySources):
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
+        self.telemetry.close()
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
         self._store.close()
 

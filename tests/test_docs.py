@@ -18,7 +18,7 @@ import pytest
 import gateway
 from gateway import errors, options, types
 from gateway.provision.options import ProvisionOptions
-from gateway.runtime.telemetry import METRICS
+from gateway.runtime.telemetry_names import METRICS
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
 from tests.metrics import documented
 
@@ -106,7 +106,7 @@ def test_every_error_is_documented() -> None:
 def test_every_metric_is_documented_as_it_is() -> None:
     """Dashboards are built from the document."""
     expected = {
-        name: ["histogram" if metric.buckets else "counter", f"`{metric.unit}`", metric.description]
+        name: [metric.kind, f"`{metric.unit}`", metric.description]
         for name, metric in METRICS.items()
     }
 

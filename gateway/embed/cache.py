@@ -19,7 +19,8 @@ from gateway.embed.protocol import Embedded, Embedder, EmbeddingLimits, Role
 from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, SingleFlight
-from gateway.runtime.telemetry import Attributes, Telemetry
+from gateway.runtime.model_endpoint import ModelEndpoint, TokenUsage
+from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import Matrix, Vector, VectorStore, unit_rows, usable
 from gateway.types import Code, Diagnostic
 
@@ -75,29 +76,17 @@ async def request_vectors(
         Exception: Whatever the embedder raises.
     """
     info = embedder.info
-    labels: dict[str, str | int | float | bool] = {
-        "gen_ai.operation.name": "embeddings",
-        "gen_ai.provider.name": info.provider,
-    }
-    attributes: Attributes = {
-        "gen_ai.provider.name": info.provider,
-        "gen_ai.request.model": info.model_id,
-        "gateway.embedding.texts": len(texts),
-    }
-    with (
-        telemetry.span("embeddings", info.model_id, attributes) as span,
-        telemetry.timed("gen_ai.client.operation.duration", labels),
-    ):
+    endpoint = info.endpoint or ModelEndpoint(model=info.model_id, provider=info.provider)
+    attributes = {"gateway.embedding.texts": len(texts)}
+    with telemetry.model_request("embeddings", endpoint, attributes).within() as request:
         answer = await embedder.embed([fit_text(text, info.limits) for text in texts], role=role)
         dimensions = dimensions or info.dimensions
         fault = usable(answer.vectors, count=len(texts), dimensions=dimensions)
         if fault:
             raise EmbeddingError(f"embedder {info.model_id!r}: {fault}")
-        span.set_attribute("gen_ai.embeddings.dimension.count", answer.vectors.shape[1])
-        if answer.tokens is not None:
-            span.set_attribute("gen_ai.usage.input_tokens", answer.tokens)
-            usage = {**labels, "gen_ai.token.type": "input"}
-            telemetry.record("gen_ai.client.token.usage", answer.tokens, usage)
+        dimensions = answer.vectors.shape[1]
+        request.span.set_attribute("gen_ai.embeddings.dimension.count", dimensions)
+        request.count(TokenUsage(input=answer.tokens))
     return Embedded(vectors=unit_rows(answer.vectors), tokens=answer.tokens)
 
 
@@ -134,6 +123,11 @@ class DocumentVectors:
     """How many texts were sent to the embedder."""
     tokens: int = 0
     diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def store_faults(self) -> tuple[Code, ...]:
+        """How the store failed, each time."""
+        return tuple(note.code for note in self.diagnostics if note.stage == "store")
 
     @property
     def failed(self) -> bool:

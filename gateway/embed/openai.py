@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncAzureOpenAI, AsyncOpenAI, AzureOpenAI, OpenAI
 from openai.types import CreateEmbeddingResponse
 
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import EmbeddingError
+from gateway.runtime.model_endpoint import ModelEndpoint
+
+
+def endpoint_of(client: OpenAI | AsyncOpenAI, model: str) -> ModelEndpoint:
+    """Return what *model* is to telemetry, asked by *client*."""
+    is_azure = isinstance(client, AzureOpenAI | AsyncAzureOpenAI)
+    provider = "azure.ai.openai" if is_azure else ""
+    return ModelEndpoint.at(model, str(client.base_url), provider=provider)
 
 
 class OpenAIEmbedder:
@@ -42,10 +50,12 @@ class OpenAIEmbedder:
         self._dimensions = dimensions
         self._prefixes: dict[Role, str] = {"query": query_prefix, "document": document_prefix}
         host = client.base_url.netloc.decode()
+        endpoint = endpoint_of(client, model)
         parts = (host, model, str(dimensions or ""), query_prefix, document_prefix)
         self._info = EmbedderInfo(
             model_id="/".join(part for part in parts if part),
-            provider="openai",
+            provider=endpoint.provider,
+            endpoint=endpoint,
             dimensions=dimensions,
             limits=limits or EmbeddingLimits(),
         )

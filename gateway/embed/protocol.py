@@ -8,6 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from gateway.errors import ConfigError
 from gateway.options.validation import check_members
+from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.vectors import Matrix
 
 Role = Literal["document", "query"]
@@ -46,6 +47,8 @@ class EmbedderInfo:
     dimensions: int | None = None
     """None until the first answer tells."""
     limits: EmbeddingLimits = field(default_factory=EmbeddingLimits)
+    endpoint: ModelEndpoint | None = field(default=None, compare=False, repr=False)
+    """For telemetry: the exact model and its service; None is ``model_id`` and ``provider``."""
 
 
 @runtime_checkable

@@ -69,6 +69,8 @@ class IndexBuild:
     tokens: int = 0
     """What the embedder reported for them."""
     duration_s: float = 0.0
+    built_at: float = 0.0
+    """By the clock of the `Indexer`."""
     retry_at: float | None = None
     """When to try again what failed, by the clock of the `Indexer`; None if nothing did."""
 
@@ -246,7 +248,7 @@ class Indexer:
 
     async def _build(self) -> None:
         """List what changed and build with the vectors that are kept; then embed the others."""
-        with self._recorded() as began:
+        with self._recorded("build") as began:
             generation, registrations = self._registry.generation, self._registry.all()
             previous = self._newest.listed if self._newest else {}
             servers = len(registrations.keys() - {ENTRIES})
@@ -280,6 +282,7 @@ class Indexer:
             if saved is not None:
                 return build(snapshot=saved.with_diagnostics(notes), saved=True)
             notes += unreadable
+            self._telemetry.store_failed("index", [note.code for note in unreadable])
         if is_path:
             documents, faults = await load(source)
         with collection_paused():
@@ -296,7 +299,7 @@ class Indexer:
     async def _embed(self) -> None:
         """Embed what the newest build lacks, and put the vectors into the newest build."""
         while self._newest and self._newest.missing:
-            with self._recorded() as began:
+            with self._recorded("embed") as began:
                 vectors = await self._vectors()
                 self._compiler.add_vectors(vectors.rows)
                 if vectors.failed:
@@ -308,7 +311,7 @@ class Indexer:
         texts = self._compiler.missing_texts if self._embedder else ()
         if self._embedder is None or not texts:
             return DocumentVectors(rows={})
-        return await embed_documents(
+        vectors = await embed_documents(
             sorted(texts),
             embedder=self._embedder,
             store=self._store,
@@ -317,6 +320,8 @@ class Indexer:
             progress=self._on_embedded,
             max_new=limit,
         )
+        self._telemetry.store_failed("vectors", vectors.store_faults)
+        return vectors
 
     def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
         """Return *build* with the vectors that there are now, *vectors* among them."""
@@ -335,27 +340,25 @@ class Indexer:
         )
 
     @contextmanager
-    def _recorded(self) -> Iterator[float]:
-        """Trace and time a build."""
-        labels: dict[str, str | int | float | bool] = {}
-        with (
-            self._telemetry.span("gateway.index.build") as span,
-            self._telemetry.timed("gateway.index.build.duration", labels),
-        ):
+    def _recorded(self, step: Literal["build", "embed"]) -> Iterator[float]:
+        """Trace and time a build, or the embedding behind it."""
+        name = f"gateway.index.{step}"
+        with self._telemetry.span(name) as span, self._telemetry.timed(f"{name}.duration", {}):
             yield time.perf_counter()
             if self._newest:
-                entities, graph = len(self._newest.snapshot.entities), self._newest.snapshot.graph
-                span.set_attribute("gateway.index.entities", entities)
-                span.set_attribute("gateway.index.embedded", self._newest.embedded)
-                span.set_attribute("gateway.index.graph_edges", graph.edge_count if graph else 0)
-                self._telemetry.record("gateway.index.entities", entities)
+                report = self._newest.report
+                span.set_attribute("gateway.index.entities", report.entities)
+                span.set_attribute("gateway.index.embedded", report.embedded_texts)
+                span.set_attribute("gateway.index.graph_edges", report.graph_edges)
 
     def _publish(self, build: IndexBuild, began: float) -> None:
         """Make *build* the newest one."""
         failed = build.failed or any(each.failed for each in build.listed.values())
         retry_at = self._clock() + self._options.upstream.retry_after_s if failed else None
         duration_s = time.perf_counter() - began
-        self._newest = replace(build, duration_s=duration_s, retry_at=retry_at)
+        self._newest = replace(
+            build, duration_s=duration_s, built_at=self._clock(), retry_at=retry_at
+        )
         if self._index_store and not self._index_store.newest and not build.missing:
             # Later ones are saved at the end: each costs as much as the whole.
             self._flights.start("save", self._save)
@@ -367,8 +370,21 @@ class Indexer:
             return
         save = partial(store.save, build.listed, build.settings, build.snapshot)
         notes = await asyncio.to_thread(save)
+        self._telemetry.store_failed("index", [note.code for note in notes])
         if notes and self._newest is build:
             self._newest = replace(build, snapshot=build.snapshot.with_diagnostics(notes))
+
+    def gauges(self) -> Mapping[str, Mapping[str, float]]:
+        """Return what the newest build is at present; see `Telemetry.observe`."""
+        build = self._newest
+        if build is None:
+            return {}
+        done, total = self._embedded
+        return {
+            **build.snapshot.gauges(),
+            "gateway.index.age": {"": self._clock() - build.built_at},
+            "gateway.embedding.queue": {"document": total - done if build.missing else 0},
+        }
 
     async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
         """Save the newest snapshot, then await *then*, in any case."""

@@ -85,6 +85,14 @@ class Snapshot:
         """How many numbers a vector has; None without any vector."""
         return None if self.vectors is None else self.vectors.dimensions
 
+    def gauges(self) -> Mapping[str, Mapping[str, float]]:
+        """Return entities by kind, and definitions to approve; see `Telemetry.observe`."""
+        traits = self.eligibility.by_trait.items()
+        kinds = {str(kind): len(found) for (trait, kind), found in traits if trait == "kind"}
+        codes = Counter(note.code for note in self.diagnostics)
+        pending = codes["tool_changed"] + codes["server_changed"]
+        return {"gateway.index.entities": kinds, "gateway.approvals.pending": {"": pending}}
+
     def mask(self, filters: Filters) -> Mask:
         """Return the mask of *filters*, shape (n,), read-only."""
         return self.eligibility.mask(filters)

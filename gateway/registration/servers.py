@@ -300,6 +300,11 @@ class Servers:
             return filters
         return replace(filters, without=filters.without | self._find_unhealthy())
 
+    def gauges(self) -> Mapping[str, Mapping[str, float]]:
+        """Return how many servers can be reached, as far as is known; see `Telemetry.observe`."""
+        states = [source.live.healthy for source in tuple(self.cached.values())]
+        return {"gateway.servers": {"up": states.count(True), "down": states.count(False)}}
+
     def _find_unhealthy(self) -> frozenset[str]:
         """Return the servers that cannot be reached, and the ids of virtual items behind them.
 

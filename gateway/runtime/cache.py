@@ -88,6 +88,10 @@ class SingleFlight(Generic[V]):
         self._lock = threading.Lock()
         self._flights: dict[Hashable, concurrent.futures.Future[V]] = {}
 
+    def __len__(self) -> int:
+        """The number of flights under way."""
+        return len(self._flights)
+
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """Await the flight of *key*; start it with *work* if none is under way."""
         waiting = asyncio.wrap_future(self.start(key, work))

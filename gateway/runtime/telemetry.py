@@ -1,105 +1,35 @@
-"""Spans and metrics of a gateway, by the OpenTelemetry API alone; and their names.
+"""Spans and metrics of a gateway, by the OpenTelemetry API alone.
 
 * Without a provider of the host's, every call is a no-op.
 * No query, argument, result or description is sent unless the host asked for content.
-* Dashboards depend on the names; `docs/telemetry.md` lists them with all attributes. Those of
-  ``gen_ai.*`` are OpenTelemetry's (semantic conventions 1.41, still moving: keep them here), all
-  others are ``gateway.*``. Durations are seconds. Attributes are few and of few values.
+* Names stand in `telemetry_names`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from threading import Lock
+from typing import Self, TypeAlias
+from weakref import WeakKeyDictionary, WeakSet
 
 from opentelemetry import metrics, trace
-from opentelemetry.metrics import MeterProvider
+from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 
 from gateway.runtime import VERSION
+from gateway.runtime.model_endpoint import ModelEndpoint, TokenUsage
+from gateway.runtime.telemetry_names import CLIENT_SPANS, METRICS, SCHEMA_URL, SCOPE
 
 __all__ = ["MeterProvider", "Span", "Telemetry", "TracerProvider"]
 
-SCOPE = "tool-gateway"
-SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.1"
 Attributes: TypeAlias = Mapping[str, str | int | float | bool]
-CLIENT_SPANS = frozenset({"retrieval", "embeddings", "chat"})
-"""Kinds of spans that are requests to a service, by the first word of their names."""
-
-_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-_DOUBLING = tuple(0.01 * 2**step for step in range(14))
-_TOKENS = tuple(float(4**step) for step in range(14))
-_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-_COUNTS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 50.0)
-_ENTITIES = (10.0, 100.0, 1000.0, 10000.0, 100000.0)
-
-
-class Metric(NamedTuple):
-    """One instrument: a histogram if it has buckets, else a counter."""
-
-    unit: str
-    description: str
-    buckets: tuple[float, ...] = ()
-
-
-METRICS: Mapping[str, Metric] = {
-    "gateway.search.duration": Metric("s", "One search, cache hits included.", _SECONDS),
-    "gateway.search.stage.duration": Metric(
-        "s", "One stage of a search that was not cached.", _SECONDS
-    ),
-    "gateway.search.results": Metric(
-        "{entity}", "How many entities each list of a result holds.", _COUNTS
-    ),
-    "gateway.search.fallbacks": Metric(
-        "{fallback}", "Searches that wanted vectors and were answered by the graph."
-    ),
-    "gateway.index.build.duration": Metric(
-        "s", "One build of the index, listing the sources included.", _DOUBLING
-    ),
-    "gateway.index.entities": Metric(
-        "{entity}", "How many entities an index build found.", _ENTITIES
-    ),
-    "gateway.cache.requests": Metric("{request}", "Look-ups in a process-local cache."),
-    "gateway.upstream.failures": Metric("{failure}", "Sources that could not be listed."),
-    "gateway.usage.failures": Metric(
-        "{failure}", "Times that the ledger of calls could not be read or written."
-    ),
-    "gateway.tools.quarantined": Metric(
-        "{tool}", "Tools that were left out because their definition cannot be used."
-    ),
-    "gateway.chat.turns": Metric(
-        "{turn}", "Requests to the model within one call of the wrapper.", _COUNTS
-    ),
-    "gateway.chat.definition.share": Metric(
-        "1", "Tokens of tool definitions sent, against sending every schema.", _SHARES
-    ),
-    "gateway.chat.prefix.stability": Metric(
-        "1", "The share of the requests' bytes that a prompt cache could know.", _SHARES
-    ),
-    "gen_ai.execute_tool.duration": Metric("s", "One tool call, ours or an upstream's.", _DOUBLING),
-    "gen_ai.client.operation.duration": Metric(
-        "s", "One request to an embedding model or to the normalizer's chat model.", _DOUBLING
-    ),
-    "gen_ai.client.token.usage": Metric(
-        "{token}", "Tokens that a model reported for such a request.", _TOKENS
-    ),
-}
-"""Every metric, by name."""
-
-
-class ContentAttributes(NamedTuple):
-    """The attributes that hold content of users and tools."""
-
-    query: str = "gen_ai.retrieval.query.text"
-    documents: str = "gen_ai.retrieval.documents"
-    arguments: str = "gen_ai.tool.call.arguments"
-    result: str = "gen_ai.tool.call.result"
-
-
-CONTENT_ATTRIBUTES = ContentAttributes()
-"""Set only when the host asks for content."""
+Labels: TypeAlias = dict[str, str | int | float | bool]
+ReadGauges: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]
+"""Returns the present values of gauges, by metric and by the value of its label. Called on any
+thread."""
 
 
 class Telemetry:
@@ -125,16 +55,21 @@ class Telemetry:
         meter = meters.get_meter(SCOPE, VERSION, SCHEMA_URL)
         self._histograms = {
             name: meter.create_histogram(
-                name, unit, description, explicit_bucket_boundaries_advisory=buckets
+                name,
+                metric.unit,
+                metric.description,
+                explicit_bucket_boundaries_advisory=metric.buckets,
             )
-            for name, (unit, description, buckets) in METRICS.items()
-            if buckets
+            for name, metric in METRICS.items()
+            if metric.kind == "histogram"
         }
         self._counters = {
-            name: meter.create_counter(name, unit, description)
-            for name, (unit, description, buckets) in METRICS.items()
-            if not buckets
+            name: meter.create_counter(name, metric.unit, metric.description)
+            for name, metric in METRICS.items()
+            if metric.kind == "counter"
         }
+        self._gauges: list[ReadGauges] = []
+        _report_gauges(self, meter_provider or _OWN_PROVIDER, meter)
 
     @contextmanager
     def span(
@@ -196,6 +131,60 @@ class Telemetry:
         """Add *value* to the counter *metric*."""
         self._counters[metric].add(value, attributes)
 
+    def observe(self, read: ReadGauges) -> None:
+        """Let *read* be asked for gauges whenever metrics are collected."""
+        self._gauges.append(read)
+
+    def gauge(self, metric: str) -> Mapping[str, float]:
+        """Return the values of the gauge *metric* as they are now, by label; empty for none."""
+        readings = (read().get(metric, {}) for read in self._gauges)
+        return {label: value for reading in readings for label, value in reading.items()}
+
+    def close(self) -> None:
+        """Report no gauge any more."""
+        self._gauges = []
+
+    def store_failed(self, store: str, error_types: Iterable[str]) -> None:
+        """Count each failure of a store: ``vectors``, ``catalog``, ``index`` or ``call_log``."""
+        for error_type in error_types:
+            labels = {"gateway.store.name": store, "error.type": error_type}
+            self.add("gateway.store.failures", attributes=labels)
+
+    @contextmanager
+    def tool_call(
+        self, name: str, *, kind: str = "function", server: str = "", call_id: str = ""
+    ) -> Iterator[ToolSpan]:
+        """Trace and time one call of a tool; an exception marks it as failed.
+
+        Args:
+            name: The tool's exposed name; `OTHER` for one that is not in the catalog, since a
+                model may have written anything.
+            kind: ``function``, or ``extension`` and ``datastore`` for the tools that are ours.
+            server: Of the tool; "" for none.
+            call_id: The model's id of the call; "" for none.
+        """
+        labels: Labels = {"gen_ai.tool.name": name, "gen_ai.tool.type": kind}
+        if server:
+            labels["gateway.server.name"] = server
+        attributes = {**labels, "gen_ai.tool.call.id": call_id} if call_id else labels
+        with (
+            self.span("execute_tool", name, attributes) as span,
+            self.timed("gateway.tool.duration", labels),
+        ):
+            yield ToolSpan(self, span, labels)
+
+    def model_request(
+        self, operation: str, endpoint: ModelEndpoint, attributes: Attributes | None = None
+    ) -> ModelRequest:
+        """Begin a request to a model; its owner ends it.
+
+        Args:
+            operation: ``chat`` or ``embeddings``.
+            endpoint: The model.
+            attributes: Others of its span.
+        """
+        return ModelRequest(self, operation, endpoint, attributes or {})
+
     def cache_event(self, name: str, event: str) -> None:
         """Count one look-up in a cache."""
         self.add(
@@ -207,3 +196,106 @@ class Telemetry:
         """Mark *span* as failed, without a message: it could hold content."""
         span.set_attribute("error.type", error_type)
         span.set_status(Status(StatusCode.ERROR))
+
+
+class ToolSpan:
+    """The span of a tool call that is under way."""
+
+    def __init__(self, telemetry: Telemetry, span: Span, labels: Labels) -> None:
+        self.span = span
+        self._telemetry = telemetry
+        self._labels = labels
+
+    def fail(self, error_type: str) -> None:
+        """Mark the call as failed, in its span and in its metric."""
+        self._labels["error.type"] = error_type
+        self._telemetry.fail(self.span, error_type)
+
+
+class ModelRequest:
+    """One request to a model: its span, its duration and its tokens.
+
+    As a context it ends with its block, is current within it, and fails with an exception.
+    """
+
+    def __init__(
+        self, telemetry: Telemetry, operation: str, endpoint: ModelEndpoint, attributes: Attributes
+    ) -> None:
+        self._telemetry = telemetry
+        self._labels: Labels = {"gen_ai.operation.name": operation, **endpoint.attributes}
+        self.span = telemetry.begin(
+            operation, endpoint.model, {**endpoint.attributes, **attributes}
+        )
+        self._started = time.perf_counter()
+        self._ended = False
+
+    def count(self, usage: TokenUsage) -> None:
+        """Note the tokens that the service reported."""
+        self.span.set_attributes(usage.attributes)
+        for kind, tokens in {"input": usage.input, "output": usage.output}.items():
+            if tokens is not None:
+                labels = {**self._labels, "gen_ai.token.type": kind}
+                self._telemetry.record("gen_ai.client.token.usage", tokens, labels)
+
+    def end(self, error_type: str = "") -> None:
+        """End it, as failed if there is an error; twice is harmless."""
+        if self._ended:
+            return
+        self._ended = True
+        if error_type:
+            self._labels["error.type"] = error_type
+            self._telemetry.fail(self.span, error_type)
+        spent = time.perf_counter() - self._started
+        self._telemetry.record("gen_ai.client.operation.duration", spent, self._labels)
+        self.span.end()
+
+    @contextmanager
+    def within(self) -> Iterator[Self]:
+        """Make it current within the block, and end it with the block."""
+        try:
+            with self._telemetry.within(self.span):
+                yield self
+        except BaseException as error:
+            self.end(type(error).__name__)
+            raise
+        finally:
+            self.end()
+
+
+class _OwnProvider:
+    """Stands for the provider of the process, which may be set later."""
+
+
+_OWN_PROVIDER = _OwnProvider()
+_REPORTING: WeakKeyDictionary[object, WeakSet[Telemetry]] = WeakKeyDictionary()
+"""The gateways whose gauges a provider collects: an SDK asks one callback a name, so that one adds
+them all up."""
+_LOCK = Lock()
+
+
+def _report_gauges(telemetry: Telemetry, provider: object, meter: metrics.Meter) -> None:
+    """Have the gauges of *telemetry* collected, as long as it lives."""
+    with _LOCK:
+        reporting = _REPORTING.get(provider)
+        if reporting is None:
+            reporting = _REPORTING[provider] = WeakSet()
+            for name, metric in METRICS.items():
+                if metric.kind == "gauge":
+                    callback = partial(_observe, reporting, name)
+                    meter.create_observable_gauge(name, [callback], metric.unit, metric.description)
+        reporting.add(telemetry)
+
+
+def _observe(
+    reporting: WeakSet[Telemetry], name: str, _options: CallbackOptions
+) -> Iterable[Observation]:
+    """Return the values of a gauge over all gateways: ages as the greatest, others added up."""
+    with _LOCK:
+        gateways = tuple(reporting)
+    label, is_age = METRICS[name].label, METRICS[name].unit == "s"
+    totals: dict[str, float] = {}
+    for telemetry in gateways:
+        for key, value in telemetry.gauge(name).items():
+            before = totals.get(key, 0.0)
+            totals[key] = max(before, value) if is_age else before + value
+    return [Observation(value, {label: key} if label else None) for key, value in totals.items()]

@@ -19,7 +19,8 @@ from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
 from gateway.runtime.cache import Cache, CacheListener, Clock, SingleFlight, Submit, key_of
-from gateway.runtime.telemetry import CONTENT_ATTRIBUTES, Span, Telemetry
+from gateway.runtime.telemetry import Span, Telemetry
+from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
@@ -36,6 +37,9 @@ _FALLBACK_REASONS = (
     "vectors_incomplete",
 )
 """Why words or the graph rank instead of vectors; the first of these that is noted is reported."""
+
+_WEAK = frozenset({"no_match", "low_confidence_results"})
+"""What says that a result may not be what was wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,7 +102,7 @@ class CachedSearch:
         labels: dict[str, str | int | float | bool] = {"gateway.search.strategy": strategy}
         attributes = {
             "gen_ai.data_source.id": "catalog",
-            "gen_ai.retrieval.top_k": request.limit,
+            "gen_ai.request.top_k": request.limit,
             **labels,
         }
         with (
@@ -118,6 +122,8 @@ class CachedSearch:
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():
                 self._describe(span, request.queries, result)
+        for code in {note.code for note in result.diagnostics} & _WEAK:
+            self.telemetry.add("gateway.search.weak_results", 1, {"gateway.diagnostic.code": code})
         if not result.cached:
             self._measure(result)
         return result
@@ -196,6 +202,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     if embedder is not None:
         model = embedder.info.model_id
         cache, shared = caches.embeddings, flights(name=caches.embeddings.name)
+        telemetry.observe(lambda: {"gateway.embedding.queue": {"query": len(shared)}})
         embed = QueryEmbedder(
             embedder=embedder, cache=cache, flights=shared, telemetry=telemetry, timeout_s=timeout_s
         )

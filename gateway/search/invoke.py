@@ -9,9 +9,10 @@ from functools import partial
 
 from gateway.errors import GatewayError, UnknownToolError
 from gateway.index.snapshot import Snapshot, resolve
-from gateway.runtime.telemetry import CONTENT_ATTRIBUTES, Telemetry
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, OTHER
 from gateway.sources.registry import Registration
-from gateway.types import Caller, InvokeResult, JsonObject
+from gateway.types import Caller, Entity, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, Outcome, shape_of
 from gateway.usage.history import UsageTracker
 
@@ -31,35 +32,50 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     """Call *tool* once, traced and noted; see `Gateway.invoke`."""
     from gateway.catalog.arguments import check_arguments  # noqa: PLC0415  (a search needs no jsonschema)
 
-    entity = resolve(snapshot, tool, caller.filters())
-    check_arguments(entity, arguments)
-    registration = registrations.get(entity.server)
-    if registration is None:
-        raise UnknownToolError(tool, ())
-    labels: dict[str, str | int | float | bool] = {"gen_ai.tool.name": entity.exposed_name}
-    attributes: dict[str, str | int | float | bool] = {**labels, "gen_ai.tool.type": "function"}
-    if call_id:
-        attributes["gen_ai.tool.call.id"] = call_id
-    shape = shape_of(entity, arguments)
-    call = partial(Call, tool=entity.id, shape=shape, task=task, tenant=caller.tenant)
-    began = time.perf_counter()
-    with (
-        telemetry.span("execute_tool", entity.exposed_name, attributes) as span,
-        telemetry.timed("gen_ai.execute_tool.duration", labels),
-    ):
-        source = registration.source
+    try:
+        entity = resolve(snapshot, tool, caller.filters())
+    except GatewayError as error:
+        trace_unsent(telemetry, error, None, call_id=call_id)
+        raise
+    with telemetry.tool_call(entity.exposed_name, server=entity.server, call_id=call_id) as trace:
+        check_arguments(entity, arguments)
+        registration = registrations.get(entity.server)
+        if registration is None:
+            raise UnknownToolError(tool, ())
+        shape = shape_of(entity, arguments)
+        call = partial(Call, tool=entity.id, shape=shape, task=task, tenant=caller.tenant)
+        began = time.perf_counter()
         try:
-            result = await source.call(entity.name, arguments, tool_id=entity.id)
+            result = await registration.source.call(entity.name, arguments, tool_id=entity.id)
         except GatewayError:
             await usage.note(call(outcome="failed", seconds=time.perf_counter() - began))
             raise
         if result.is_error:
             # The convention's name for a tool that answered with an error.
-            labels["error.type"] = "tool_error"
-            telemetry.fail(span, "tool_error")
-        if telemetry.capture_content and span.is_recording():
-            span.set_attribute(CONTENT_ATTRIBUTES.arguments, json.dumps(arguments, default=str))
-            span.set_attribute(CONTENT_ATTRIBUTES.result, result.text)
+            trace.fail("tool_error")
+        if telemetry.capture_content and trace.span.is_recording():
+            content = {
+                CONTENT_ATTRIBUTES.arguments: json.dumps(arguments, default=str),
+                CONTENT_ATTRIBUTES.result: result.text,
+            }
+            trace.span.set_attributes(content)
     outcome: Outcome = "tool_error" if result.is_error else "ok"
     await usage.note(call(outcome=outcome, seconds=time.perf_counter() - began))
     return result
+
+
+def trace_unsent(
+    telemetry: Telemetry, error: GatewayError, entity: Entity | None, *, call_id: str
+) -> None:
+    """Trace a call that was refused before anything was sent.
+
+    Args:
+        telemetry: Records it.
+        error: Why.
+        entity: The tool; None if there is none that the caller may know of: what a model wrote
+            instead is content.
+        call_id: The model's id of the call.
+    """
+    name, server = (entity.exposed_name, entity.server) if entity else (OTHER, "")
+    with telemetry.tool_call(name, server=server, call_id=call_id) as trace:
+        trace.fail(type(error).__name__)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.runtime.cache import Cache, SingleFlight
+from gateway.runtime.model_endpoint import ModelEndpoint, TokenUsage
 from gateway.runtime.telemetry import Attributes, Telemetry
+from gateway.runtime.telemetry_names import OTHER
 from gateway.runtime.text import clean, literals
 
 MAX_CHARS = 600
@@ -67,6 +70,35 @@ class Normalizer(Protocol):
         ...
 
 
+async def ask(
+    model: object,
+    work: Awaitable[ModelReply],
+    telemetry: Telemetry,
+    attributes: Attributes | None = None,
+    *,
+    timeout_s: float | None = None,
+) -> ModelReply:
+    """Await a chat model's reply as a request that is traced and measured.
+
+    Args:
+        model: The normalizer or proposer. What it has of ``endpoint``, or of ``provider`` and
+            ``model_id``, says who is asked.
+        work: The request.
+        telemetry: Records it.
+        attributes: Others of its span.
+        timeout_s: Seconds until it is given up; None is never.
+    """
+    endpoint = getattr(model, "endpoint", None)
+    if not isinstance(endpoint, ModelEndpoint):
+        name, provider = getattr(model, "model_id", ""), getattr(model, "provider", OTHER)
+        endpoint = ModelEndpoint(model=name, provider=provider)
+    with telemetry.model_request("chat", endpoint, attributes).within() as request:
+        async with asyncio.timeout(timeout_s):
+            reply = await work
+        request.count(TokenUsage(input=reply.input_tokens, output=reply.output_tokens))
+    return reply
+
+
 def settle(query: str, answer: str) -> str:
     """Make a query of what a model answered; the original if that is no rewrite of it.
 
@@ -116,26 +148,11 @@ class CachedNormalizer:
         return rewritten
 
     async def _rewrite(self, query: str) -> str:
-        model = self.normalizer.model_id
-        provider = {"gen_ai.provider.name": self.normalizer.provider}
-        labels: dict[str, str | int | float | bool] = {"gen_ai.operation.name": "chat", **provider}
-        attributes: Attributes = {
-            **provider,
-            "gen_ai.request.model": model,
-            "gateway.search.stage": "normalize",
-        }
-        with (
-            self.telemetry.span("chat", model, attributes) as span,
-            self.telemetry.timed("gen_ai.client.operation.duration", labels),
-        ):
-            async with asyncio.timeout(self.timeout_s):
-                answer = await self.normalizer.rewrite(query)
-            counts = {"input": answer.input_tokens, "output": answer.output_tokens}
-            for kind, tokens in counts.items():
-                if tokens is not None:
-                    span.set_attribute(f"gen_ai.usage.{kind}_tokens", tokens)
-                    usage = {**labels, "gen_ai.token.type": kind}
-                    self.telemetry.record("gen_ai.client.token.usage", tokens, usage)
+        work = self.normalizer.rewrite(query)
+        attributes = {"gateway.search.stage": "normalize"}
+        answer = await ask(
+            self.normalizer, work, self.telemetry, attributes, timeout_s=self.timeout_s
+        )
         rewritten = settle(query, answer.text)
-        self.cache.put((model, query), rewritten)
+        self.cache.put((self.normalizer.model_id, query), rewritten)
         return rewritten

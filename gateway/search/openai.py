@@ -11,6 +11,7 @@ from typing import Any
 from openai import AsyncOpenAI, OpenAI, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
+from gateway.embed.openai import endpoint_of
 from gateway.errors import ConfigError
 from gateway.search.expand.edge_proposals import MAX_EDGES
 from gateway.search.normalize import ModelReply
@@ -42,6 +43,9 @@ class _ChatModel:
         self._model = model
         self.model_id = f"{client.base_url.netloc.decode()}/{model}"
         """Endpoint and model."""
+        self.endpoint = endpoint_of(client, model)
+        """For telemetry."""
+        self.provider = self.endpoint.provider
 
     async def _ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
         messages: list[ChatCompletionMessageParam] = [
@@ -75,9 +79,6 @@ class OpenAINormalizer(_ChatModel):
             for the gateway alone, since its connections belong to the gateway's loop.
         model: The chat model's name.
     """
-
-    provider = "openai"
-    """The wire format."""
 
     async def rewrite(self, query: str) -> ModelReply:
         """Ask the model once, at temperature 0.

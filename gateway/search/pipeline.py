@@ -151,9 +151,9 @@ class Search:
             return text
         mask = None if state.mask.all() else state.mask
         correction = self.correct(state.snapshot.lexical, text, mask)
-        state.record_time("normalize")
+        state.record_time("spelling")
         if correction.changed:
-            state.add_diagnostic("normalize", "query_mended", correction.summary)
+            state.add_diagnostic("spelling", "query_mended", correction.summary)
         return correction.text
 
     async def _embed(self, state: SearchState, queries: Sequence[Query]) -> list[Query] | None:

@@ -213,7 +213,7 @@ async def list_sources(
     Args:
         registrations: The sources.
         before: What they listed last.
-        telemetry: Counts failures and quarantined tools.
+        telemetry: Counts failures, also of the store, and quarantined tools.
     """
     wanted = [
         server
@@ -244,6 +244,7 @@ async def _list(
     codes = [note.code for note in listing.diagnostics]
     if quarantined := codes.count("tool_quarantined"):
         telemetry.add("gateway.tools.quarantined", quarantined)
+    telemetry.store_failed("catalog", [code for code in codes if code == "catalog_unavailable"])
     # A source of several parts reports a part that failed; it is then listed again as a whole.
     failed = "source_load_failed" in codes
     return ListResult(registration=registration, listing=listing, failed=failed)

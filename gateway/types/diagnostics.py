@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 Stage = Literal[
-    "catalog", "store", "normalize", "embed", "vector", "lexical", "graph", "confidence", "invoke"
+    "catalog",
+    "store",
+    "normalize",
+    "spelling",
+    "embed",
+    "vector",
+    "lexical",
+    "graph",
+    "confidence",
+    "invoke",
 ]
 Code = Literal[
     "config_warning",

@@ -161,8 +161,7 @@ class UsageTracker:
     ) -> T | None:
         result = await attempt(in_thread(work, *arguments, **named))
         if isinstance(result, Failed):
-            error_type = type(result.error).__name__
-            self._telemetry.add("gateway.usage.failures", attributes={"error.type": error_type})
+            self._telemetry.store_failed("call_log", [type(result.error).__name__])
             return None
         return result
 

@@ -100,7 +100,7 @@ async def test_a_ledger_that_fails_costs_a_metric_and_no_call(
     assert "Ada" == (await gateway.invoke("letter_x", {"to": "Ada"})).text
     assert (await gateway.search("a letter")).matches
 
-    assert {"StoreError": 2} == counted(reader, "gateway.usage.failures", "error.type")
+    assert {"StoreError": 2} == counted(reader, "gateway.store.failures", "error.type")
 
 
 async def test_outcomes_swap_what_is_about_equally_good(

@@ -31,6 +31,7 @@ from gateway.embed.local.encoders import (
     USE,
     EncoderModel,
     MiniLMEncoder,
+    UseEncoder,
     is_available,
     verify_files,
 )
@@ -118,7 +119,9 @@ class LocalEmbedder:
         finally:
             for row in rows:
                 row.cancel()
-        return Embedded(vectors=np.array(vectors, dtype=np.float32))
+        # Not on the loop: they are split anew.
+        tokens = await asyncio.to_thread(self._loader().count_tokens, clean)
+        return Embedded(vectors=np.array(vectors, dtype=np.float32), tokens=tokens)
 
     def restart(self) -> DynamicBatcher:
         """Replace the workers and the encoders; return the old workers."""
@@ -126,7 +129,8 @@ class LocalEmbedder:
         return previous
 
     def _new_batcher(self) -> DynamicBatcher:
-        loader = RetryingLoader(lambda: _LoadedEncoders(self._models), clock=self._clock)
+        models = self._models
+        loader = self._loader = RetryingLoader(lambda: _LoadedEncoders(models), clock=self._clock)
 
         def encode(texts: list[str]) -> Matrix:
             return loader()(texts)
@@ -153,6 +157,13 @@ class _LoadedEncoders:
             part - self._means[model.id] for model, part in zip(self._models, parts, strict=True)
         ]
         return concatenate(centred, np.array([self._shares(text) for text in texts], np.float32))
+
+    def count_tokens(self, texts: Sequence[str]) -> int | None:
+        """Return the tokens of *texts* as the first encoder counts them; None if it does not."""
+        first, limit = self._encoders[0], self._models[0].max_chars
+        if not isinstance(first, UseEncoder):
+            return None
+        return first.count_tokens([text[:limit] for text in texts])
 
     def _shares(self, text: str) -> tuple[float, ...]:
         english, last = None, self._encoders[-1]

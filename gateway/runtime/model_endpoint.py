@@ -1,0 +1,80 @@
+"""A model, the service that runs it and the tokens that it took, as the conventions name them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import urlsplit
+
+from gateway.runtime.telemetry_names import OTHER
+
+_PROVIDERS = {
+    "api.openai.com": "openai",
+    "api.anthropic.com": "anthropic",
+    "api.cohere.com": "cohere",
+    "api.deepseek.com": "deepseek",
+    "api.groq.com": "groq",
+    "api.mistral.ai": "mistral_ai",
+    "api.perplexity.ai": "perplexity",
+    "api.x.ai": "x_ai",
+    "generativelanguage.googleapis.com": "gcp.gemini",
+}
+"""The conventions' names of services that speak the OpenAI wire format, by their hosts."""
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEndpoint:
+    """A model and the service that runs it, as the conventions name them."""
+
+    model: str
+    """As requests name it; "" if it is not known."""
+    provider: str = OTHER
+    address: str = ""
+    """The host of the service; "" if it is not known, or there is none."""
+    port: int = 0
+
+    @classmethod
+    def at(cls, model: str, url: str, *, provider: str = "") -> Self:
+        """Return the endpoint behind *url*; a host that the conventions do not know names itself
+        as the provider, if no other is given.
+        """
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        provider = provider or _PROVIDERS.get(host, host) or OTHER
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+        return cls(model=model, provider=provider, address=host, port=port)
+
+    @property
+    def attributes(self) -> dict[str, str | int | float | bool]:
+        """What is known, as attributes."""
+        known: dict[str, str | int | float | bool] = {
+            "gen_ai.provider.name": self.provider,
+            "gen_ai.request.model": self.model,
+            "server.address": self.address,
+            "server.port": self.port,
+        }
+        return {name: value for name, value in known.items() if value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage:
+    """The tokens of one request or several, as services report them; None is not reported."""
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    """Those of the input that the service had cached."""
+    reasoning: int | None = None
+    """Those of the output that nobody sees."""
+
+    @property
+    def attributes(self) -> dict[str, str | int | float | bool]:
+        """What was reported, as attributes of a span."""
+        counts = {
+            "gen_ai.usage.input_tokens": self.input,
+            "gen_ai.usage.output_tokens": self.output,
+            "gen_ai.usage.cache_read.input_tokens": self.cached,
+            "gen_ai.usage.reasoning.output_tokens": self.reasoning,
+        }
+        return {name: count for name, count in counts.items() if count is not None}
