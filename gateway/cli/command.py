@@ -22,7 +22,7 @@ from gateway.cli.app import COMMANDS
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED, NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.cli.tables import document, printable, to_json
 from gateway.errors import ConfigError, GatewayError, InvalidArgumentsError, InvalidRequestError
-from gateway.types import CODES, Diagnostic
+from gateway.types import CODES, Caller, Diagnostic
 from graphs.errors import GraphError
 
 
@@ -64,6 +64,12 @@ class Output:
 
 
 F = TypeVar("F", bound=Callable[..., Output])
+_CALLER_OPTIONS: dict[str, tuple[object, object]] = {
+    "scope": (options.Scope, None),
+    "tenant": (options.Tenant, ""),
+    "user": (options.User, ""),
+}
+"""Annotation and default of each option that names the caller."""
 
 
 def command_group(name: str = "") -> typer.Typer:
@@ -82,6 +88,8 @@ def command(
 ) -> Callable[[F], F]:
     """Register a function as a command of *group*; its output is printed and ends the process.
 
+    A parameter ``caller`` is filled by the options --scope, --tenant and --user; None without any.
+
     Args:
         group: The group.
         name: How the command is typed; None is the function's own name.
@@ -89,24 +97,37 @@ def command(
     """
 
     def register(function: F) -> F:
+        signature = inspect.signature(function, eval_str=True)
+        parameters = dict(signature.parameters)
+        takes_caller = parameters.pop("caller", None) is not None
+
         @wraps(function)
         def run(*, as_json: bool = False, **values: Any) -> None:
             with report_errors(as_json=as_json):
+                if takes_caller:
+                    values["caller"] = _caller(*map(values.pop, _CALLER_OPTIONS))
                 output = function(**values)
                 output.print(as_json=as_json)
             raise typer.Exit(output.code or (OK if output.found else NOTHING))
 
-        if has_json:
-            signature = inspect.signature(function, eval_str=True)
-            kind = inspect.Parameter.KEYWORD_ONLY
-            parameter = inspect.Parameter("as_json", kind, default=False, annotation=options.Json)
-            parameters = [*signature.parameters.values(), parameter]
-            run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-            run.__annotations__ = {**function.__annotations__, "as_json": options.Json}
+        added = dict(_CALLER_OPTIONS) if takes_caller else {}
+        added |= {"as_json": (options.Json, False)} if has_json else {}
+        for key, (annotation, default) in added.items():
+            parameters[key] = inspect.Parameter(
+                key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+            )
+        run.__signature__ = signature.replace(parameters=[*parameters.values()])  # type: ignore[attr-defined]
+        run.__annotations__ = {key: each.annotation for key, each in parameters.items()}
         group.command(name, epilog=EPILOG)(run)
         return function
 
     return register
+
+
+def _caller(scope: Sequence[str] | None, tenant: str, user: str) -> Caller | None:
+    if not (scope or tenant or user):
+        return None
+    return Caller(user=user, tenant=tenant, scopes=frozenset(scope or ()))
 
 
 def note(text: str) -> None:

@@ -26,6 +26,11 @@ Json = Annotated[bool, Option("--json", help="Print one JSON document on standar
 Kind = Annotated[Texts, Option("--kind", "-k", help="Only of this kind; repeat it for more.")]
 Tag = Annotated[Texts, Option("--tag", "-t", help="With this tag; repeat it for more.")]
 Status = Annotated[Texts, Option("--status", help="Without any: active; repeat it.")]
+Scope = Annotated[
+    Texts, Option("--scope", help="A scope of the caller; repeat it for more, '*' is every scope.")
+]
+Tenant = Annotated[str, Option("--tenant", help="The caller's tenant.")]
+User = Annotated[str, Option("--user", help="The caller's user.")]
 DryRun = Annotated[bool, Option("--dry-run", help="Show what would be done; write nothing.")]
 Folder = Annotated[Path | None, Option("--out", "-o", help="A folder to write to.")]
 Force = Annotated[bool, Option("--force", help="Overwrite existing files.")]

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from gateway.catalog.identity import SERVER_KINDS
 from gateway.gateway import Gateway
 from gateway.runtime.text import plain
-from gateway.types import Diagnostic, Entity, Filters, JsonObject, RankingMode
+from gateway.types import ANYONE, Caller, Diagnostic, Entity, Filters, JsonObject, RankingMode
 
 LIMIT = 20
 """How many tools are returned by default."""
@@ -72,6 +73,7 @@ async def discover(
     *,
     limit: int = LIMIT,
     filters: Filters | None = None,
+    caller: Caller | None = None,
 ) -> CatalogOverview:
     """Return what the catalog of *gateway* can do.
 
@@ -80,6 +82,8 @@ async def discover(
         intent: What is wanted, in any language; None or blank returns everything.
         limit: Tools at most, 1 to `SearchOptions.max_limit`.
         filters: Which tools count; None is enabled, active tools that need no scope.
+        caller: The party that asks, which reads of no server that it may not see; None is the
+            host, which reads of each server and why it could not be listed.
 
     Returns:
         An overview in every case; its diagnostics name what could not be listed.
@@ -88,9 +92,16 @@ async def discover(
         InvalidRequestError: An argument is outside what is allowed.
         ClosedError: After `Gateway.aclose`.
     """
-    result = await gateway.search(intent, limit=limit, filters=filters)
-    entities = {entity.id: entity for entity in await gateway.list_tools(filters)}
+    party = caller or ANYONE
+    result = await gateway.search(intent, limit=limit, filters=filters, caller=party)
+    listed = await gateway.list_tools(filters, caller=party)
+    entities = {entity.id: entity for entity in listed}
     states: dict[str, str] = dict(gateway.server_states())
+    if caller is not None:
+        servers = replace(filters or Filters(), kinds=SERVER_KINDS)
+        visible = {each.server for each in await gateway.list_tools(servers, caller=caller)}
+        visible |= {each.server for each in listed}
+        states = {name: state for name, state in states.items() if name in visible}
     has_intent = bool(intent and intent.strip())
     tools = tuple(
         ToolSummary(
@@ -107,9 +118,9 @@ async def discover(
         for match in result.matches
         if match.id in entities
     )
-    report = await gateway.report(wait=False)
+    noted = (await gateway.report(wait=False)).diagnostics if caller is None else ()
     # The search's own diagnostics include the progress of the index.
-    diagnostics = (item for item in report.diagnostics if item.code != "index_building")
+    diagnostics = (item for item in noted if item.code != "index_building")
     return CatalogOverview(
         servers=_summarize_servers(tools if has_intent else None, entities.values(), states),
         tools=tools,

@@ -29,6 +29,7 @@ from gateway.provision.registry_schema import Package, RegistryEntry, Remote
 from gateway.provision.steps import Audit, DeclinedError, OnStep, Outcome, ProvisionResult, Steps
 from gateway.registration.sources import LOCAL
 from gateway.runtime.text import near
+from gateway.types import ANYONE, Caller
 
 _HOPELESS = 2
 _JudgedPlan = tuple[Plan, tuple[PolicyCheck, ...]]
@@ -75,6 +76,7 @@ class Provisioner:
         apply: bool = False,
         pick: str = "",
         inputs: Mapping[str, str] | None = None,
+        caller: Caller = ANYONE,
     ) -> ProvisionResult:
         """Find a server for *intent*; install it only with *apply*.
 
@@ -84,6 +86,7 @@ class Provisioner:
             pick: The name of the wanted entry; then the local catalog is not searched.
             inputs: The server's inputs by name: arguments, variables, headers. A secret is given
                 as a reference, never as itself.
+            caller: The party that asks: what it may not see of the catalog does not count.
 
         Returns:
             A result in every case; see `Outcome`.
@@ -107,7 +110,7 @@ class Provisioner:
         digest = hashlib.sha256(intent.encode("utf-8", "replace")).hexdigest()[:16]
         audit.record("asked", intent=intent if is_captured else digest)
         if not pick:
-            found = await self._gateway.search(intent, limit=self.options.candidates)
+            found = await self._gateway.search(intent, limit=self.options.candidates, caller=caller)
             local = tuple(
                 match for match in found.matches if match.confidence >= self.options.enough
             )

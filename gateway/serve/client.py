@@ -33,6 +33,7 @@ from gateway.mcp.server_requests import (
 )
 from gateway.options import Options
 from gateway.runtime.text import visible
+from gateway.serve.auth import caller_of
 from gateway.types import JsonObject
 
 T = TypeVar("T")
@@ -210,7 +211,12 @@ class _DetachedClient(_SessionClient):
         super().__init__(context)
         self.request = _request_text(params)
         """Without its responses to rounds."""
+        self._caller = caller_of(context)
         self.rounds: asyncio.Queue[_InputRound] = asyncio.Queue()
+
+    def sent(self, context: Context, params: Params) -> bool:
+        """Return whether this request is its own one again, of the same caller."""
+        return self._caller == caller_of(context) and self.request == _request_text(params)
 
     async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
         current = _InputRound(dict(requests), self._loop.create_future())
@@ -256,7 +262,7 @@ class PendingCalls:
     async def _resume(self, context: Context, params: Params) -> Any:
         token = params.request_state or ""
         client = self._clients.get(token)
-        if client is None or client.round is None or client.request != _request_text(params):
+        if client is None or client.round is None or not client.sent(context, params):
             message = "requestState names no call that waits: begin anew"
             raise MCPError(types.INVALID_PARAMS, message)
         del self._clients[token]

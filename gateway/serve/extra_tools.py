@@ -21,10 +21,11 @@ from gateway.provision.discover import LIMIT, discover, overview_for_model
 from gateway.provision.provisioner import Provisioner, result_for_model
 from gateway.serve.mcp_server import ExtraTool
 from gateway.sources.function_schema import describe_function
-from gateway.types import Hints, JsonObject
+from gateway.types import ANYONE, Caller, Hints, JsonObject
 
 ExtraName = Literal["discover", "provision", "install"]
 Answer = dict[str, Any]
+Function = Callable[..., Awaitable[Answer]]
 
 
 def extra_tools(
@@ -50,57 +51,65 @@ def extra_tools(
 
 
 def _discover_tool(gateway: Gateway) -> ExtraTool:
-    async def describe(
-        intent: str = "", limit: Annotated[int, Field(ge=1, le=50)] = LIMIT
-    ) -> Answer:
-        """Tell which servers and tools are here, with their schemas; nothing is installed.
+    def for_caller(caller: Caller) -> Function:
+        async def describe(
+            intent: str = "", limit: Annotated[int, Field(ge=1, le=50)] = LIMIT
+        ) -> Answer:
+            """Tell which servers and tools are here, with their schemas; nothing is installed.
 
-        Args:
-            intent: What is wanted; none tells of everything.
-            limit: At most so many tools.
-        """
-        overview = await discover(gateway, intent or None, limit=limit)
-        return overview_for_model(overview, max_chars=gateway.options.chat.max_result_chars)
+            Args:
+                intent: What is wanted; none tells of everything.
+                limit: At most so many tools.
+            """
+            overview = await discover(gateway, intent or None, limit=limit, caller=caller)
+            return overview_for_model(overview, max_chars=gateway.options.chat.max_result_chars)
+
+        return describe
 
     annotations = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    return _extra_tool("discover", describe, annotations)
+    return _extra_tool("discover", for_caller, annotations)
 
 
 def _provision_tool(provisioner: Provisioner, *, installs: bool) -> ExtraTool:
-    async def install(intent: str, pick: str = "", apply: bool = False) -> Answer:
-        """Find a server for what no tool here can do and, with apply, bring it in.
+    def for_caller(caller: Caller) -> Function:
+        async def install(intent: str, pick: str = "", apply: bool = False) -> Answer:
+            """Find a server for what no tool here can do and, with apply, bring it in.
 
-        Args:
-            intent: What is wanted, in words.
-            pick: One of the candidates of an earlier answer, by name.
-            apply: Install it, if every gate passes; then find its tools by search.
-        """
-        return result_for_model(await provisioner.provision(intent, apply=apply, pick=pick))
+            Args:
+                intent: What is wanted, in words.
+                pick: One of the candidates of an earlier answer, by name.
+                apply: Install it, if every gate passes; then find its tools by search.
+            """
+            return result_for_model(
+                await provisioner.provision(intent, apply=apply, pick=pick, caller=caller)
+            )
 
-    async def plan(intent: str, pick: str = "") -> Answer:
-        """Find a server for what no tool here can do: tells a plan, installs nothing.
+        async def plan(intent: str, pick: str = "") -> Answer:
+            """Find a server for what no tool here can do: tells a plan, installs nothing.
 
-        Args:
-            intent: What is wanted, in words.
-            pick: One of the candidates of an earlier answer, by name.
-        """
-        return await install(intent, pick)
+            Args:
+                intent: What is wanted, in words.
+                pick: One of the candidates of an earlier answer, by name.
+            """
+            return await install(intent, pick)
+
+        return install if installs else plan
 
     annotations = types.ToolAnnotations(
         read_only_hint=not installs, destructive_hint=False, open_world_hint=True
     )
-    return _extra_tool("provision", install if installs else plan, annotations)
+    return _extra_tool("provision", for_caller, annotations)
 
 
 def _extra_tool(
-    name: str, function: Callable[..., Awaitable[Answer]], annotations: types.ToolAnnotations
+    name: str, for_caller: Callable[[Caller], Function], annotations: types.ToolAnnotations
 ) -> ExtraTool:
-    """Return *function* with its arguments checked, and its errors as answers to the model."""
-    described = describe_function(function, name=name, description=None, hints=Hints())
+    """Return a function with its arguments checked, and its errors as answers to the model."""
+    described = describe_function(for_caller(ANYONE), name=name, description=None, hints=Hints())
 
-    async def run(arguments: JsonObject) -> types.CallToolResult:
+    async def run(arguments: JsonObject, caller: Caller) -> types.CallToolResult:
         try:
-            answer = await function(**described.bind(arguments))
+            answer = await for_caller(caller)(**described.bind(arguments))
         except GatewayError as error:
             block = types.TextContent(type="text", text=str(error))
             return types.CallToolResult(content=[block], is_error=True)

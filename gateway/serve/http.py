@@ -8,14 +8,14 @@
 from __future__ import annotations
 
 import ipaddress
-import secrets
 import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, TypeAlias
 
 import uvicorn
 from mcp.server import Server
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -23,10 +23,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import ConfigError
 from gateway.options.validation import Meta, OptionObject
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.auth import OPERATOR, Token, authenticate
+from gateway.types import ANYONE, Caller
 
 PATH = "/mcp"
-REALM = 'Bearer realm="gateway"'
-"""The challenge of a response that asks for a token."""
 WrapApp: TypeAlias = Callable[[ASGIApp], ASGIApp]
 """Puts another application beside one, on the same port."""
 Transport: TypeAlias = Callable[[Server], Awaitable[None]]
@@ -43,19 +44,37 @@ class HttpOptions(OptionObject):
     port: Annotated[int, Meta(ge=0, le=65535)] = 8930
     """0 takes a free one."""
     token: str = field(default="", repr=False)
-    """The bearer token of clients; empty needs none, which is allowed on loopback only."""
+    """The operator's bearer token. Without any token no client needs one, which is allowed on
+    loopback only."""
+    tokens: tuple[Token, ...] = ()
+    """More bearer tokens, each with its caller."""
+    caller: Caller = ANYONE
+    """The operator, which every client is where none needs a token. It may write and rebuild."""
     hosts: tuple[str, ...] = ()
     """More names by which requests may call it, such as that of a reverse proxy."""
     origins: tuple[str, ...] = ()
     """Web origins whose pages may speak to it, as ``https://host[:port]``."""
 
     def _fault(self) -> str:
-        if self.token or is_loopback(self.host):
+        if self.needs_token or is_loopback(self.host):
             return ""
         return (
-            f"{self.host} can be reached by others: give a token (--token-env NAME), or listen "
-            "on 127.0.0.1"
+            f"{self.host} can be reached by others: give a token (--token-env NAME, --tokens FILE),"
+            " or listen on 127.0.0.1"
         )
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether a request needs one of the tokens."""
+        return bool(self.token or self.tokens)
+
+    def accepted_tokens(self) -> tuple[Token, ...]:
+        """Return what `authenticate` accepts: the tokens, or one that needs no secret."""
+        operator = replace(self.caller, scopes=self.caller.scopes | OPERATOR)
+        if not self.needs_token:
+            return (Token(name="operator", caller=operator),)
+        own = (Token.from_secret("operator", self.token, operator),) if self.token else ()
+        return (*own, *self.tokens)
 
 
 def is_loopback(host: str) -> bool:
@@ -73,7 +92,7 @@ def http_app(server: Server, options: HttpOptions) -> ASGIApp:
     app = server.streamable_http_app(
         streamable_http_path=PATH, transport_security=transport_security(options), host=options.host
     )
-    return _guarded(app, options.token.encode()) if options.token else app
+    return _guarded(app, options.accepted_tokens()) if options.needs_token else app
 
 
 def transport_security(options: HttpOptions) -> TransportSecuritySettings:
@@ -91,25 +110,22 @@ def _is_bare_ipv6(name: str) -> bool:
     return name.count(":") > 1 and not name.startswith("[")
 
 
-def _guarded(app: ASGIApp, token: bytes) -> ASGIApp:
-    """Refuse requests without the bearer token."""
+def _guarded(app: ASGIApp, tokens: Sequence[Token]) -> ASGIApp:
+    """Refuse requests without one of the *tokens*; note in the others whose it is."""
+    admitted = AuthContextMiddleware(app)
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
-        answer = app
+        answer: ASGIApp = admitted
         if scope["type"] != "lifespan":
-            secret = bearer_secret(Headers(scope=scope).get("authorization", ""))
-            if not secrets.compare_digest(secret.encode(), token):
-                headers = {"WWW-Authenticate": REALM}
-                answer = PlainTextResponse("a bearer token is needed", 401, headers)
+            try:
+                token = authenticate(tokens, Headers(scope=scope).get("authorization", ""))
+            except RefusedError as error:
+                answer = PlainTextResponse(str(error), error.status, error.headers)
+            else:
+                scope["user"] = token.to_user()
         await answer(scope, receive, send)
 
     return check
-
-
-def bearer_secret(authorization: str) -> str:
-    """Return the token of a header ``Authorization`` (RFC 6750); empty if it holds none."""
-    scheme, _, secret = authorization.partition(" ")
-    return secret.strip() if scheme.casefold() == "bearer" else ""
 
 
 async def serve_http(

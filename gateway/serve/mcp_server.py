@@ -1,12 +1,13 @@
 """A gateway as an MCP server: its lists, and its calls.
 
-* ``meta``: two tools, search and call, the same for as long as the server lives. The protocol
-  wants a list that does not vary, and clients put it at the head of every prompt.
+* ``meta``: two tools, search and call, for a caller the same for as long as the server lives. The
+  protocol wants a list that does not vary, and clients put it at the head of every prompt.
 * ``all``: every tool of the catalog under its exposed name, in pages.
 
 In both, resources and prompts of all servers are listed and read, and a server that asks for
 something during a call asks the client of that call. No list holds an entity whose definition
-looks like an attack on a model.
+looks like an attack on a model, or that the caller may not see: the one that the access token of
+the request names.
 
 The SDK speaks every version of the protocol, with sessions for clients that begin with a handshake
 and without for those of 2026-07-28 and later. It also continues the trace of a client. Half of a
@@ -24,6 +25,7 @@ from typing import Any, Literal
 
 from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.stdio import stdio_server
@@ -45,6 +47,7 @@ from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import ToolList
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
+from gateway.serve.auth import caller_of, caller_of_token
 from gateway.serve.client import (
     Context,
     PendingCalls,
@@ -55,7 +58,7 @@ from gateway.serve.client import (
 )
 from gateway.serve.resources import ResourceHandlers, page, readable_block
 from gateway.serve.subscriptions import Subscriptions, listable
-from gateway.types import Entity, JsonObject, SearchResult
+from gateway.types import ANYONE, Caller, Entity, JsonObject, SearchResult
 
 Item = SessionMessage | Exception
 """What comes in over standard input: a message, or why it is none."""
@@ -82,12 +85,16 @@ class ExtraTool:
     """A tool of the server's own, listed behind the two meta-tools."""
 
     tool: types.Tool
-    run: Callable[[JsonObject], Awaitable[types.CallToolResult]]
+    run: Callable[[JsonObject, Caller], Awaitable[types.CallToolResult]]
     """Takes the arguments as they came, and checks them itself."""
 
 
 def mcp_server(
-    gateway: Gateway, *, expose: Expose = "meta", extras: Sequence[ExtraTool] = ()
+    gateway: Gateway,
+    *,
+    expose: Expose = "meta",
+    extras: Sequence[ExtraTool] = (),
+    caller: Caller = ANYONE,
 ) -> Server:
     """Make the server. A transport serves it; the caller closes the gateway.
 
@@ -96,12 +103,13 @@ def mcp_server(
             so make the server before the gateway is used.
         expose: ``meta`` or ``all``.
         extras: More tools, for ``meta``. None may have the name of a meta-tool.
+        caller: The party that asks, where no access token names one: over pipes.
     """
     library, options = gateway.library, gateway.options.discovery
     library.capabilities.can_be_asked = True
-    changes = Subscriptions(library, tools=expose == "all")
+    changes = Subscriptions(library, tools=expose == "all", caller=caller)
     calls = PendingCalls()
-    tools = _ToolHandlers(gateway, expose, calls, changes, extras)
+    tools = _ToolHandlers(gateway, expose, calls, changes, extras, caller)
     resources = ResourceHandlers(library, calls, changes)
     instructions = (
         "The tools of many servers, under one roof."
@@ -115,7 +123,7 @@ def mcp_server(
         instructions=instructions,
         cache_hints=dict.fromkeys(_LISTS, CacheHint(ttl_ms=LIST_TTL_MS, scope="private")),
         lifespan=changes.watch_catalog,
-        get_tool_input_schema=tools.listed_schemas.get,
+        get_tool_input_schema=tools.listed_schema,
         on_list_tools=tools.list_tools,
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
@@ -186,46 +194,61 @@ class _ToolHandlers:
         calls: PendingCalls,
         changes: Subscriptions,
         extras: Sequence[ExtraTool],
+        caller: Caller,
     ) -> None:
         self._gateway = gateway
         self._expose = expose
         self._calls = calls
         self._changes = changes
+        self._caller = caller
         self._extras = {extra.tool.name: extra for extra in extras} if expose == "meta" else {}
-        self._names = MetaNames(search="", call="") if expose == "all" else None
         asks_client = partial(ask_client, options=gateway.options)
         self._approve: Approve = leave_to_client if expose == "all" else asks_client
-        self._meta_tools: tuple[types.Tool, ...] = ()
+        self._meta_tools: dict[frozenset[str], tuple[MetaNames, tuple[types.Tool, ...]]] = {}
+        """By the scopes of the caller."""
         self._lock = asyncio.Lock()
-        self.listed_schemas: dict[str, Mapping[str, object]] = {}
-        """The schema of each tool that clients were sent; headers are held against it."""
+        self._listed_schemas: dict[tuple[frozenset[str], str], Mapping[str, object]] = {}
+        """By the scopes of the caller that was sent a tool, and its name."""
+
+    def listed_schema(self, name: str) -> Mapping[str, object] | None:
+        """Return the schema of a tool that the caller of this request was sent.
+
+        The SDK checks headers by it, before it hands the request on.
+        """
+        access = get_access_token()
+        caller = self._caller if access is None else caller_of_token(access)
+        return self._listed_schemas.get((caller.scopes, name))
 
     async def list_tools(
-        self, _context: Context, params: types.PaginatedRequestParams | None
+        self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
+        caller = caller_of(context)
         if self._expose == "meta":
-            names = await self._meta_names()
+            names, tools = await self._list_meta_tools(caller)
             extras = [extra.tool for name, extra in self._extras.items() if name not in names]
-            return types.ListToolsResult(tools=[*self._meta_tools, *extras])
-        entities = listable(await self._gateway.list_tools())
-        self._changes.note_list("tool", entities)
+            return types.ListToolsResult(tools=[*tools, *extras])
+        entities = listable(await self._gateway.list_tools(caller=caller))
+        self._changes.note_list("tool", entities, caller)
         shown, cursor = page(entities, params)
-        tools = list(map(_tool, shown))
-        self.listed_schemas.update({tool.name: tool.input_schema for tool in tools})
-        return types.ListToolsResult(tools=tools, next_cursor=cursor)
+        tools = tuple(map(_tool, shown))
+        self._listed_schemas |= {(caller.scopes, tool.name): tool.input_schema for tool in tools}
+        return types.ListToolsResult(tools=list(tools), next_cursor=cursor)
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> CallResult | types.CallToolResult | types.InputRequiredResult:
-        names = await self._meta_names()
+        caller = caller_of(context)
+        names = MetaNames(search="", call="")
+        if self._expose == "meta":
+            names, _ = await self._list_meta_tools(caller)
         arguments = params.arguments or {}
         extra = self._extras.get(params.name)
         if extra is not None and params.name not in names:
-            return await extra.run(arguments)
+            return await extra.run(arguments, caller)
         call = ToolCall(id="", name=params.name, arguments="", parsed=arguments)
 
         async def work() -> CallResult:
-            tools = ToolList(names=names, mode="stable")
+            tools = ToolList(names=names, mode="stable", caller=caller)
             answer = await handle_call(self._gateway, tools, call, approve=self._approve)
             if answer.needed and is_stateless(context):
                 raise missing_capability(answer.error, answer.needed)
@@ -234,19 +257,20 @@ class _ToolHandlers:
 
         return await self._calls.run(context, params, work)
 
-    async def _meta_names(self) -> MetaNames:
-        """Return the names of the meta-tools, chosen once for the life of the server."""
+    async def _list_meta_tools(self, caller: Caller) -> tuple[MetaNames, tuple[types.Tool, ...]]:
+        """Return the meta-tools and their names, made once for the life of the server."""
         async with self._lock:
-            if self._names is None:
+            listed = self._meta_tools.get(caller.scopes)
+            if listed is None:
                 options = self._gateway.options.discovery
-                entities = await self._gateway.list_tools()
+                entities = await self._gateway.list_tools(caller=caller)
                 exposed_names = {entity.exposed_name for entity in entities}
                 names = meta_names(options, (), avoid=exposed_names)
                 contents = catalog_digest(entities, budget=options.digest_token_budget)
                 tools = meta_tools(names, contents, stable=True)
-                self._meta_tools = tuple(_meta_tool(names, tool) for tool in tools)
-                self._names = names
-            return self._names
+                listed = names, tuple(_meta_tool(names, tool) for tool in tools)
+                self._meta_tools[caller.scopes] = listed
+            return listed
 
 
 def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:

@@ -19,6 +19,7 @@ from gateway.mcp.error_mapping import request_error
 from gateway.mcp.naming import rewrite_block_uri, rewrite_uri
 from gateway.mcp.validation import is_malformed, is_well_formed
 from gateway.search.resources import ResourceLibrary
+from gateway.serve.auth import caller_of
 from gateway.serve.client import Context, PendingCalls, raise_as_mcp_error
 from gateway.serve.subscriptions import Subscriptions, listable
 from gateway.types import Entity, JsonObject, Kind
@@ -59,35 +60,36 @@ class ResourceHandlers:
         self._calls = calls
         self._changes = changes
 
-    async def list_resources(self, _context: Context, params: _Paging) -> types.ListResourcesResult:
+    async def list_resources(self, context: Context, params: _Paging) -> types.ListResourcesResult:
         """Answer ``resources/list``."""
-        entities, cursor = await self._page("resource", params, templates=False)
+        entities, cursor = await self._page("resource", context, params, templates=False)
         resources = [_to_model(types.Resource, each, uri=each.exposed_name) for each in entities]
         return types.ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def list_templates(
-        self, _context: Context, params: _Paging
+        self, context: Context, params: _Paging
     ) -> types.ListResourceTemplatesResult:
         """Answer ``resources/templates/list``; their expressions stay as they are."""
-        entities, cursor = await self._page("resource", params, templates=True)
+        entities, cursor = await self._page("resource", context, params, templates=True)
         templates = [
             _to_model(types.ResourceTemplate, entity, uriTemplate=entity.exposed_name)
             for entity in entities
         ]
         return types.ListResourceTemplatesResult(resource_templates=templates, next_cursor=cursor)
 
-    async def list_prompts(self, _context: Context, params: _Paging) -> types.ListPromptsResult:
+    async def list_prompts(self, context: Context, params: _Paging) -> types.ListPromptsResult:
         """Answer ``prompts/list``."""
-        entities, cursor = await self._page("prompt", params, templates=False)
+        entities, cursor = await self._page("prompt", context, params, templates=False)
         return types.ListPromptsResult(prompts=list(map(_prompt, entities)), next_cursor=cursor)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         """Answer ``resources/read``, under the address that the client gave."""
+        caller = caller_of(context)
 
         async def work() -> types.ReadResourceResult:
-            owner = await self._library.owner("resource", params.uri)
+            owner = await self._library.owner("resource", params.uri, caller=caller)
             result = await self._library.ask("resources/read", owner, "uri")
             contents = _objects(result.get("contents"))
             if from_gateway_uri("resource", params.uri) is not None:
@@ -102,9 +104,10 @@ class ResourceHandlers:
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         """Answer ``prompts/get``."""
+        caller = caller_of(context)
 
         async def work() -> types.GetPromptResult:
-            owner = await self._library.owner("prompt", params.name)
+            owner = await self._library.owner("prompt", params.name, caller=caller)
             arguments = {"arguments": params.arguments} if params.arguments else {}
             result = await self._library.ask("prompts/get", owner, "name", arguments)
             messages = [_message(message, owner[0]) for message in _objects(result.get("messages"))]
@@ -124,16 +127,18 @@ class ResourceHandlers:
         request = params.model_dump(
             by_alias=True, mode="json", exclude_none=True, include={"argument", "context"}
         )
+        caller = caller_of(context)
         with raise_as_mcp_error({"ref": name}, context):
-            server, _ = await self._library.owner(kind, name)
-            result = await self._library.complete(kind, name, request)
+            server, _ = await self._library.owner(kind, name, caller=caller)
+            result = await self._library.complete(kind, name, request, caller=caller)
             return _validate(types.CompleteResult, result, server, "completion/complete")
 
     async def _page(
-        self, kind: Kind, params: _Paging, *, templates: bool
+        self, kind: Kind, context: Context, params: _Paging, *, templates: bool
     ) -> tuple[Sequence[Entity], str | None]:
-        entities = listable(await self._library.entities(kind))
-        self._changes.note_list(kind, entities)
+        caller = caller_of(context)
+        entities = listable(await self._library.entities(kind, caller=caller))
+        self._changes.note_list(kind, entities, caller)
         chosen = (
             entity
             for entity in entities

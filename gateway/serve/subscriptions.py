@@ -29,8 +29,9 @@ from mcp.shared.subscriptions import event_to_notification
 
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.search.resources import ResourceLibrary
+from gateway.serve.auth import Connection, caller_of
 from gateway.serve.client import Context, client_identity, is_stateless, raise_as_mcp_error
-from gateway.types import Entity, Kind
+from gateway.types import ANYONE, Caller, Entity, Kind
 from gateway.types.listing import WatchCallbacks
 
 MAX_WATCHED = 1000
@@ -91,38 +92,58 @@ class _Watch:
             raise ended.error
 
 
+class _Audience:
+    """The clients that may see the same, and the lists that they were sent last."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
+        self.sent: dict[Kind, str] = {}
+        self.bus = InMemorySubscriptionBus()
+        self.listen = ListenHandler(self.bus)
+
+
 class Subscriptions:
     """The resources that the clients of one server watch, and the lists that they were sent last.
+
+    A change that a caller cannot see is not announced to it.
 
     Args:
         library: The resources and prompts.
         tools: Whether the list of tools is that of the catalog.
         max_watched: Resources that are watched at the same time.
+        caller: The party that asks, where no access token names one.
     """
 
     def __init__(
-        self, library: ResourceLibrary, *, tools: bool = False, max_watched: int = MAX_WATCHED
+        self,
+        library: ResourceLibrary,
+        *,
+        tools: bool = False,
+        max_watched: int = MAX_WATCHED,
+        caller: Caller = ANYONE,
     ) -> None:
         self._library = library
         self._tools = tools
         self._max_watched = max_watched
-        self._bus = InMemorySubscriptionBus()
-        self._listen = ListenHandler(self._bus)
+        self._caller = caller
+        self._audiences: dict[frozenset[str], _Audience] = {}
         self._watches: dict[str, _Watch] = {}
         self._sessions: dict[Hashable, dict[str, End]] = {}
         self._publishing: asyncio.Task[None] | None = None
-        self._sent: dict[Kind, str] = {}
         self._connections = 0
         self._catalog_task: asyncio.Task[None] | None = None
 
-    async def watch(self, address: str) -> End:
-        """Watch the resource at *address*; return the function that ends that.
+    def _audience(self, caller: Caller) -> _Audience:
+        return self._audiences.setdefault(caller.scopes, _Audience(caller))
+
+    async def watch(self, address: str, caller: Caller = ANYONE) -> End:
+        """Watch the resource at *address* for *caller*; return the function that ends that.
 
         Raises:
             InvalidRequestError: There is no such resource, it cannot be watched, or too many are.
             UpstreamError: Its server could not be asked.
         """
-        owner = await self._library.owner("resource", address)
+        owner = await self._library.owner("resource", address, caller=caller)
         watch = self._watches.get(address)
         if watch is None or watch.owner != owner or watch.task.done():
             if len(self._watches) >= self._max_watched:
@@ -148,7 +169,7 @@ class Subscriptions:
         subscribed = self._sessions.setdefault(session, {})
         if uri not in subscribed:
             with raise_as_mcp_error({"uri": uri}, context):
-                end = await self.watch(uri)
+                end = await self.watch(uri, caller_of(context))
             if uri in subscribed or self._sessions.get(session) is not subscribed:
                 end()
             else:
@@ -168,18 +189,19 @@ class Subscriptions:
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Answer ``subscriptions/listen``: only resources that can be watched are promised."""
-        wanted = params.notifications
+        wanted, audience = params.notifications, self._audience(caller_of(context))
         ends: dict[str, End] = {}
 
         async def watch(uri: str) -> None:
-            ends[uri] = await self.watch(uri)
+            ends[uri] = await self.watch(uri, audience.caller)
 
         try:
             uris = dict.fromkeys((wanted.resource_subscriptions or [])[: self._max_watched])
             await asyncio.gather(*(attempt(watch(uri)) for uri in uris))
             promised = [uri for uri in uris if uri in ends] or None
             honored = wanted.model_copy(update={"resource_subscriptions": promised})
-            return await self._listen(context, params.model_copy(update={"notifications": honored}))
+            honored_params = params.model_copy(update={"notifications": honored})
+            return await audience.listen(context, honored_params)
         finally:
             for end in ends.values():
                 end()
@@ -192,21 +214,25 @@ class Subscriptions:
                 del self._watches[address]
 
     def _publish(self, address: str) -> None:
-        self._publishing = asyncio.create_task(self._bus.publish(ResourceUpdated(uri=address)))
+        self._publishing = asyncio.create_task(self._publish_update(ResourceUpdated(uri=address)))
 
-    def note_list(self, kind: Kind, entities: Iterable[Entity]) -> None:
-        """Note that a client was sent *entities*, all that are `listable` of *kind*."""
+    async def _publish_update(self, event: ResourceUpdated) -> None:
+        for audience in tuple(self._audiences.values()):
+            await audience.bus.publish(event)
+
+    def note_list(self, kind: Kind, entities: Iterable[Entity], caller: Caller) -> None:
+        """Note that *caller* was sent *entities*, all that are `listable` of *kind*."""
         if self._tools or kind != "tool":
-            self._sent[kind] = _digest(entities)
+            self._audience(caller).sent[kind] = _digest(entities)
 
     @asynccontextmanager
     async def watch_catalog(self, _server: object) -> AsyncIterator[object]:
-        """Watch the catalog while there are connections; yield an identity for this one."""
+        """Watch the catalog while there are connections; yield what this one's requests share."""
         if not self._connections:
             self._catalog_task = asyncio.create_task(self._watch(), name="list_changed")
         self._connections += 1
         try:
-            yield object()
+            yield Connection(caller=self._caller)
         finally:
             self._connections -= 1
             if not self._connections and self._catalog_task is not None:
@@ -220,16 +246,20 @@ class Subscriptions:
             while True:
                 await changed.wait()
                 changed.clear()
-                for kind in tuple(self._sent):
-                    entities = await attempt(self._library.entities(kind))
-                    if isinstance(entities, Failed):
-                        continue
-                    digest = _digest(listable(entities))
-                    if digest != self._sent[kind]:
-                        self._sent[kind] = digest
-                        await self._bus.publish(_EVENTS[kind])
+                for audience in tuple(self._audiences.values()):
+                    for kind in tuple(audience.sent):
+                        await self._announce(audience, kind)
         finally:
             end()
+
+    async def _announce(self, audience: _Audience, kind: Kind) -> None:
+        entities = await attempt(self._library.entities(kind, caller=audience.caller))
+        if isinstance(entities, Failed):
+            return
+        digest = _digest(listable(entities))
+        if digest != audience.sent[kind]:
+            audience.sent[kind] = digest
+            await audience.bus.publish(_EVENTS[kind])
 
     async def notify_session(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Send changes to a session for as long as it lives: a middleware.
@@ -240,7 +270,8 @@ class Subscriptions:
         if ctx.method != "notifications/initialized" or is_stateless(ctx):
             return result
         queue: asyncio.Queue[ServerEvent] = asyncio.Queue()
-        session, unsubscribe = client_identity(ctx), self._bus.subscribe(queue.put_nowait)
+        session, bus = client_identity(ctx), self._audience(caller_of(ctx)).bus
+        unsubscribe = bus.subscribe(queue.put_nowait)
         try:
             while True:
                 event = await queue.get()

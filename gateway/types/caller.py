@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from gateway.types.entities import Filters, texts_of
@@ -43,6 +44,10 @@ class Caller:
             isinstance(text, str) for pair in attributes.items() for text in pair
         ):
             raise TypeError(f"Caller: attributes must be texts by name, got {attributes!r}")
+
+    def holds(self, scopes: AbstractSet[str]) -> bool:
+        """Return whether it holds all of *scopes*."""
+        return scopes <= self.scopes or ALL_SCOPES in self.scopes
 
     def filters(self, filters: Filters | None = None) -> Filters:
         """Return *filters*, None for the default ones, with the scopes of this caller."""

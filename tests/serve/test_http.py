@@ -14,8 +14,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
+from gateway.serve.auth import Token
 from gateway.serve.http import HttpOptions, WrapApp, is_loopback, serve_http
 from gateway.serve.mcp_server import mcp_server
+from gateway.types import ANYONE
 from tests.conftest import OpenGateway
 from tests.fakes import tool
 from tests.serve.upstream import ERAS
@@ -101,11 +103,55 @@ async def test_with_the_token_everything_is(open_gateway: OpenGateway) -> None:
     assert ["search_tools", "call_tool"] == names
 
 
+@pytest.mark.parametrize(
+    ("authorization", "admitted"), [("", False), ("Bearer wrong", False), (f"Bearer {TOKEN}", True)]
+)
+async def test_the_tokens_of_callers_guard_the_protocol_too(
+    open_gateway: OpenGateway, authorization: str, *, admitted: bool
+) -> None:
+    """A file of tokens says who may ask: nothing on the port is open beside it."""
+    options = HttpOptions(port=0, tokens=(Token.from_secret("ci", TOKEN, ANYONE),))
+    response = await answer(open_gateway(), options, {"Authorization": authorization})
+
+    assert admitted == (response.status_code != 401)
+    assert admitted == ("www-authenticate" not in response.headers)
+
+
+async def test_a_session_is_kept_to_the_token_that_began_it(open_gateway: OpenGateway) -> None:
+    """Whoever learns its id is told that there is no such session."""
+    other = "s3cret-of-the-other"
+    options = HttpOptions(port=0, token=TOKEN, tokens=(Token.from_secret("other", other, ANYONE),))
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with served(open_gateway(), options) as url, httpx2.AsyncClient(trust_env=False) as http:
+        own = accept | {"Authorization": f"Bearer {TOKEN}"}
+        began = await http.post(url, json=hello, headers=own)
+        session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
+        statuses = [
+            (await http.post(url, json=ping, headers=accept | session | bearer)).status_code
+            for bearer in (own, {"Authorization": f"Bearer {other}"})
+        ]
+
+    assert [200, 404] == statuses
+
+
 def test_an_open_address_needs_a_token() -> None:
     """Nobody opens a catalog to the network by a flag alone."""
     with pytest.raises(ConfigError, match="token"):
         HttpOptions(host="0.0.0.0")  # noqa: S104  (refused)
-    assert HttpOptions(host="0.0.0.0", token=TOKEN).token == TOKEN  # noqa: S104  (guarded)
+    tokens = (Token.from_secret("ci", TOKEN, ANYONE),)
+    assert HttpOptions(host="0.0.0.0", token=TOKEN).needs_token  # noqa: S104  (guarded)
+    assert HttpOptions(host="0.0.0.0", tokens=tokens).needs_token  # noqa: S104  (likewise)
 
 
 def test_a_token_stands_in_no_message() -> None:

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from gateway.gateway import Gateway
 from gateway.serve.mcp_server import Expose, ExtraTool, mcp_server
-from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import Caller, Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, suspicious, tool
 
@@ -237,7 +237,7 @@ async def test_tools_of_the_servers_own_stand_behind_the_two(open_gateway: OpenG
     """But never in their place, nor among a whole catalog."""
     gateway = open_gateway((tool("get_weather"),))
 
-    async def draw(arguments: JsonObject) -> types.CallToolResult:
+    async def draw(arguments: JsonObject, _caller: Caller) -> types.CallToolResult:
         return types.CallToolResult(content=[types.TextContent(text=f"drew {arguments['what']}")])
 
     extras = [

@@ -26,6 +26,7 @@ from gateway.provision.plan import Plan
 from gateway.provision.policy import Question, Stage, by_policy
 from gateway.provision.provisioner import Provisioner
 from gateway.provision.steps import ProvisionResult
+from gateway.types import ANYONE, Caller
 
 _QUESTIONS: Mapping[Stage, str] = {
     "install": "Install it?",
@@ -46,11 +47,14 @@ def discover(
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Tools, up to 50.")] = 20,
+    caller: Caller | None = None,
 ) -> Output:
     """Show what the configured servers can do: servers, tools, schemas. Asks no registry."""
     with open_session(config, strategy=strategy, documents=documents) as session:
         gateway = session.gateway.gateway
-        overview = gateway.bridge.call(lambda: discover_catalog(gateway, intent, limit=limit))
+        overview = gateway.bridge.call(
+            lambda: discover_catalog(gateway, intent, limit=limit, caller=caller)
+        )
     shown = {item.code for item in session.report.diagnostics}
     warn(item for item in overview.diagnostics if item.code not in shown)
     columns = ("server", "confidence", "needs=schema.required", "description")
@@ -86,6 +90,7 @@ def provision(  # noqa: PLR0913  (one for each option)
     bundled: Annotated[bool, Option("--known/--no-known", help="Use the bundled list.")] = True,
     config: options.Config = options.DEFAULT_CONFIG,
     strategy: options.Strategy = None,
+    caller: Caller | None = None,
 ) -> Output:
     """Find a server for what the configured ones cannot do, and bring it in.
 
@@ -105,7 +110,11 @@ def provision(  # noqa: PLR0913  (one for each option)
             consent=by_policy if yes else ask_person,
             progress=lambda *step: note(" ".join(filter(None, step))),
         )
-        result = asyncio.run(provisioner.provision(intent, apply=apply, pick=pick, inputs=inputs))
+        result = asyncio.run(
+            provisioner.provision(
+                intent, apply=apply, pick=pick, inputs=inputs, caller=caller or ANYONE
+            )
+        )
     warn(result.diagnostics)
     return Output(
         {"intent": intent, **to_jsonable(result)},

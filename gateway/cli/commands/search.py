@@ -21,7 +21,17 @@ from gateway.cli.session import open_session, vector_store
 from gateway.cli.tables import pairs, printable, table, to_json, to_jsonable
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.runtime.json_models import read_value
-from gateway.types import Diagnostic, Filters, InvokeResult, JsonObject, Match, SearchResult, Status
+from gateway.types import (
+    ANYONE,
+    Caller,
+    Diagnostic,
+    Filters,
+    InvokeResult,
+    JsonObject,
+    Match,
+    SearchResult,
+    Status,
+)
 
 _LISTS = {
     "matches": "tool",
@@ -46,6 +56,7 @@ def search(  # noqa: PLR0913  (one for each option)
     tag: options.Tag = None,
     status: options.Status = None,
     explain: Annotated[bool, Option("--explain", help="Show why; --json always does.")] = False,
+    caller: Caller | None = None,
 ) -> Output:
     """Search the tools of the configured servers, or what else the catalog holds (--kind)."""
     defaults = Filters()
@@ -61,7 +72,11 @@ def search(  # noqa: PLR0913  (one for each option)
     ) as session:
         # The graph holds no servers: words and vectors rank a search of the catalog.
         result = session.gateway.search(
-            query, limit=limit, filters=filters, ranking="hybrid" if is_catalog else "strategy"
+            query,
+            limit=limit,
+            filters=filters,
+            ranking="hybrid" if is_catalog else "strategy",
+            caller=caller or ANYONE,
         )
     shown = {item.code for item in session.report.diagnostics}
     warn(item for item in result.diagnostics if item.code not in shown)
@@ -118,10 +133,12 @@ def _evidence(name: str, match: Match) -> RenderableType:
 
 
 @command(app)
-def tools(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
+def tools(
+    *, config: options.Config = options.DEFAULT_CONFIG, caller: Caller | None = None
+) -> Output:
     """List the tools of the configured servers."""
     with open_session(config, relist=True) as session:
-        entities = session.gateway.list_tools()
+        entities = session.gateway.list_tools(caller=caller or ANYONE)
     columns = ("needs=definition.input_schema.required", "definition.description")
     return Output(
         {"tools": entities, "index": session.report},
@@ -137,12 +154,13 @@ def call(
     arguments: Annotated[str, Argument(help="A JSON object; '-' reads standard input.")] = "{}",
     *,
     config: options.Config = options.DEFAULT_CONFIG,
+    caller: Caller | None = None,
 ) -> Output:
     """Call one tool. With an id, only its server is started."""
     parsed = parse_object(arguments, "the arguments")
     with open_session(config, only=tool) as session:
         try:
-            result = session.gateway.invoke(tool, parsed)
+            result = session.gateway.invoke(tool, parsed, caller=caller or ANYONE)
         except UnknownToolError as error:
             if session.code == OK:
                 raise

@@ -22,9 +22,11 @@ from gateway.provision.options import ProvisionOptions
 from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
+from gateway.serve.auth import read_tokens
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http import HttpOptions, Transport, serve_http
 from gateway.serve.mcp_server import mcp_server, serve_stdio
+from gateway.types import ANYONE, Caller
 
 Extra = Literal[ExtraName, "route", "next"]
 """Tools on demand; *route* shows servers before tools, *next* the graph's next steps."""
@@ -67,11 +69,13 @@ def serve(  # noqa: PLR0913  (one for each option)
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
+    caller: Caller | None = None,
 ) -> Output:
     """Serve the configured servers' tools as one MCP server.
 
     Requests are accepted at once; the first one that needs the catalog waits for it. The
-    configuration is read again when it changes, or at SIGHUP.
+    configuration is read again when it changes, or at SIGHUP. --scope, --tenant and --user name the
+    caller over pipes, and over HTTP the operator: the one without a token, or with --token-env.
     """
     only_http = {
         "--host": host,
@@ -95,6 +99,8 @@ def serve(  # noqa: PLR0913  (one for each option)
         token=_read_token(token_env),
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
+        tokens=read_tokens(tokens) if tokens else (),
+        caller=caller or ANYONE,
     )
     manifest = read_config(config)
     warn(manifest.warnings)
@@ -103,10 +109,10 @@ def serve(  # noqa: PLR0913  (one for each option)
     provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
     with graceful_shutdown() as shutdown, opened as gateway:
         shutdown.close = gateway.close
-        transport = _http_transport(gateway, address, tokens, with_api=api) if http else serve_stdio
+        transport = _http_transport(gateway, address, with_api=api) if http else serve_stdio
         names = frozenset(name for name in get_args(ExtraName) if name in extras)
-        tools = extra_tools(gateway, names, _provisioner(gateway, provision, config))
-        server = mcp_server(gateway, expose=expose, extras=tuple(tools))
+        tools = tuple(extra_tools(gateway, names, _provisioner(gateway, provision, config)))
+        server = mcp_server(gateway, expose=expose, extras=tools, caller=address.caller)
         asyncio.run(_run(gateway, partial(transport, server), config))
         shutdown.has_begun = True
     return Output(None, "")
@@ -132,9 +138,7 @@ def _gateway_options(extras: frozenset[Extra], confirm: Confirm) -> Options:
     )
 
 
-def _http_transport(
-    gateway: Gateway, address: HttpOptions, tokens: Path | None, *, with_api: bool
-) -> Transport:
+def _http_transport(gateway: Gateway, address: HttpOptions, *, with_api: bool) -> Transport:
     def on_listening(url: str) -> None:
         note(f"serving {url}")
         if with_api:
@@ -144,10 +148,8 @@ def _http_transport(
     if not with_api:
         return transport
     from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (pipes need no HTTP API)
-    from gateway.serve.api.auth import read_tokens  # noqa: PLC0415  (likewise)
 
-    clients = read_tokens(tokens) if tokens else ()
-    return partial(transport, beside=partial(beside, api_app(gateway, address, tokens=clients)))
+    return partial(transport, beside=partial(beside, api_app(gateway, address)))
 
 
 def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> Provisioner:

@@ -26,7 +26,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options.environment import environment
-from gateway.serve.api.auth import ANONYMOUS, OPERATOR, ApiCaller, authenticate
 from gateway.serve.api.catalog_routes import CatalogRoutes
 from gateway.serve.api.operations import (
     DOCUMENT_PATH,
@@ -39,7 +38,9 @@ from gateway.serve.api.operations import (
 )
 from gateway.serve.api.problems import MEDIA_TYPE, RefusedError, RequestFault, refusal
 from gateway.serve.api.search_routes import SearchRoutes, default_ranking
+from gateway.serve.auth import Token, authenticate, check_right
 from gateway.serve.http import HttpOptions, transport_security
+from gateway.types import ANYONE
 
 M = TypeVar("M", bound=BaseModel)
 MAX_BODY_BYTES = 1024 * 1024
@@ -57,19 +58,13 @@ _ENTRANCES = frozenset({"/", "/api"})
 
 
 def api_app(
-    gateway: Gateway,
-    http: HttpOptions,
-    *,
-    tokens: Sequence[ApiCaller] = (),
-    fusion: str = "",
-    time_limit_s: float = 30.0,
+    gateway: Gateway, http: HttpOptions, *, fusion: str = "", time_limit_s: float = 30.0
 ) -> ASGIApp:
     """Make the application.
 
     Args:
         gateway: The searched gateway; its owner closes it.
-        http: Where the application is served. Its token, if any, is the operator's.
-        tokens: More accepted tokens. Without any token every caller is the operator.
+        http: Where the application is served, and to whom.
         fusion: ``rrf`` or ``legacy``: what ranks where a search does not say; empty is as the
             environment has it.
         time_limit_s: A slower response is given up.
@@ -77,14 +72,13 @@ def api_app(
     Raises:
         ConfigError: There is no such fusion.
     """
-    operator = [ApiCaller.from_secret("operator", http.token, OPERATOR)] if http.token else []
-    callers = [*operator, *tokens]
+    tokens = http.accepted_tokens()
     ranking = default_ranking(fusion or environment().fusion, gateway)
     operations = [
         *operations_of(SearchRoutes(gateway, ranking)),
         *operations_of(CatalogRoutes(gateway)),
     ]
-    text = json.dumps(document(operations, is_open=not callers))
+    text = json.dumps(document(operations, is_open=not http.needs_token))
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in operations:
         by_path.setdefault(operation.path, {})[operation.method] = operation
@@ -94,7 +88,7 @@ def api_app(
 
     routes = [Route(DOCUMENT_PATH, describe, methods=["GET"])]
     for path, by_method in by_path.items():
-        endpoint = partial(_answer, by_method, callers, time_limit_s)
+        endpoint = partial(_answer, by_method, tokens, time_limit_s)
         routes.append(Route(path.replace("{id}", "{id:path}"), endpoint, methods=[*by_method]))
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(_HTTP_ERRORS, _http_error))
     app.router.redirect_slashes = False
@@ -103,7 +97,7 @@ def api_app(
 
 async def _answer(
     operations: Mapping[str, Operation],
-    callers: Sequence[ApiCaller],
+    tokens: Sequence[Token],
     time_limit_s: float,
     request: Request,
 ) -> Response:
@@ -112,20 +106,18 @@ async def _answer(
 
     async def work() -> Response:
         async with asyncio.timeout(time_limit_s):
-            answer = await operation.handler(await _read_call(operation, callers, request))
+            answer = await operation.handler(await _read_call(operation, tokens, request))
         return answer if isinstance(answer, Response) else respond(answer, operation.statuses[0])
 
     response = await attempt(work())
     return problem(refusal(response)) if isinstance(response, Failed) else response
 
 
-async def _read_call(
-    operation: Operation, callers: Sequence[ApiCaller], request: Request
-) -> ApiCall:
-    caller = ANONYMOUS
+async def _read_call(operation: Operation, tokens: Sequence[Token], request: Request) -> ApiCall:
+    caller = ANYONE
     if not operation.is_public:
-        caller = authenticate(callers, request.headers.get("authorization", ""))
-    caller.check_right(operation.right)
+        caller = authenticate(tokens, request.headers.get("authorization", "")).caller
+    check_right(caller, operation.right)
     model: object = None
     if operation.body is not None:
         model = await _read_body(request, operation.body)

@@ -22,7 +22,6 @@ from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
 from gateway.serve.api import models
-from gateway.serve.api.auth import ADMIN, ALL_SCOPES, WRITE, ApiCaller
 from gateway.serve.api.operations import ApiCall, operation, respond
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.visibility import (
@@ -33,7 +32,8 @@ from gateway.serve.api.visibility import (
     filters_of,
     visible,
 )
-from gateway.types import Entity, Hints
+from gateway.serve.auth import ADMIN, WRITE
+from gateway.types import Caller, Entity, Hints
 
 _view = models.EntityView.model_validate
 ROOT = "/api/entities"
@@ -112,7 +112,11 @@ class CatalogRoutes:
         mode = SEARCH_MODES["browse"]
         if request.query.strip():
             result = await self._gateway.search(
-                request.query, limit=request.limit, filters=filters, ranking="lexical"
+                request.query,
+                limit=request.limit,
+                filters=filters,
+                ranking="lexical",
+                caller=call.caller,
             )
             mode = SEARCH_MODES[result.mode]
             ids = [match.id for match in result.matches]
@@ -181,7 +185,7 @@ class CatalogRoutes:
         async with self._write_lock:
             current = await self._gateway.catalog.get(call.key)
             if current is not None:
-                if not _may_see(call.caller, current.scopes):
+                if not call.caller.holds(current.scopes):
                     raise RefusedError(409, "taken", f"{call.key!r} is taken by another owner")
                 _check_writable(current)
             parts = models.ENTRY_ID.fullmatch(call.key)
@@ -220,8 +224,8 @@ class CatalogRoutes:
             raise RefusedError(404, "unknown_entity", "there is no such entity: list them")
         return entity
 
-    async def _put(self, caller: ApiCaller, entry: Entry) -> models.EntityView:
-        if not _may_see(caller, entry.scopes):
+    async def _put(self, caller: Caller, entry: Entry) -> models.EntityView:
+        if not caller.holds(entry.scopes):
             missing = ", ".join(sorted(entry.scopes - caller.scopes))
             raise RefusedError(
                 403, "scope_missing", f"you could not see it: your token lacks the scopes {missing}"
@@ -247,7 +251,7 @@ class CatalogRoutes:
             strategy=self._gateway.strategy,
             model=embedder.info.model_id if embedder is not None and report.vectors else "",
             rebuilding=self._rebuild_task is not None or is_building,
-            details=details if call.caller.has_scope(ADMIN) else (),
+            details=details if call.caller.holds({ADMIN}) else (),
         )
 
     @operation("POST", "/api/index/rebuild", right=ADMIN, response=RebuildStarted, statuses=(202,))
@@ -272,10 +276,6 @@ class CatalogRoutes:
         await self._gateway.report(wait=False)
         status: Literal["ok", "starting"] = "ok" if self._gateway.index_builds else "starting"
         return HealthStatus(status=status, version=VERSION)
-
-
-def _may_see(caller: ApiCaller, scopes: frozenset[str]) -> bool:
-    return ALL_SCOPES in caller.scopes or scopes <= caller.scopes
 
 
 def _check_writable(entity: Entity) -> None:

@@ -19,8 +19,9 @@ from pydantic_core import PydanticSerializationError
 from starlette.responses import Response
 
 from gateway.runtime import VERSION
-from gateway.serve.api.auth import WRITE, ApiCaller
 from gateway.serve.api.problems import MEDIA_TYPE, ProblemDetails
+from gateway.serve.auth import WRITE
+from gateway.types import Caller
 
 DOCUMENT_PATH = "/openapi.json"
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -41,7 +42,7 @@ _ID_PARAMETER: Mapping[str, Any] = {
 class ApiCall:
     """One request, after all checks."""
 
-    caller: ApiCaller
+    caller: Caller
     key: str = ""
     """The id in the path."""
     request: Any = None
@@ -68,7 +69,7 @@ class Operation:
     statuses: tuple[int, ...] = (200,)
     """Those of success, the usual one first."""
     right: str = ""
-    """The scope that it needs; see `gateway.serve.api.auth`."""
+    """The scope that it needs; see `gateway.serve.auth`."""
     is_public: bool = False
     """Whether it needs no token."""
     parameters: type[BaseModel] | None = None

@@ -152,6 +152,7 @@ class SearchRoutes:
             ranking=ranking,
             diversify=True,
             display_limit=request.max_results,
+            caller=call.caller,
         )
         # The catalog may have changed during the search: rows show it as it is now.
         snapshot = await self._gateway.snapshot()

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.catalog.kinds import KINDS
 from gateway.index.snapshot import Snapshot
-from gateway.serve.api.auth import ALL_SCOPES, ApiCaller
 from gateway.serve.api.models import SearchMode, Visibility
 from gateway.serve.api.problems import RefusedError
-from gateway.types import Entity, Filters, RankingMode, Status
+from gateway.types import Caller, Entity, Filters, RankingMode, Status
 
 REGISTRY_KINDS: Mapping[str, str] = {"mcp_server": "server", "a2a_agent": "agent"}
 """The kinds that registries call by another name."""
@@ -40,29 +39,25 @@ def _kinds(snapshot: Snapshot) -> frozenset[str]:
 
 
 def filters_of(
-    caller: ApiCaller,
+    caller: Caller,
     snapshot: Snapshot,
     kinds: frozenset[str] | None = None,
     tags: Iterable[str] = (),
     shown: Visibility = _ACTIVE,
 ) -> Filters:
     """Return the filters that hold what *caller* may find; *kinds* None is every kind."""
-    scopes = caller.scopes
-    if ALL_SCOPES in scopes:
-        values = (value for trait, value in snapshot.eligibility.by_trait if trait == "scopes")
-        scopes = scopes.union(*(value for value in values if isinstance(value, frozenset)))
     statuses: dict[Status, bool] = {
         "active": True,
         "draft": shown.include_draft,
         "deprecated": shown.include_deprecated,
     }
-    return Filters(
+    filters = Filters(
         kinds=_kinds(snapshot) if kinds is None else kinds,
         statuses=frozenset(status for status, is_shown in statuses.items() if is_shown),
         tags=frozenset(tags),
-        scopes=scopes,
         include_disabled=shown.include_disabled,
     )
+    return caller.filters(filters)
 
 
 def resolve_kinds(snapshot: Snapshot, names: Sequence[str] | None) -> frozenset[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_app
-from gateway.serve.api.auth import ApiCaller
+from gateway.serve.auth import Token
 from gateway.serve.http import HttpOptions
+from gateway.types import Caller
 
 HERE = HttpOptions()
 SECRET = "s3cret-of-the-test"  # noqa: S105  (no secret)
@@ -25,12 +27,16 @@ async def open_client(
     http: HttpOptions = HERE,
     *,
     scopes: Sequence[str] | None = None,
-    tokens: Sequence[ApiCaller] = (),
+    tokens: Sequence[Token] = (),
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Give a client; with *scopes*, one that bears `SECRET`, the token that has these."""
-    own = [] if scopes is None else [ApiCaller.from_secret("me", SECRET, scopes)]
-    app = api_app(gateway, http, tokens=[*tokens, *own], **options)
+    own = (
+        []
+        if scopes is None
+        else [Token.from_secret("me", SECRET, Caller(scopes=frozenset(scopes)))]
+    )
+    app = api_app(gateway, replace(http, tokens=(*tokens, *own)), **options)
     headers = {"Authorization": f"Bearer {SECRET}"} if own else {}
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=app), base_url=URL, headers=headers

@@ -8,7 +8,8 @@ import pytest
 from httpx2 import AsyncClient
 
 from gateway.gateway import Gateway
-from gateway.serve.api.auth import ALL_SCOPES, WRITE
+from gateway.serve.auth import WRITE
+from gateway.types import ALL_SCOPES
 from tests.serve.api.client import ids, open_client
 
 ROOT = "/api/entities"

@@ -7,8 +7,9 @@ import asyncio
 from httpx2 import AsyncClient
 
 from gateway.options import Options, SearchOptions
-from gateway.serve.api.auth import ADMIN, ApiCaller
+from gateway.serve.auth import ADMIN, Token
 from gateway.testing import HashingEmbedder
+from gateway.types import Caller
 from gateway.types.listing import Listing
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource
@@ -74,7 +75,7 @@ async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:
     broken = ListSource("broken")
     broken.fail_with = OSError()
     gateway.add_source(broken)
-    admin = ApiCaller.from_secret("admin", SECRET * 2, (ADMIN,))
+    admin = Token.from_secret("admin", SECRET * 2, Caller(scopes=frozenset({ADMIN})))
     async with open_client(gateway, scopes=(), tokens=[admin]) as client:
         await until(client, "/api/index", "rebuilding", value=False)
         mine = (await client.get("/api/index")).json()

@@ -14,9 +14,9 @@ from httpx2 import AsyncClient
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.serve.api.auth import ALL_SCOPES
 from gateway.serve.api.search_routes import default_ranking
 from gateway.testing import HashingEmbedder
+from gateway.types import ALL_SCOPES
 from tests.fakes import ListSource, tool
 from tests.serve.api.client import open_client
 from tests.serve.api.conftest import ENTRIES, Mixed

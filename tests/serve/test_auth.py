@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.serve.api.auth import authenticate, read_tokens
+from gateway.serve.auth import authenticate, caller_of_token, read_tokens
+from gateway.types import Caller
 
-GOOD = '[tokens.ci]\ntoken = "${CI_TOKEN}"\nscopes = ["catalog:write", "billing"]\n'
+GOOD = """[tokens.ci]
+token = "${CI_TOKEN}"
+scopes = ["catalog:write", "billing"]
+tenant = "acme"
+user = "ada"
+"""
 
 
 def put(folder: Path, text: str) -> Path:
@@ -26,7 +32,9 @@ def test_a_token_is_read_by_reference(
     monkeypatch.setenv("CI_TOKEN", "0123456789abcdef ")
     (token,) = read_tokens(put(tmp_path, GOOD.replace("${CI_TOKEN}", reference)))
 
-    assert ("ci", frozenset({"catalog:write", "billing"})) == (token.name, token.scopes)
+    caller = Caller(user="ada", tenant="acme", scopes=frozenset({"catalog:write", "billing"}))
+    assert ("ci", caller) == (token.name, token.caller)
+    assert caller == caller_of_token(token.to_user().access_token)
     assert "ci" == authenticate([token], "bearer 0123456789abcdef").name
     assert "0123456789abcdef" not in repr(token)
 
