@@ -7,6 +7,7 @@
     + InvalidRequestError     a caller's argument is outside what is allowed
       + UnknownToolError      no such tool; carries the nearest names
       + InvalidArgumentsError the arguments do not fit the tool's schema; carries the schema
+      + NotApprovedError      the host did not allow the call; nothing was sent
     + UpstreamError           a server or a function could not be listed or called
       + UpstreamTimeoutError  it did not answer within its limit
       + UpstreamUnavailableError  it failed too often and is left alone for a while
@@ -82,6 +83,10 @@ class InvalidArgumentsError(InvalidRequestError):
         self.faults = faults
         self.schema = schema
         super().__init__(f"invalid arguments for {tool!r}: {'; '.join(faults)}")
+
+
+class NotApprovedError(InvalidRequestError):
+    """The host did not approve a call."""
 
 
 class UpstreamError(GatewayError):

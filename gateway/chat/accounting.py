@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from gateway.discovery.call_handler import ToolAnswer
 from gateway.errors import LoopError
+from gateway.runtime.model_endpoint import TokenUsage
 from gateway.types import InvokeResult, JsonObject, SearchResult
 
 
@@ -183,22 +184,38 @@ class UsageMeter:
     @property
     def tokens(self) -> int:
         """All tokens so far, as the service reports them; estimated where it does not."""
-        return _count(self.usage, "total_tokens") + self.estimated_tokens
+        return (_count(self.usage, "total_tokens") or 0) + self.estimated_tokens
 
     def accounting(
         self, messages: Sequence[Mapping[str, object]], *, response_id: str
     ) -> Accounting:
         """Return the counts of the whole call."""
-        details = getattr(self.usage, "prompt_tokens_details", None)
-        details = details or getattr(self.usage, "input_tokens_details", None)
+        usage = usage_of(self.usage)
         return replace(
             self.total,
-            prompt_tokens=_count(self.usage, "prompt_tokens", "input_tokens"),
-            completion_tokens=_count(self.usage, "completion_tokens", "output_tokens"),
-            cached_tokens=_count(details, "cached_tokens"),
+            prompt_tokens=usage.input or 0,
+            completion_tokens=usage.output or 0,
+            cached_tokens=usage.cached or 0,
             messages=tuple(messages),
             response_id=response_id,
         )
+
+
+def usage_of(usage: BaseModel | None) -> TokenUsage:
+    """Return what a service reported, in either wire format."""
+    cached, reasoning = (
+        next(filter(None, (getattr(usage, name, None) for name in names)), None)
+        for names in (
+            ("prompt_tokens_details", "input_tokens_details"),
+            ("completion_tokens_details", "output_tokens_details"),
+        )
+    )
+    return TokenUsage(
+        input=_count(usage, "prompt_tokens", "input_tokens"),
+        output=_count(usage, "completion_tokens", "output_tokens"),
+        cached=_count(cached, "cached_tokens"),
+        reasoning=_count(reasoning, "reasoning_tokens"),
+    )
 
 
 def add_usage(first: BaseModel, second: BaseModel) -> BaseModel:
@@ -220,6 +237,6 @@ def _add_fields(first: dict[str, object], second: dict[str, object]) -> dict[str
     return total
 
 
-def _count(usage: object, *names: str) -> int:
+def _count(usage: object, *names: str) -> int | None:
     values = (getattr(usage, name, None) for name in names)
-    return next((value for value in values if isinstance(value, int)), 0)
+    return next((value for value in values if isinstance(value, int)), None)

@@ -214,6 +214,10 @@ class ChatConversation(Conversation[ChatCompletion]):
             for answer in answers
         ]
 
+    def finish_reasons(self, reply: ChatCompletion) -> tuple[str, ...]:
+        """Return those of all choices."""
+        return tuple(choice.finish_reason for choice in reply.choices if choice.finish_reason)
+
     def text(self, reply: ChatCompletion) -> str:
         """Return the text of the first choice."""
         return (reply.choices[0].message.content or "") if reply.choices else ""

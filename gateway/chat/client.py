@@ -42,6 +42,7 @@ from gateway.chat.accounting import Observer
 from gateway.chat.conversation import JsonItem
 from gateway.chat.interceptor import intercepted_post
 from gateway.chat.loop import ClientContext, Loop
+from gateway.chat.trace import AGENT
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolCall
 from gateway.discovery.wire_formats import WireFormat
@@ -97,12 +98,15 @@ class _Wrapper(Generic[C]):
         observer: Observer | None = None,
         approve: Approve | None = None,
         caller: Caller = ANYONE,
+        agent: str = AGENT,
     ) -> None:
         if not isinstance(openai, self._kind):
             hint = f": wrap it by {self._other}" if isinstance(openai, OpenAI | AsyncOpenAI) else ""
             kind, actual = self._kind.__name__, type(openai).__name__
             raise ConfigError(f"openai must be an openai.{kind} client, got {actual}{hint}")
-        context = ClientContext(gateway, observer=observer, approve=approve, caller=caller)
+        context = ClientContext(
+            gateway, observer=observer, approve=approve, caller=caller, agent=agent
+        )
         _fill(self, openai, context)
 
     def with_options(self, **options: Any) -> Self:
@@ -158,6 +162,7 @@ class AutoDiscoveryClient(_Wrapper[OpenAI], OpenAI):
         approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
             only ``True`` is a yes.
         caller: The party that the conversations are with; `for_caller` names another.
+        agent: The agent's name in telemetry.
 
     Raises:
         ConfigError: If one of the two is something else.
@@ -195,6 +200,7 @@ class AsyncAutoDiscoveryClient(_Wrapper[AsyncOpenAI], AsyncOpenAI):
         approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
             only ``True`` is a yes.
         caller: The party that the conversations are with; `for_caller` names another.
+        agent: The agent's name in telemetry.
 
     Raises:
         ConfigError: If one of the two is something else.
@@ -276,6 +282,7 @@ class AsyncPrepared:
         loop, conversation = self._loop, self._loop.conversation
         with loop.end_after():
             parsed = _parse_reply(reply, conversation.wire_format)
+            loop.record_reply(parsed)
             calls = conversation.calls(parsed)
             ours = loop.our_calls(calls)
             await loop.answer_calls(parsed)
@@ -327,8 +334,11 @@ class Middleware:
         observer: Observer | None = None,
         approve: Approve | None = None,
         caller: Caller = ANYONE,
+        agent: str = AGENT,
     ) -> None:
-        self._context = ClientContext(gateway, observer=observer, approve=approve, caller=caller)
+        self._context = ClientContext(
+            gateway, observer=observer, approve=approve, caller=caller, agent=agent
+        )
 
     async def __call__(self, body: Mapping[str, Any], call_next: CallNext) -> dict[str, Any]:
         """Return the model's last reply to *body*.

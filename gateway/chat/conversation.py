@@ -65,6 +65,8 @@ class Conversation(ABC, Generic[R]):
         self.host_tools: Sequence[JsonItem] = to_json_items(request.get("tools"), "tools")
         self.model = str(request.get("model", ""))
         """The model that is asked; "" if the request names none."""
+        self.id = ""
+        """That of the conversation at the service; "" if the request names none."""
         self.required_tools = required_tools(request.get("tool_choice"))
         """Names in the caller's ``tool_choice``."""
         self.recalled: tuple[str, ...] = ()
@@ -116,6 +118,10 @@ class Conversation(ABC, Generic[R]):
     @abstractmethod
     def add_turn(self, reply: R, answers: Sequence[ToolAnswer], load: LoadTools) -> None:
         """Add *reply* and the answers to its calls; *load* writes the tools of a native search."""
+
+    @abstractmethod
+    def finish_reasons(self, reply: R) -> tuple[str, ...]:
+        """Return why the model stopped, for each choice."""
 
     @abstractmethod
     def text(self, reply: R) -> str:

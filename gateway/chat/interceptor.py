@@ -26,6 +26,7 @@ from gateway.chat.accounting import Accounting, attach
 from gateway.chat.chat_completions import ChatStreamMerger
 from gateway.chat.loop import ClientContext, Loop
 from gateway.chat.responses import ResponsesStreamMerger
+from gateway.embed.openai import endpoint_of
 from gateway.errors import InvalidRequestError
 
 E = TypeVar("E", bound=BaseModel)
@@ -92,7 +93,8 @@ class InterceptedCall:
         """The response around it, if the caller wants that."""
         extra = self._options.pop("extra_json", None)
         body = {**arguments["body"], **(extra if isinstance(extra, Mapping) else {})}
-        self._loop = context.begin(body, is_responses=path == "/responses")
+        endpoint = endpoint_of(openai, str(body.get("model", "")))
+        self._loop = context.begin(body, is_responses=path == "/responses", endpoint=endpoint)
 
     async def answer(self) -> Any:
         """Return the reply for the caller, whole."""
@@ -158,7 +160,8 @@ class InterceptedCall:
         body = await self._in_gateway(self._loop.next_request)
         self._check()
         arguments = {**self._arguments, "body": body, "options": self._turn_options()}
-        self._reply = self._raw = await _settled(self._openai.post(self._path, **arguments))
+        with self._loop.within_turn():
+            self._reply = self._raw = await _settled(self._openai.post(self._path, **arguments))
         if self._is_raw:
             self._reply = await _settled(self._raw.parse())
         return self._reply

@@ -15,7 +15,7 @@ import math
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, Generic
 
@@ -39,6 +39,7 @@ from gateway.chat.conversation import (
     R,
 )
 from gateway.chat.responses import ResponsesConversation
+from gateway.chat.trace import AGENT, ConversationTrace
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
@@ -47,6 +48,7 @@ from gateway.discovery.window import described_tools
 from gateway.errors import ConfigError, LoopError
 from gateway.gateway import Gateway
 from gateway.runtime.cache import Cache
+from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.text import json_tokens
 from gateway.sync import SyncGateway
 from gateway.types import ANYONE, Caller
@@ -70,6 +72,7 @@ class ClientContext:
         observer: Observer | None = None,
         approve: Approve | None = None,
         caller: Caller = ANYONE,
+        agent: str = AGENT,
     ) -> None:
         if not isinstance(gateway, Gateway):
             hint = ": pass its .gateway" if isinstance(gateway, SyncGateway) else ""
@@ -78,6 +81,7 @@ class ClientContext:
         self.observer = observer
         self.approve = approve
         self.caller = caller
+        self.agent = agent
         self.tool_lists = ToolListBuilder(gateway)
         self.store = Cache[ConversationState](
             "conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf
@@ -87,20 +91,39 @@ class ClientContext:
     def for_caller(self, caller: Caller) -> ClientContext:
         """Return the same context for another caller, whose conversations are its own."""
         return ClientContext(
-            self.gateway, observer=self.observer, approve=self.approve, caller=caller
+            self.gateway,
+            observer=self.observer,
+            approve=self.approve,
+            caller=caller,
+            agent=self.agent,
         )
 
-    def begin(self, request: Mapping[str, object], *, is_responses: bool) -> Loop[Any]:
-        """Begin a call; *request* is its body."""
+    def begin(
+        self,
+        request: Mapping[str, object],
+        *,
+        is_responses: bool,
+        endpoint: ModelEndpoint | None = None,
+    ) -> Loop[Any]:
+        """Begin a call.
+
+        Args:
+            request: Its body.
+            is_responses: Whether that is of the Responses API.
+            endpoint: Who is asked; None if only the host knows.
+        """
+        endpoint = endpoint or ModelEndpoint(model=str(request.get("model", "")))
         if is_responses:
-            return Loop(self, ResponsesConversation(request, self.store))
-        return Loop(self, ChatConversation(request))
+            return Loop(self, ResponsesConversation(request, self.store), endpoint)
+        return Loop(self, ChatConversation(request), endpoint)
 
 
 class Loop(Generic[R]):
     """One call of the wrapper, from the caller's request to the reply."""
 
-    def __init__(self, context: ClientContext, conversation: Conversation[R]) -> None:
+    def __init__(
+        self, context: ClientContext, conversation: Conversation[R], endpoint: ModelEndpoint
+    ) -> None:
         self.conversation: Conversation[R] = conversation
         self.tool_list: ToolList = _NO_TOOLS
         """The tools of the last request."""
@@ -112,9 +135,14 @@ class Loop(Generic[R]):
         self._pending: tuple[ToolCall, ...] = ()
         """Calls of ours that were left out of the caller's reply."""
         self._meter = UsageMeter()
-        self._other_tokens = sum(map(json_tokens, conversation.host_tools))
+        self._other_tokens = self._host_tokens = sum(map(json_tokens, conversation.host_tools))
         """Estimated tokens of the host's tools, and of those that the service has loaded."""
-        self._span = self._gateway.telemetry.begin("invoke_agent")
+        self._trace = ConversationTrace(
+            self._gateway.telemetry,
+            agent=context.agent,
+            endpoint=endpoint,
+            conversation=conversation.id,
+        )
         self._started = time.monotonic()
         self._task = uuid.uuid4().hex
         self._ended = False
@@ -143,7 +171,7 @@ class Loop(Generic[R]):
             yield
         except BaseException as error:
             if not isinstance(error, GeneratorExit):
-                self._gateway.telemetry.fail(self._span, type(error).__name__)
+                self._trace.fail(type(error).__name__)
             self.end()
             raise
 
@@ -160,15 +188,13 @@ class Loop(Generic[R]):
             return
         self._ended = True
         telemetry, total = self._gateway.telemetry, self._meter.total
-        for name in ("turns", "searches", "errors", "definition_tokens"):
-            self._span.set_attribute(f"gateway.chat.{name}", getattr(total, name))
-        if self.accounting is not None:
-            self._span.set_attribute("gateway.chat.cached_tokens", self.accounting.cached_tokens)
-            if not self.tool_list.is_empty:
-                telemetry.record("gateway.chat.definition.share", total.definition_share)
-                telemetry.record("gateway.chat.prefix.stability", total.prefix_stability)
+        if self.accounting is not None and not self.tool_list.is_empty:
+            sent = total.definition_tokens - total.turns * self._host_tokens
+            telemetry.add("gateway.chat.tokens.saved", max(0, total.catalog_tokens - sent))
+            telemetry.record("gateway.chat.definition.share", total.definition_share)
+            telemetry.record("gateway.chat.prefix.stability", total.prefix_stability)
         telemetry.record("gateway.chat.turns", total.turns)
-        self._span.end()
+        self._trace.end(total, self._meter.usage)
 
     @property
     def turn(self) -> int:
@@ -184,7 +210,7 @@ class Loop(Generic[R]):
         """
         self._check_limits()
         conversation = self.conversation
-        with self._gateway.telemetry.within(self._span):
+        with self._trace.within():
             self.tool_list = await self._build_tool_list()
             if conversation.pending_calls and not self.turn and not self.tool_list.is_empty:
                 answers = await self._answer(conversation.pending_calls)
@@ -207,7 +233,18 @@ class Loop(Generic[R]):
                 definition_tokens=tokens,
             )
         )
-        return conversation.body(self.turn, tool_list)
+        body = conversation.body(self.turn, tool_list)
+        self._trace.begin_turn(is_stream=body.get("stream") is True)
+        return body
+
+    def within_turn(self) -> AbstractContextManager[object]:
+        """Make the span of the model's turn current within the block."""
+        return self._trace.within_turn()
+
+    def record_reply(self, reply: R) -> None:
+        """Record what the model answered, and end its turn."""
+        self._meter.record_reply(reply.usage)
+        self._trace.record_reply(reply, self.conversation.finish_reasons(reply))
 
     def _request_parts(self) -> list[JsonItem]:
         return [*self.tool_list.tools, *self.conversation.messages()]
@@ -247,6 +284,7 @@ class Loop(Generic[R]):
         which it has refused by *error*.
         """
         is_refused = self.tool_list.mode == "native" and "tool_search" in error
+        self._trace.end_turn("BadRequestError")
         return is_refused and self._context.tool_lists.disable_native(self.conversation.model)
 
     def handle_reply(self, reply: R) -> R | None:
@@ -256,7 +294,7 @@ class Loop(Generic[R]):
         """
         if not self.conversation.is_readable(reply):
             return reply
-        self._meter.record_reply(reply.usage)
+        self.record_reply(reply)
         if reply.usage is None and self._options.max_tokens is not None:
             # Most streams report none.
             content = reply.model_dump(mode="json", exclude_unset=True)
@@ -306,7 +344,7 @@ class Loop(Generic[R]):
                     task=self._task,
                 )
 
-        with self._gateway.telemetry.within(self._span):
+        with self._trace.within():
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(answer(call)) for call in calls]
         answers = [task.result() for task in tasks]

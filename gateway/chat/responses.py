@@ -152,7 +152,7 @@ class ResponsesConversation(Conversation[Response]):
         conversation = request.get("conversation")
         if isinstance(conversation, Mapping):
             conversation = conversation.get("id")
-        self._conversation = str(conversation or "")
+        self._conversation = self.id = str(conversation or "")
         self._previous = str(request.get("previous_response_id") or "")
         self._store = store
         self._state = store.get(self._conversation or self._previous) or ConversationState()
@@ -252,6 +252,14 @@ class ResponsesConversation(Conversation[Response]):
             self._store.put(conversation_id, state)
         if opened_as and opened_as != final.id:
             self._store.put(opened_as, replace(state, continues=final.id))
+
+    def finish_reasons(self, reply: Response) -> tuple[str, ...]:
+        """Return one, in the words of Chat Completions where these have any."""
+        reason = reply.incomplete_details.reason if reply.incomplete_details else None
+        if reason is None and reply.status == "completed":
+            reason_of_end = "tool_calls" if self.calls(reply) else "stop"
+            return (reason_of_end,)
+        return tuple(filter(None, [reason or reply.status]))
 
     def text(self, reply: Response) -> str:
         """Return the text."""

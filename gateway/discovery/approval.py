@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.catalog.arguments import check_arguments
-from gateway.errors import Failed, InvalidRequestError, attempt
+from gateway.errors import Failed, NotApprovedError, attempt
 from gateway.gateway import Gateway
 from gateway.index.snapshot import resolve
 from gateway.options import Confirm
@@ -61,8 +61,8 @@ async def request_approval(
     """Ask the host about a call, if its options want that for this tool.
 
     Raises:
-        InvalidRequestError: If the answer is anything but ``True``, *approve* is None, or *tool* is
-            ambiguous.
+        NotApprovedError: If the answer is anything but ``True``, or *approve* is None.
+        InvalidRequestError: If *tool* is ambiguous.
         UnknownToolError: If there is no such tool.
         InvalidArgumentsError: If the arguments do not fit: then there is nothing to ask.
     """
@@ -72,7 +72,7 @@ async def request_approval(
         return
     check_arguments(entity, arguments)
     if approve is None:
-        raise InvalidRequestError(
+        raise NotApprovedError(
             f"{tool!r} needs an approval (ChatOptions.confirm is {confirm!r}), and nobody can be "
             "asked: do not repeat the call, say what you wanted to do. Whoever runs this program "
             'allows it by approve=… or ChatOptions(confirm="never")'
@@ -83,7 +83,7 @@ async def request_approval(
         reason = f" (the answer was of type {type(decision).__name__}, not True)"
         if isinstance(decision, Failed):
             reason = f" (asking failed: {decision.reason})"
-        raise InvalidRequestError(
+        raise NotApprovedError(
             f"{tool!r} was not approved{'' if decision is False else reason}: "
             "do not repeat the call, say what you wanted to do"
         )

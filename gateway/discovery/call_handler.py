@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,7 +28,9 @@ from gateway.errors import (
     UnknownToolError,
 )
 from gateway.gateway import Gateway
-from gateway.index.snapshot import Snapshot
+from gateway.index.snapshot import Snapshot, resolve
+from gateway.runtime.text import estimate_tokens
+from gateway.search.invoke import trace_unsent
 from gateway.types import Caller, Entity, InvokeResult, JsonObject, SearchResult
 
 _TOOLS_A_SERVER = 3
@@ -105,6 +108,28 @@ async def handle_call(
         shown: Found tools whose definitions the model has; None is the proxies among its tools.
         task: What the calls belong to, for the log of calls.
     """
+    names = tools.names
+    handle = partial(_handle, gateway, tools, call, approve=approve, shown=shown, task=task)
+    if not (call.native or (call.name and call.name in names)):
+        return await handle()
+    kind = "datastore" if call.native or call.name == names.search else "extension"
+    with gateway.telemetry.tool_call(call.name, kind=kind, call_id=call.id) as trace:
+        answer = await handle()
+        if answer.failed:
+            trace.fail("tool_error")
+    return answer
+
+
+async def _handle(
+    gateway: Gateway,
+    tools: ToolList,
+    call: ToolCall,
+    *,
+    approve: Approve | None,
+    shown: Collection[str] | None,
+    task: str,
+) -> ToolAnswer:
+    """Do what `handle_call` does, traced below the span of a meta-tool."""
     names, caller = tools.names, tools.caller
     try:
         parsed = call.parsed
@@ -117,9 +142,15 @@ async def handle_call(
             return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments)
         tool, arguments = _target(names, call, arguments)
     except InvalidRequestError as error:
+        if call.name not in names:
+            await _trace_refused(gateway, call, call.name, error, caller)
         return await _failure(gateway, call, call.name, None, error, caller)
     try:
         await request_approval(gateway, approve, tool, arguments, call_id=call.id, caller=caller)
+    except GatewayError as error:
+        await _trace_refused(gateway, call, tool, error, caller)
+        return await _failure(gateway, call, tool, arguments, error, caller)
+    try:
         result = await gateway.invoke(tool, arguments, call_id=call.id, task=task, caller=caller)
     except GatewayError as error:
         return await _failure(gateway, call, tool, arguments, error, caller)
@@ -129,6 +160,15 @@ async def handle_call(
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
         text += await next_steps_hint(gateway, call_name, tool, caller)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
+
+
+async def _trace_refused(
+    gateway: Gateway, call: ToolCall, tool: str, error: GatewayError, caller: Caller
+) -> None:
+    entity = None
+    with suppress(GatewayError):
+        entity = resolve(await gateway.snapshot(), tool, caller.filters())
+    trace_unsent(gateway.telemetry, error, entity, call_id=call.id)
 
 
 def _parse_object(text: str) -> dict[str, object]:
@@ -179,6 +219,7 @@ async def _search(
         shown=tools.proxies if shown is None else shown,
         schemas=partial(parameters_of, snapshot, caller) if tools.mode == "stable" else None,
     )
+    gateway.telemetry.record("gateway.search.answer.tokens", estimate_tokens(text))
     return ToolAnswer(call=call, text=text, queries=queries, search=result)
 
 

@@ -145,12 +145,17 @@ async def test_a_conversation_is_one_span_with_its_searches_and_calls_below(
 
     (host,) = watched.named("host")
     (agent,) = watched.named("invoke_agent")
-    below = [*watched.named("execute_tool"), *watched.named("retrieval")]
-    assert ["execute_tool add", "execute_tool divide", "retrieval catalog"] == sorted(
-        span.name for span in below
+    (search,) = watched.named("retrieval")
+    calls, turns = watched.named("execute_tool"), watched.named("chat")
+    assert ["add", "divide", "search_tools"] == sorted(
+        span.name.removeprefix("execute_tool ") for span in calls
     )
-    assert {_id(agent)} == {span.parent.span_id for span in below if span.parent}
-    assert 3 == len([span for span in below if span.parent])
+    assert [_id(agent)] * 6 == [
+        span.parent.span_id for span in (*calls, *turns) if span.parent is not None
+    ]
+    assert [search.parent] == [
+        span.get_span_context() for span in calls if span.name == "execute_tool search_tools"
+    ]
     assert _id(host) == (agent.parent.span_id if agent.parent else 0)
     assert 3 == (agent.attributes or {})["gateway.chat.turns"]
     assert agent.status.is_ok or agent.status.is_unset

@@ -17,6 +17,7 @@ from gateway.options import ChatOptions, DiscoveryOptions, UpstreamOptions
 from gateway.types import Content, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, suspicious, tool
+from tests.metrics import Watch, counted
 
 NAMES = MetaNames(search="search_tools", call="call_tool")
 
@@ -271,3 +272,67 @@ async def test_a_suspicious_tool_is_called_but_its_schema_is_never_told(
     assert found.search is not None
     assert ["tool_suspicious"] == [note.code for note in found.search.diagnostics]
     assert "called add_numbers" == right.text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "tool", "error"),
+    [
+        ("call_tool", {"name": "transfre", "arguments": {}}, "_OTHER", "UnknownToolError"),
+        ("wire_money", {}, "_OTHER", "UnknownToolError"),
+        ("transfer", {"account": "a"}, "transfer", "InvalidArgumentsError"),
+        ("transfer", "{", "transfer", "InvalidRequestError"),
+        ("transfer", {"account": "a", "amount": 1}, "transfer", "NotApprovedError"),
+    ],
+)
+async def test_a_call_that_was_never_sent_is_traced_and_measured(
+    open_gateway: OpenGateway, name: str, arguments: object, tool: str, error: str
+) -> None:
+    """A dashboard shows refusals beside failures; a name that a model made up is content."""
+    watch = Watch()
+    gateway = open_gateway(
+        tracer_provider=watch.tracer,
+        meter_provider=watch.meter,
+        options=Options(chat=ChatOptions(confirm="all")),
+    )
+    gateway.add_tool(transfer)
+
+    answer = await answer_to(gateway, name, arguments)
+
+    span = watch.of(f"execute_tool {tool}")
+    attributes = dict(span.attributes or {})
+    known = {} if tool == "_OTHER" else {"gateway.server.name": "local"}
+    assert answer.failed
+    assert (
+        known
+        | {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool,
+            "gen_ai.tool.type": "function",
+            "gen_ai.tool.call.id": "1",
+            "error.type": error,
+        }
+        == attributes
+    )
+    assert error in counted(watch.reader, "gateway.tool.duration", "error.type")
+    assert not span.status.is_ok
+
+
+async def test_a_call_by_a_meta_tool_is_traced_with_the_tool_below_it(
+    open_gateway: OpenGateway,
+) -> None:
+    """Each by its own name; by their types a dashboard counts the tools of the catalog alone."""
+    watch = Watch()
+    gateway = open_gateway(tracer_provider=watch.tracer, meter_provider=watch.meter)
+    gateway.add_tool(transfer)
+    await answer_to(
+        gateway, "call_tool", {"name": "transfer", "arguments": {"account": "a", "amount": 1}}
+    )
+    await answer_to(gateway, "search_tools", {"query": "move money"})
+
+    outer, inner = watch.of("execute_tool call_tool"), watch.of("execute_tool transfer")
+    search, ranked = watch.of("execute_tool search_tools"), watch.of("retrieval catalog")
+    assert inner.parent == outer.get_span_context()
+    assert ranked.parent == search.get_span_context()
+    assert {"extension", "function", "datastore"} == set(
+        counted(watch.reader, "gateway.tool.duration", "gen_ai.tool.type")
+    )

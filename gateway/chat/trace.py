@@ -1,0 +1,86 @@
+"""The spans of one call of the wrapper: ``invoke_agent``, and below it a ``chat`` for each turn.
+
+No block bounds them, since a stream may be left at any time: their owner ends them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from pydantic import BaseModel
+
+from gateway.chat.accounting import Accounting, usage_of
+from gateway.runtime.model_endpoint import ModelEndpoint
+from gateway.runtime.telemetry import Labels, ModelRequest, Telemetry
+
+AGENT = "gateway"
+"""The agent's name, if the host gives none."""
+
+
+class ConversationTrace:
+    """The spans of one call of the wrapper.
+
+    Args:
+        telemetry: Receives them.
+        agent: The agent's name.
+        endpoint: The model.
+        conversation: The id of the conversation at the service; "" if it has none.
+    """
+
+    def __init__(
+        self, telemetry: Telemetry, *, agent: str, endpoint: ModelEndpoint, conversation: str
+    ) -> None:
+        self._telemetry = telemetry
+        self._endpoint = endpoint
+        self._labels: Labels = {"gen_ai.conversation.id": conversation} if conversation else {}
+        labels = {"gen_ai.agent.name": agent, **endpoint.attributes, **self._labels}
+        self._span = telemetry.begin("invoke_agent", agent, labels)
+        self._turn: ModelRequest | None = None
+        """The turn that is under way."""
+
+    def within(self) -> AbstractContextManager[object]:
+        """Make the call current within the block."""
+        return self._telemetry.within(self._span)
+
+    def within_turn(self) -> AbstractContextManager[object]:
+        """Make the turn current within the block, for what the client sends."""
+        return nullcontext() if self._turn is None else self._telemetry.within(self._turn.span)
+
+    def begin_turn(self, *, is_stream: bool) -> None:
+        """Begin a request to the model."""
+        labels: Labels = {**self._labels}
+        if is_stream:
+            labels["gen_ai.request.stream"] = True
+        with self.within():
+            self._turn = self._telemetry.model_request("chat", self._endpoint, labels)
+
+    def record_reply(self, reply: BaseModel, finish_reasons: Sequence[str]) -> None:
+        """Describe the turn by its reply, and end it."""
+        if self._turn is not None:
+            span = self._turn.span
+            for name in ("id", "model"):
+                if value := getattr(reply, name, None):
+                    span.set_attribute(f"gen_ai.response.{name}", str(value))
+            span.set_attribute("gen_ai.response.finish_reasons", finish_reasons)
+            self._turn.count(usage_of(getattr(reply, "usage", None)))
+        self.end_turn()
+
+    def end_turn(self, error_type: str = "") -> None:
+        """End the turn that is under way, if there is one; as failed if there is an error."""
+        if self._turn is not None:
+            self._turn.end(error_type)
+            self._turn = None
+
+    def fail(self, error_type: str) -> None:
+        """Mark the call, and its turn, as failed."""
+        self.end_turn(error_type)
+        self._telemetry.fail(self._span, error_type)
+
+    def end(self, total: Accounting, usage: BaseModel | None) -> None:
+        """End the call with what it did and what its turns used."""
+        self.end_turn()
+        for name in ("turns", "searches", "errors", "definition_tokens"):
+            self._span.set_attribute(f"gateway.chat.{name}", getattr(total, name))
+        self._span.set_attributes(usage_of(usage).attributes)
+        self._span.end()
