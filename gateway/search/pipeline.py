@@ -10,19 +10,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
-from gateway.embed.cache import Embed
+from gateway.embed.cache import Embed, QueryEmbeddings
+from gateway.errors import Failed
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import top
+from gateway.runtime.vectors import Vector, top
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
 from gateway.search.rank.display import cap_per_kind, select
@@ -46,7 +46,7 @@ from gateway.search.retrieve import (
     score_lexical,
     window_of,
 )
-from gateway.search.state import SearchState
+from gateway.search.state import SearchState, with_timeout
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.usage.history import NO_SIGNALS, UsageSignals
@@ -104,21 +104,16 @@ class Search:
         if not request.queries and not request.context:
             return browse(state)
         queries = await self._prepare(state, request.queries or ("",))
-        embedded = await self._embed(state, queries)
-        if snapshot.vectors is not None and embedded is not None:
-            mode: RankingMode = "vector" if self._ranks_by_vectors_alone(request) else "hybrid"
-            by_vectors = [self._by_vectors(state, snapshot.vectors, query) for query in embedded]
-            return self._finish(state, by_vectors, mode)
-        if request.ranking != "strategy":
-            by_policy = [self._by_policy(state, query) for query in queries]
-            return self._finish(state, by_policy, "lexical")
-        graph = snapshot.graph
-        if graph is None:
+        queries = await self._embed(state, queries)
+        if snapshot.graph is None and request.ranking == "strategy":
+            queries = [query for query in queries if query.is_embedded]
+        if not queries:
             state.add_diagnostic("graph", "graph_unavailable")
             return state.result("graph")
-        return self._finish(
-            state, [self._by_graph(state, graph, query) for query in queries], "graph"
-        )
+        mode: RankingMode = "graph" if request.ranking == "strategy" else "lexical"
+        if any(query.is_embedded for query in queries):
+            mode = "vector" if self._ranks_by_vectors_alone(request) else "hybrid"
+        return self._finish(state, [self._rank(state, query) for query in queries], mode)
 
     async def _prepare(self, state: SearchState, texts: Sequence[str]) -> list[Query]:
         """Return each text in all its forms: as written, corrected, and in English if rewritten.
@@ -127,9 +122,9 @@ class Search:
         """
         rewritten: Sequence[str | None] = texts
         if self.normalize is not None and state.request.queries:
+            works = [self.normalize(text) for text in texts]
             code: Code = "query_normalization_failed"
-            work = (state.attempt_stage("normalize", code, self.normalize(text)) for text in texts)
-            rewritten = await asyncio.gather(*work)
+            rewritten = await state.attempt_stage("normalize", code, works)
         queries = []
         for text, english in zip(texts, rewritten, strict=True):
             if english not in {None, text}:
@@ -156,31 +151,65 @@ class Search:
             state.add_diagnostic("spelling", "query_mended", correction.summary)
         return correction.text
 
-    async def _embed(self, state: SearchState, queries: Sequence[Query]) -> list[Query] | None:
-        """Embed all texts of all queries in one request.
+    async def _embed(self, state: SearchState, queries: Sequence[Query]) -> list[Query]:
+        """Embed all texts of *queries*.
 
         Returns:
-            The queries with their vectors; None if they must be answered without, which a
-            diagnostic then says unless the strategy or the policy wants it so.
+            The queries, with vectors where these came. If any must be answered without, a
+            diagnostic says so, unless the strategy or the policy wants it so.
         """
         ranking, snapshot = state.request.ranking, state.snapshot
         if ranking == "lexical" or (ranking == "strategy" and self.strategy == "graph"):
-            return None
+            return list(queries)
+        rows: dict[str, Vector] = {}
         if self.embed is None:
             state.add_diagnostic("embed", "embedder_missing", "give one: Gateway(embedder=…)")
         elif snapshot.vectors is not None:
-            texts = list(dict.fromkeys(text for query in queries for text in query.texts_to_embed))
-            work = self.embed(texts, snapshot.dimensions)
-            vectors = await state.attempt_stage("embed", "embedding_failed", work)
-            if vectors is not None:
-                state.counts = replace(
-                    state.counts, embedded_texts=vectors.embedded, tokens=vectors.tokens
-                )
-                rows = dict(zip(texts, vectors.vectors, strict=True))
-                return [query.with_vectors(rows) for query in queries]
-        fallback = ranking == "strategy"
-        state.add_diagnostic("embed", "graph_fallback" if fallback else "lexical_fallback")
-        return None
+            rows = await self._request_vectors(state, self.embed, queries)
+        embedded = [
+            query.with_vectors(rows) if rows.keys() >= set(query.texts_to_embed) else query
+            for query in queries
+        ]
+        if not all(query.is_embedded for query in embedded):
+            fallback = ranking == "strategy"
+            state.add_diagnostic("embed", "graph_fallback" if fallback else "lexical_fallback")
+        return embedded
+
+    async def _request_vectors(
+        self, state: SearchState, embed: Embed, queries: Sequence[Query]
+    ) -> dict[str, Vector]:
+        """Embed all queries in one request; if that fails or is late, each in one of its own."""
+        groups = [list(dict.fromkeys(query.texts_to_embed)) for query in queries]
+        everything, dimensions = list(dict.fromkeys(chain(*groups))), state.snapshot.dimensions
+        results: list[QueryEmbeddings | None] = []
+        if len(groups) > 1:
+            work = embed(everything, dimensions)
+            result = await with_timeout(work, self.options.query_timeout_s / 2)
+            if not isinstance(result, Failed):
+                groups, results = [everything], [result]
+        if not results:
+            works = [embed(texts, dimensions) for texts in groups]
+            results = await state.attempt_stage("embed", "embedding_failed", works)
+        state.record_time("embed")
+        answers = [(texts, found) for texts, found in zip(groups, results, strict=True) if found]
+        state.counts = replace(
+            state.counts,
+            embedded_texts=sum(found.embedded for _, found in answers),
+            tokens=sum(found.tokens for _, found in answers),
+        )
+        return {
+            text: row
+            for texts, found in answers
+            for text, row in zip(texts, found.vectors, strict=True)
+        }
+
+    def _rank(self, state: SearchState, query: Query) -> Ranking:
+        """Rank one query by vectors if it has any, else by the policy or the graph."""
+        if state.snapshot.vectors is not None and query.is_embedded:
+            return self._by_vectors(state, state.snapshot.vectors, query)
+        if state.request.ranking == "strategy" and state.snapshot.graph is not None:
+            return self._by_graph(state, state.snapshot.graph, query)
+        return self._by_policy(state, query)
 
     def _by_vectors(self, state: SearchState, vectors: VectorIndex, query: Query) -> Ranking:
         """Rank by vectors, and as strategy or policy want it by words too."""

@@ -98,6 +98,11 @@ class Query:
             clause_count=max(len(written), len(corrected)),
         )
 
+    @property
+    def is_embedded(self) -> bool:
+        """Whether it has its vectors."""
+        return len(self.vectors.texts) > 0
+
     def with_vectors(self, rows: Mapping[str, Vector]) -> Query:
         """Return the same query with the unit vector of each of `texts_to_embed`, shape (d,)."""
         texts = np.array([rows[text] for text in self.texts])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -72,25 +73,31 @@ class SearchState:
             stages=self.seconds,
         )
 
-    async def attempt_stage(self, stage: Stage, code: Code, work: Awaitable[T]) -> T | None:
-        """Await *work* of a stage that the search can do without, as long as its time lasts.
+    async def attempt_stage(
+        self, stage: Stage, code: Code, works: Sequence[Awaitable[T]]
+    ) -> list[T | None]:
+        """Await *works* of a stage that the search can do without, each as long as its time lasts.
 
         Returns:
-            None if the stage failed or took too long; *code*, or ``query_vector_unusable``, is then
-            left with the reason.
+            None for each that failed or took too long; *code*, or ``query_vector_unusable``, is
+            then left with the reason.
 
         Raises:
             ClosedError: The gateway was closed meanwhile: every later stage would fail as well.
         """
-        result = await with_timeout(work, self.options.query_timeout_s)
+        timeout_s = self.options.query_timeout_s
+        results = await asyncio.gather(*(with_timeout(work, timeout_s) for work in works))
         self.record_time(stage)
-        if isinstance(result, Failed):
-            if isinstance(result.error, ClosedError):
-                raise result.error
-            unusable = isinstance(result.error, EmbeddingError)
-            self.add_diagnostic(stage, "query_vector_unusable" if unusable else code, result.reason)
-            return None
-        return result
+        return [self._result_of(stage, code, result) for result in results]
+
+    def _result_of(self, stage: Stage, code: Code, result: T | Failed) -> T | None:
+        if not isinstance(result, Failed):
+            return result
+        if isinstance(result.error, ClosedError):
+            raise result.error
+        unusable = isinstance(result.error, EmbeddingError)
+        self.add_diagnostic(stage, "query_vector_unusable" if unusable else code, result.reason)
+        return None
 
 
 async def with_timeout(work: Awaitable[T], timeout_s: float) -> T | Failed:

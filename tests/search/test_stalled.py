@@ -44,6 +44,24 @@ class Stuck(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
+class Picky(HashingEmbedder, TableNormalizer):
+    """Never answers what is about files."""
+
+    def __init__(self) -> None:
+        HashingEmbedder.__init__(self)
+        TableNormalizer.__init__(self, {QUERY: "send email"})
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        if role == "query" and any("file" in text for text in texts):
+            await asyncio.Event().wait()
+        return await super().embed(texts, role=role)
+
+    async def rewrite(self, query: str) -> ModelReply:
+        if "file" in query:
+            await asyncio.Event().wait()
+        return await super().rewrite(query)
+
+
 class Late(ListSource):
     """Is listed when it is let to."""
 
@@ -103,6 +121,28 @@ async def test_a_rewriting_that_does_not_come_leaves_the_query(
     assert [TOLD, TOLD] == [each.detail for each in failed]
     assert queries == found.normalized
     assert "send_email" == names(found)[0]
+
+
+@pytest.mark.requirement("auto:rule-5")
+async def test_a_query_that_hangs_costs_the_others_nothing(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Each is rewritten and embedded by itself; the one that hangs is answered by the graph."""
+    model, options = Picky(), Options(search=SearchOptions(query_timeout_s=0.5))
+    gateway = open_gateway(
+        catalog, strategy="auto", embedder=model, normalizer=model, options=options
+    )
+    await gateway.report()
+
+    found = await gateway.search(queries=(QUERY, "translate a text file"))
+
+    first, second = found.matches[:2]
+    assert ["query_normalization_failed", "query_normalized"] == codes(found)[:2]
+    assert ["embedding_failed", "graph_fallback"] == codes(found)[2:4]
+    assert ("hybrid", ("send email", "translate a text file")) == (found.mode, found.normalized)
+    assert ("send_email", "translate_text") == (first.name, second.name)
+    assert first.evidence.vector is not None
+    assert second.evidence.vector is None
 
 
 async def test_next_steps_go_by_the_words_of_a_task_that_nobody_embeds(
