@@ -5,6 +5,8 @@
 * Any other word becomes the likeliest guess of `gateway.spelling.error_model`, if that is less of
   unlikely than an unknown word.
 * A query in no language that we have a list of is mended from the catalog alone.
+* In another language than the catalog's only one slip is mended, and only if no list, however long,
+  holds the word: there inflected and compound words are rarer than slips look.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,12 +25,14 @@ from gateway.spelling.error_model import find_guesses, split_words, unknown_cost
 from gateway.spelling.word_lists import (
     COMMON,
     LANGUAGES,
+    RARE_WORDS,
     CatalogWords,
     LanguageSigns,
     Mask,
     WordList,
     common_words,
     language_signs,
+    rare_words,
     word_list,
 )
 from graphs.lexical.bm25_index import BM25Index
@@ -115,7 +120,7 @@ class SpellingCorrector:
         return corrector.correct(query, mask)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CatalogCorrector:
     """Mends queries to one catalog."""
 
@@ -127,10 +132,10 @@ class CatalogCorrector:
         """Correct *query*; a text without words comes back as it is."""
         if self._is_plain_english(query):
             return Correction(text=query)
-        every_word = _words(query)
+        rare_words = _words(query)
         changed: dict[QueryWord, str] = {}
-        for script in dict.fromkeys(word.script for word in every_word):
-            group = [word for word in every_word if word.script == script]
+        for script in dict.fromkeys(word.script for word in rare_words):
+            group = [word for word in rare_words if word.script == script]
             lists = self._likely_languages(script, group)
             language_lists = self._language_of(group, lists)
             guesses = self._guess(query, group, lists, language_lists)
@@ -182,6 +187,30 @@ class CatalogCorrector:
         share = KNOWN_SHARE if at_home else KNOWN_ABROAD
         return [] if strange > max((1 - share) * len(long), FEW) else list(lists[:1])
 
+    @cached_property
+    def _home(self) -> str:
+        """The likeliest language of the catalog's own words; empty without word lists."""
+        scripts = Counter(filter(None, map(_script, self.catalog.words.costs)))
+        if self.folder is None or not scripts:
+            return ""
+        script = scripts.most_common(1)[0][0]
+        words = dict.fromkeys(self.catalog.words.costs, 1)
+        first, signs = LANGUAGES[script][0], language_signs(self.folder, script)
+        return (likely_languages(signs, words, rather=first) or [first])[0]
+
+    def _is_wrong(self, word: QueryWord, lists: Sequence[WordList]) -> bool:
+        """Return whether *word*, which none of *lists* knows, is no word of another language.
+
+        In another language than the catalog's only the long lists can tell.
+        """
+        if self.folder is None or not lists:
+            return True
+        if lists[0].language == self._home:
+            return word.folded not in language_signs(self.folder, word.script)
+        every = [rare_words(self.folder, each.language) for each in lists]
+        known = any((words == hash(word.folded)).any() for words in every)
+        return not known and len(every[0]) >= RARE_WORDS
+
     def _guess(
         self,
         query: str,
@@ -193,16 +222,22 @@ class CatalogCorrector:
         strange = [word for word in group if not self._is_known(word.folded, lists)]
         min_letters = MIN_LETTERS if language_lists else MIN_FOREIGN_LETTERS
         misspelt = [
-            word for word in _correctable(query, strange) if len(word.folded) >= min_letters
+            word
+            for word in _correctable(query, strange)
+            if len(word.folded) >= min_letters and self._is_wrong(word, lists)
         ][:MAX_GUESSES]
+        abroad = bool(misspelt and lists) and lists[0].language != self._home
         every_list = [self.catalog.words, *language_lists] if misspelt else []
-        guesses = find_guesses([word.folded for word in misspelt], every_list)
+        typed = [word.folded for word in misspelt]
+        guesses = find_guesses(typed, every_list, slips=1 if abroad else 2)
         corrections: dict[QueryWord, str] = {}
         for word, choices in zip(misspelt, guesses, strict=True):
-            if language_lists and (split := split_words(word.folded, every_list)):
+            if language_lists and not abroad and (split := split_words(word.folded, every_list)):
                 choices[split[0]] = split[1]
             best = min(choices, key=lambda guess: (choices[guess], guess), default="")
-            if best and choices[best] < unknown_cost(word.written):
+            # No finger slips into an accent: such a word is of a language that has it.
+            loses_accent = best.isascii() and not word.folded.isascii()
+            if best and not loses_accent and choices[best] < unknown_cost(word.written):
                 corrections[word] = _match_case(word.written, best)
         return corrections
 

@@ -52,14 +52,17 @@ def unknown_cost(written: str) -> int:
     return UNKNOWN + UNKNOWN_LETTER * len(written) - (NAME if written[:1].isupper() else 0)
 
 
-def find_guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[str, int]]:
+def find_guesses(
+    typed: Sequence[str], lists: Sequence[WordList], *, slips: int = 2
+) -> list[dict[str, int]]:
     """Return, for each word of *typed*, what it may have been and what that costs.
 
-    Guesses are words of *lists* one slip away; two slips away if there are none and it is long.
+    Guesses are words of *lists* one slip away; two slips away if there are none and it is long,
+    unless *slips* is 1.
     """
     tables = [(words, _distances(typed, words.guessable)) for words in lists]
     return [
-        _guesses_of(word, [(words, distances[number]) for words, distances in tables])
+        _guesses_of(word, [(words, distances[number]) for words, distances in tables], slips)
         for number, word in enumerate(typed)
     ]
 
@@ -72,14 +75,16 @@ def _distances(typed: Sequence[str], words: Sequence[str]) -> np.ndarray:
     return cdist(typed, words, scorer=OSA.distance, score_cutoff=2, dtype=np.uint8)
 
 
-def _guesses_of(typed: str, tables: Sequence[tuple[WordList, np.ndarray]]) -> dict[str, int]:
+def _guesses_of(
+    typed: str, tables: Sequence[tuple[WordList, np.ndarray]], slips: int
+) -> dict[str, int]:
     choices: dict[str, int] = {}
     for words, distances in tables:
         for choice in _at_distance(words, distances <= 1):
             _offer(choices, words, choice, edit_cost(typed, choice))
         if accented := words.accented.get(bare(typed)):
             _offer(choices, words, accented, SLIPS["accent"])
-    if choices or len(typed) < LONG:
+    if choices or len(typed) < LONG or slips < 2:
         return choices
     for words, distances in tables:
         for choice in _at_distance(words, distances == 2):

@@ -31,6 +31,9 @@ LIST_WORDS = 60_000
 """How many words of a language are known."""
 GUESSED_WORDS = 40_000
 """How many of them a misspelt word may turn out to be."""
+RARE_WORDS = 100_000
+"""Only a list of so many words can say that a word of another language than the catalog's is
+wrong."""
 HEAD_WORDS = 1000
 """By how many of them a language is recognised."""
 COMMON = 400
@@ -130,6 +133,13 @@ def word_list(folder: Path, language: str) -> WordList:
 def common_words(folder: Path, language: str) -> frozenset[str]:
     """Read the words of *language* that cost less than `COMMON`, a sixtieth of the whole list."""
     return frozenset(chain.from_iterable(islice(_priced(folder, language), COMMON)))
+
+
+@lru_cache(maxsize=MAX_LISTS)
+def rare_words(folder: Path, language: str) -> NDArray[np.int64]:
+    """Read the hashes of all words of *language*, common and rare; up to half a second."""
+    words = chain.from_iterable(_priced(folder, language))
+    return np.fromiter(map(hash, words), dtype=np.int64)
 
 
 @lru_cache(maxsize=len(LANGUAGES))

@@ -32,6 +32,7 @@ from tests.fakes import codes, entity, plain_embed, tool
 from tests.search.conftest import run, snapshot_of
 
 CASES = Path(__file__).parents[1] / "cases" / "spelling.md"
+RIGHT = CASES.with_name("languages.txt")
 TEXTS = (
     "get the weather forecast of a city",
     "send an email to somebody",
@@ -48,6 +49,11 @@ def rows() -> list[tuple[str, str]]:
     lines = CASES.read_text("utf-8").splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "|" in line]
     return [(asked, mended) for asked, mended, _ in cells[2:]]
+
+
+def right_requests() -> list[tuple[str, str]]:
+    lines = RIGHT.read_text("utf-8").splitlines()
+    return [(line[:2], line[3:]) for line in lines if not line.startswith("#")]
 
 
 @pytest.fixture(scope="module")
@@ -200,3 +206,25 @@ def test_a_clean_query_is_not_asked_twice() -> None:
     assert 1 == found.counts.embedded_texts
     assert "query_mended" not in codes(found)
     assert Correction(text="weather") == SpellingCorrector(None)(snapshot.lexical, "weather")
+
+
+@pytest.mark.parametrize("language", sorted({language for language, _ in right_requests()}))
+def test_a_right_word_of_another_language_stays(correct: CatalogCorrector, language: str) -> None:
+    """Inflected and compound words are in no list of common words, and are right all the same."""
+    asked = [text for each, text in right_requests() if each == language]
+
+    assert asked == [correct.correct(text).text for text in asked]
+
+
+def test_a_compound_is_split_in_the_language_of_the_catalog_alone() -> None:
+    """A German catalog mends German requests in full."""
+    german = index(
+        "Lege einen Termin mit dem Kunden an und sage, wann er ist und wo",
+        "Suche eine Datei, die noch nicht gespeichert ist",
+    )
+    at_home = CatalogCorrector(CatalogWords(postings=german), find_word_lists())
+    abroad = CatalogCorrector(CatalogWords(postings=index()), find_word_lists())
+    asked = "wann ist der Terminmit dem Kunden"
+
+    assert "wann ist der Termin mit dem Kunden" == at_home.correct(asked).text
+    assert asked == abroad.correct(asked).text
