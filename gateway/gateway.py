@@ -212,7 +212,8 @@ class Gateway(GatewaySources):
         built = await self._newest(vectors=wanted)
         # To browse needs no vectors.
         early = self._index.notes(built) if wanted else ()
-        return await self._search(built.snapshot, request, (*notes, *early))
+        result = await self._search(built.snapshot, request, (*notes, *early))
+        return self._servers.note_stale(result)
 
     async def next_steps(
         self,

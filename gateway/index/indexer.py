@@ -255,6 +255,16 @@ class Indexer:
             self._progress("servers", 0, servers)
             listed = await list_sources(registrations, previous, telemetry=self._telemetry)
             self._progress("servers", servers, servers)
+            newest = self._newest
+            if (
+                newest
+                and newest.generation == generation
+                and not newest.failed
+                and _same(listed, previous)
+            ):
+                # What failed has failed again: the index stays, and with it the results from it.
+                self._publish(replace(newest, listed=listed), began)
+                return
             build = await self._load_or_compile(generation, listed)
             self.builds += 1
             self._publish(build, began)
@@ -392,6 +402,13 @@ class Indexer:
             await self._flights.run("save", self._save)
         finally:
             await then()
+
+
+def _same(listed: Mapping[str, ListResult], before: Mapping[str, ListResult]) -> bool:
+    """Whether *listed* makes the same index as *before*; in what words it failed makes none."""
+    return listed.keys() == before.keys() and all(
+        each.listing.content == before[server].listing.content for server, each in listed.items()
+    )
 
 
 def _building(stage: Literal["catalog", "embed"], detail: str) -> Diagnostic:

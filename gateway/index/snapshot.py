@@ -59,7 +59,8 @@ class Snapshot:
         counts: Counter[str] = Counter()
         for note in dict.fromkeys(note for note in self.diagnostics if note.code in REPEATED):
             counts[note.code] += 1
-            if note.code in DEGRADING or counts[note.code] <= _MAX_RECURRING:
+            is_missing = note.code in DEGRADING or note.code == "source_load_failed"
+            if is_missing or counts[note.code] <= _MAX_RECURRING:
                 found.append(note)
         return tuple(found)
 

@@ -26,7 +26,7 @@ from gateway.sources.registry import Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualServer, VirtualSource
 from gateway.storage.oauth_tokens import with_token_store
-from gateway.types import Access, Diagnostic, Filters, Hints, ToolDefinition
+from gateway.types import Access, Diagnostic, Filters, Hints, SearchResult, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE
 from gateway.types.listing import Listing
 
@@ -304,6 +304,28 @@ class Servers:
         """Return how many servers can be reached, as far as is known; see `Telemetry.observe`."""
         states = [source.live.healthy for source in tuple(self.cached.values())]
         return {"gateway.servers": {"up": states.count(True), "down": states.count(False)}}
+
+    def note_stale(self, result: SearchResult) -> SearchResult:
+        """Return *result* with a note for each of its servers that cannot be reached, as far as is
+        known, or could not be listed again. Such a server is tried again.
+        """
+        registered, stale = self._registry.all(), set[str]()
+        for each in result.shown:
+            owner = registered.get(each.server)
+            virtual = owner.source if owner and isinstance(owner.source, VirtualSource) else None
+            name = virtual.behind.get(each.id, "") if virtual else each.server
+            source = self.cached.get(name)
+            if source is not None and (source.is_stale or not source.live.healthy):
+                stale.add(each.server)
+        if not stale:
+            return result
+        self._find_unhealthy()
+        detail = "{!r}: cannot be reached or listed now; its tools are those of before"
+        notes = (
+            Diagnostic(stage="catalog", code="source_stale", detail=detail.format(server))
+            for server in sorted(stale)
+        )
+        return replace(result, diagnostics=(*result.diagnostics, *notes))
 
     def _find_unhealthy(self) -> frozenset[str]:
         """Return the servers that cannot be reached, and the ids of virtual items behind them.

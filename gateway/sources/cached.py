@@ -91,6 +91,8 @@ class CachedSource:
         self._expired = False
         """Whether the next caller waits for a new listing."""
         self._invalid = False
+        self.is_stale = False
+        """Whether its listing is of before, since it could not be read anew."""
         self._command_line_changed: bool | None = None
         self._unchecked: tuple[Diagnostic, ...] = ()
         """Why the command line was not compared with the approved one."""
@@ -261,7 +263,7 @@ class CachedSource:
         # A store that failed the first time may only have been busy.
         self._check_command_line(again=True)
         listing = await self.live.list_tools()
-        self._expired = False
+        self._expired = self.is_stale = False
         _, notes = self._attempt(
             lambda: self._store.keep(self._key.fingerprint, self.server, listing), None
         )
@@ -279,7 +281,7 @@ class CachedSource:
         if self._invalid:
             # Once: some servers say that they changed whenever they are listed.
             listing = await self._read_or_keep()
-        if before is None or _visible(before) != _visible(listing):
+        if before is None or before.content != listing.content:
             self._on_change()
         return listing
 
@@ -293,7 +295,7 @@ class CachedSource:
             note = Diagnostic(stage="catalog", code="source_stale", detail=str(error))
             self._listing = replace(old, diagnostics=(*others, note))
             self._due = self._clock() + self._options.retry_after_s
-            self._expired = False
+            self._expired, self.is_stale = False, True
             return self._listing
 
     def _attempt(
@@ -311,9 +313,3 @@ class CachedSource:
             detail = f"{prefix}{error}"
             note = Diagnostic(stage="store", code="catalog_unavailable", detail=detail)
             return fallback, (note,)
-
-
-def _visible(listing: Listing) -> tuple[object, ...]:
-    """Return what an index is made of."""
-    codes = [note.code for note in listing.diagnostics]
-    return codes, listing.instructions, tuple(listing.definitions)

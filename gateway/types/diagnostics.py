@@ -73,7 +73,7 @@ class Diagnostic:
 CODES: Mapping[Code, str] = {
     "config_warning": "A configuration file says something that is not understood or cannot work.",
     "source_load_failed": "A source could not be listed; its tools are missing, the others work.",
-    "source_stale": "A source could not be listed again; its tools are those of before.",
+    "source_stale": "A source cannot be reached or listed again; its tools are those of before.",
     "catalog_unavailable": "The catalog store failed: lists live in memory, approvals are unknown.",
     "registry_unavailable": "The registry of servers could not be read.",
     "registry_stale": "The registry's last answer was used, which is older than a day.",
@@ -118,7 +118,6 @@ DEGRADING: frozenset[Code] = frozenset(
         "index_building",
         "query_normalization_failed",
         "query_vector_unusable",
-        "source_load_failed",
         "vectors_incomplete",
     }
 )
@@ -126,6 +125,7 @@ DEGRADING: frozenset[Code] = frozenset(
 REPEATED: frozenset[Code] = DEGRADING | {
     "catalog_unavailable",
     "graph_document_invalid",
+    "source_load_failed",
     "store_rebuilt",
     "store_unavailable",
 }

@@ -37,6 +37,12 @@ class Listing:
     """Under the same keys: the server and the name of what an alias stands for."""
 
     @property
+    def content(self) -> tuple[object, ...]:
+        """What an index is made of: of diagnostics their codes."""
+        codes = [note.code for note in self.diagnostics]
+        return codes, self.instructions, tuple(self.definitions), self.entities
+
+    @property
     def tools(self) -> tuple[ToolDefinition, ...]:
         """The tools alone."""
         return tuple(item for item in self.definitions if item.kind == "tool")

@@ -16,7 +16,7 @@ from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.registry import Registry
 from gateway.testing import ManualClock
-from gateway.types import Filters
+from gateway.types import Filters, SearchResult
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.mcp.conftest import PATIENCE_S, served, until
@@ -78,10 +78,19 @@ async def found(gateway: Gateway, filters: Filters | None = None) -> set[str]:
     return set(names(await gateway.search("echo: say it again", limit=9, filters=filters)))
 
 
+def stale(result: SearchResult) -> list[str]:
+    """The servers that a result says are down."""
+    notes = (note for note in result.diagnostics if note.code == "source_stale")
+    return [note.detail.split()[0] for note in notes]
+
+
 async def test_a_server_that_dies_is_not_found_until_it_is_back(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path
 ) -> None:
-    """Without an index build, and never from the cache; its virtual tools go and come with it."""
+    """Without an index build, and never from the cache; its virtual tools go and come with it.
+
+    Whoever finds its tools nevertheless is told that it is down.
+    """
     clock = ManualClock()
     gateway = open_gateway([tool("say_nothing", "Say it never.")], **patient(clock, tmp_path))
     async with AsyncExitStack() as stack:
@@ -97,15 +106,18 @@ async def test_a_server_that_dies_is_not_found_until_it_is_back(
     during = await found(gateway, HEALTHY)
     steps = await gateway.next_steps(["srv/echo"], filters=HEALTHY)
     listed = {each.name for each in await gateway.list_tools(HEALTHY)}
-    anyway = await found(gateway)
+    anyway = await gateway.search("echo: say it again", limit=9)
+    without = await gateway.search("say it never", limit=1)
     same = gateway.index_builds
     async with served(bridge, plain(tmp_path / "record").streamable_http_app(), port):
         clock.tick(UpstreamOptions().retry_after_s)
         await found(gateway, HEALTHY)
         await until(lambda: "active" == gateway.server_states()["srv"])
         after = await found(gateway, HEALTHY)
+        again = await gateway.search("echo: say it again", limit=9)
 
-    assert {"echo", "repeat"} < before == after == anyway
+    assert {"echo", "repeat"} < before == after == set(names(anyway))
+    assert (["'mine':", "'srv':"], [], []) == (stale(anyway), stale(without), stale(again))
     assert {"say_nothing", "hush"} == during == listed
     assert {"shelf/say_nothing", "mine/hush"} == {each.id for each in steps}
     assert builds == same

@@ -15,7 +15,7 @@ from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import Filters, SearchResult
 from tests.conftest import OpenGateway
-from tests.fakes import TableNormalizer, names
+from tests.fakes import ListSource, TableNormalizer, names, tool, until
 from tests.search.conftest import Catalog
 
 QUERY = "send an e-mail"
@@ -170,6 +170,36 @@ async def test_what_a_caller_does_to_its_result_changes_nobody_elses(gateway: Ga
 
     assert [False, True, True, True] == [each.cached for each in results]
     assert stages == results[-1].stages
+
+
+async def test_a_dead_server_does_not_switch_the_cache_off(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Not when it has failed once more either; when it is back its tools are found at once."""
+    clock, dead = ManualClock(), ListSource("dead", [tool("post_letter", "Send a letter.")])
+    dead.fail_with = OSError()
+    gateway = open_gateway(catalog, clock=clock)
+    gateway.add_source(dead)
+    first, second = await gateway.search(QUERY), await gateway.search(QUERY)
+
+    async def failed_again() -> bool:
+        clock.tick(31)
+        await gateway.search(QUERY)
+        return dead.listings > 2
+
+    await until(failed_again)
+    third = await gateway.search(QUERY)
+    dead.fail_with = None
+
+    async def back() -> bool:
+        clock.tick(31)
+        return "post_letter" in names(await gateway.search(QUERY))
+
+    await until(back)
+
+    assert [False, True, True] == [each.cached for each in (first, second, third)]
+    for each in (first, second, third):
+        assert ["source_load_failed"] == [note.code for note in each.diagnostics]
 
 
 async def test_a_degraded_result_is_not_remembered(
