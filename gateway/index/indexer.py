@@ -93,10 +93,6 @@ class IndexBuild:
         )
 
 
-def _no_progress(_stage: str, _done: int, _total: int) -> None:
-    return
-
-
 class Indexer:
     """Keeps the current snapshot of one gateway.
 
@@ -143,7 +139,7 @@ class Indexer:
         self._telemetry = telemetry
         self._flights = flights
         self._clock = clock
-        self._progress = progress or _no_progress
+        self._progress = progress or (lambda *_: None)
         self._words_first = words_first
         self._embedded = 0, 0
         """How many of how many new texts have a vector."""
@@ -250,23 +246,17 @@ class Indexer:
         """List what changed and build with the vectors that are kept; then embed the others."""
         with self._recorded("build") as began:
             generation, registrations = self._registry.generation, self._registry.all()
-            previous = self._newest.listed if self._newest else {}
+            before = self._newest.listed if self._newest else {}
             servers = len(registrations.keys() - {ENTRIES})
             self._progress("servers", 0, servers)
-            listed = await list_sources(registrations, previous, telemetry=self._telemetry)
+            listed = await list_sources(registrations, before, telemetry=self._telemetry)
             self._progress("servers", servers, servers)
-            newest = self._newest
-            if (
-                newest
-                and newest.generation == generation
-                and not newest.failed
-                and _same(listed, previous)
-            ):
-                # What failed has failed again: the index stays, and with it the results from it.
-                self._publish(replace(newest, listed=listed), began)
-                return
-            build = await self._load_or_compile(generation, listed)
-            self.builds += 1
+            build = self._newest
+            made_of = build and not build.failed and (build.generation, build.listed)
+            # If all that failed has failed again, the index stays, and so do cached results.
+            if not build or made_of != (generation, listed):
+                build = await self._load_or_compile(generation, listed)
+                self.builds += 1
             self._publish(build, began)
         if build.missing:
             self._flights.start("embed", self._embed)
@@ -402,13 +392,6 @@ class Indexer:
             await self._flights.run("save", self._save)
         finally:
             await then()
-
-
-def _same(listed: Mapping[str, ListResult], before: Mapping[str, ListResult]) -> bool:
-    """Whether *listed* makes the same index as *before*; in what words it failed makes none."""
-    return listed.keys() == before.keys() and all(
-        each.listing.content == before[server].listing.content for server, each in listed.items()
-    )
 
 
 def _building(stage: Literal["catalog", "embed"], detail: str) -> Diagnostic:

@@ -177,6 +177,11 @@ class ListResult:
     """True if the source, or a part of it, could not be listed; what is missing is then as it was
     when last listed, or absent."""
 
+    def makes_same_index(self, other: ListResult) -> bool:
+        """Whether an index of *other* would be the same."""
+        is_same = self.registration is other.registration and self.failed == other.failed
+        return is_same and self.listing.content == other.listing.content
+
     @cached_property
     def definitions(self) -> Mapping[str, ToolDefinition]:
         """What was listed, and the server itself, with the host's hints, by id."""
@@ -240,7 +245,9 @@ async def _list(
         is_same = before is not None and before.registration.source is registration.source
         previous = before.listing if before is not None and is_same else None
         listing = load_failed(registration.source.server, listing, previous)
-        return ListResult(registration=registration, listing=listing, failed=True)
+        result = ListResult(registration=registration, listing=listing, failed=True)
+        # The words in which it failed again make no other index.
+        return before if before and before.makes_same_index(result) else result
     codes = [note.code for note in listing.diagnostics]
     if quarantined := codes.count("tool_quarantined"):
         telemetry.add("gateway.tools.quarantined", quarantined)
