@@ -16,9 +16,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from gateway.adapters.broker import (
+    CallerOf,
     Function,
     ToolBroker,
     functions_of,
+    read_caller,
     tool_calls_message,
     tool_result_message,
 )
@@ -28,6 +30,7 @@ from gateway.discovery.tool_list import ToolList
 from gateway.discovery.window import Message
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
+from gateway.types import ANYONE
 
 try:
     from agent_framework import ChatContext, ChatMiddleware, FunctionTool
@@ -47,10 +50,19 @@ class GatewayMiddleware(ChatMiddleware):
     Args:
         gateway: The catalog.
         approve: Asked before a tool may destroy something.
+        caller: The party that runs are for, or a function of the chat's context that returns it:
+            ``lambda context: context.kwargs["caller"]``.
     """
 
-    def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        *,
+        approve: Approve | None = None,
+        caller: CallerOf[ChatContext] = ANYONE,
+    ) -> None:
         self._broker = ToolBroker(gateway, approve=approve)
+        self._caller = caller
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Add our tools to a request."""
@@ -58,7 +70,10 @@ class GatewayMiddleware(ChatMiddleware):
         host = [tool for tool in listed if not isinstance(tool, GatewayTool)]
         found = _found_tools(context, listed)
         tools = await self._broker.build_tools(
-            list(_messages(context.messages)), host, recalled=found
+            list(_messages(context.messages)),
+            host,
+            recalled=found,
+            caller=read_caller(self._caller, context),
         )
         # The same list from now on: the search adds what it finds.
         found[:] = [name for name in found if name not in tools.proxies] + list(tools.proxies)

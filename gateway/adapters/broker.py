@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
@@ -16,6 +16,7 @@ from gateway.discovery.render_results import direct_names
 from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.window import Message
 from gateway.discovery.wire_formats import names_of_tool
+from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.types import ANYONE, Caller, JsonObject
 
@@ -24,6 +25,26 @@ Function = Mapping[str, Any]
 
 The parameters are a JSON Schema of type object: of a found tool its own.
 """
+
+
+C = TypeVar("C")
+CallerOf: TypeAlias = Caller | Callable[[C], Caller]
+"""The party that conversations are with, or a function that reads it from the framework's context.
+
+It is asked at each turn, on the thread of the framework.
+"""
+
+
+def read_caller(caller: CallerOf[C], context: C) -> Caller:
+    """Return the caller of one turn.
+
+    Raises:
+        ConfigError: If the host's function returns something else.
+    """
+    found = caller if isinstance(caller, Caller) else caller(context)
+    if not isinstance(found, Caller):
+        raise ConfigError(f"caller must return a Caller(…), got {type(found).__name__}")
+    return found
 
 
 class ToolBroker:

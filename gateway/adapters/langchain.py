@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from gateway.adapters.broker import Function, ToolBroker, functions_of
+from gateway.adapters.broker import CallerOf, Function, ToolBroker, functions_of, read_caller
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer
 from gateway.discovery.tool_list import ToolList
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
-from gateway.types import InvokeResult
+from gateway.types import ANYONE, Caller, InvokeResult
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest, ToolCallRequest
@@ -37,48 +37,56 @@ class GatewayMiddleware(AgentMiddleware):
     Args:
         gateway: The catalog.
         approve: Asked before a tool may destroy something.
+        caller: The party that conversations are with, or a function of the runtime that returns
+            it: ``lambda runtime: runtime.context.caller``.
     """
 
-    def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
+    def __init__(
+        self, gateway: Gateway, *, approve: Approve | None = None, caller: CallerOf[Any] = ANYONE
+    ) -> None:
         super().__init__()
         self._broker = ToolBroker(gateway, approve=approve)
+        self._caller = caller
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
         """Add our tools to a request."""
-        return handler(self._broker.gateway.bridge.call(lambda: self._with_tools(request)))
+        caller = read_caller(self._caller, request.runtime)
+        return handler(self._broker.gateway.bridge.call(lambda: self._with_tools(request, caller)))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[Any]]
     ) -> Any:
         """Do the same on the caller's loop."""
-        return await handler(await self._with_tools(request))
+        caller = read_caller(self._caller, request.runtime)
+        return await handler(await self._with_tools(request, caller))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> Any:
         """Let a call run that no tool of the host answers."""
-        bridge = self._broker.gateway.bridge
-        return handler(bridge.call(lambda: self._with_tool(request)))
+        bridge, caller = self._broker.gateway.bridge, read_caller(self._caller, request.runtime)
+        return handler(bridge.call(lambda: self._with_tool(request, caller)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         """Do the same on the caller's loop."""
-        return await handler(await self._with_tool(request))
+        caller = read_caller(self._caller, request.runtime)
+        return await handler(await self._with_tool(request, caller))
 
-    async def _with_tools(self, request: ModelRequest) -> ModelRequest:
+    async def _with_tools(self, request: ModelRequest, caller: Caller) -> ModelRequest:
         messages = convert_to_openai_messages(request.messages)
-        tools = await self._broker.build_tools(messages, request.tools)
+        tools = await self._broker.build_tools(messages, request.tools, caller=caller)
         ours = [self._tool(function, tools) for function in functions_of(tools)]
         return request.override(tools=[*request.tools, *ours])
 
-    async def _with_tool(self, request: ToolCallRequest) -> ToolCallRequest:
+    async def _with_tool(self, request: ToolCallRequest, caller: Caller) -> ToolCallRequest:
         if request.tool is not None:
             return request
         call = request.tool_call
         state = request.state if isinstance(request.state, Mapping) else {}
         messages = convert_to_openai_messages(list(state.get("messages", ())))
-        tools = await self._broker.build_tools(messages, request.runtime.tools)
+        tools = await self._broker.build_tools(messages, request.runtime.tools, caller=caller)
         if not tools.is_ours(call["name"]):
             return request
         function = {"name": call["name"], "description": "", "parameters": {}}

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.adapters.broker import Function, ToolBroker, functions_of
+from gateway.adapters.broker import CallerOf, Function, ToolBroker, functions_of, read_caller
 from gateway.discovery.approval import Approve
 from gateway.discovery.tool_list import ToolList
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
 from gateway.runtime.text import clean
+from gateway.types import ANYONE, Caller
 
 try:
     from llama_index.core.objects import ObjectRetriever
@@ -36,24 +37,37 @@ class GatewayRetriever(ObjectRetriever):
         gateway: The catalog.
         tools: The agent's own tools or functions, whose names win.
         approve: Asked before a tool may destroy something.
+        caller: The party that conversations are with, or a function of the text that returns it.
+            LlamaIndex tells a retriever nothing else: a function that serves several callers reads
+            a context variable of the host's.
     """
 
     def __init__(
-        self, gateway: Gateway, tools: Sequence[Any] = (), *, approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        tools: Sequence[Any] = (),
+        *,
+        approve: Approve | None = None,
+        caller: CallerOf[str] = ANYONE,
     ) -> None:
         super().__init__(None, None)
         self._broker = ToolBroker(gateway, approve=approve)
+        self._caller = caller
         self._host = [_name(tool) for tool in tools]
 
     def retrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
         """Do what `aretrieve` does, for blocking callers."""
-        return self._broker.gateway.bridge.call(lambda: self.aretrieve(str_or_query_bundle))
+        query = _query(str_or_query_bundle)
+        caller = read_caller(self._caller, query)
+        return self._broker.gateway.bridge.call(lambda: self._retrieve(query, caller))
 
     async def aretrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
         """Find tools for a text, or the one that it names."""
-        text = str_or_query_bundle
-        query = text if isinstance(text, str) else text.query_str
-        tools = await self._broker.retrieve(query, self._host)
+        query = _query(str_or_query_bundle)
+        return await self._retrieve(query, read_caller(self._caller, query))
+
+    async def _retrieve(self, query: str, caller: Caller) -> list[AsyncBaseTool]:
+        tools = await self._broker.retrieve(query, self._host, caller=caller)
         return [GatewayTool(function, self._broker, tools) for function in functions_of(tools)]
 
 
@@ -97,6 +111,10 @@ class _Metadata(ToolMetadata):
 
     def get_parameters_dict(self) -> dict[str, object]:
         return self.parameters
+
+
+def _query(text: str | QueryBundle) -> str:
+    return text if isinstance(text, str) else text.query_str
 
 
 def _name(tool: Any) -> str:

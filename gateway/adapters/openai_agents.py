@@ -16,8 +16,10 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from gateway.adapters.broker import (
+    CallerOf,
     ToolBroker,
     functions_of,
+    read_caller,
     tool_calls_message,
     tool_result_message,
 )
@@ -27,6 +29,7 @@ from gateway.discovery.window import Message
 from gateway.discovery.wire_formats import messages_of
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
+from gateway.types import ANYONE, Caller
 
 try:
     from agents import AgentBase, RunContextWrapper
@@ -55,12 +58,22 @@ class GatewayServer(MCPServer):
     Args:
         gateway: The catalog.
         approve: Asked before a tool may destroy something.
+        caller: The party that runs are for, or a function of the run's context that returns it:
+            ``lambda run: run.context.caller``. What asks without a run gets what needs no scope.
         more: What else every server of the SDK takes: guardrails, approval, error functions.
     """
 
-    def __init__(self, gateway: Gateway, *, approve: Approve | None = None, **more: Any) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        *,
+        approve: Approve | None = None,
+        caller: CallerOf[RunContextWrapper[Any]] = ANYONE,
+        **more: Any,
+    ) -> None:
         super().__init__(**more)
         self._broker = ToolBroker(gateway, approve=approve)
+        self._caller = caller
         self._runs: WeakKeyDictionary[RunContextWrapper[Any], _Run] = WeakKeyDictionary()
         self._run_by_id: WeakValueDictionary[str, _Run] = WeakValueDictionary()
 
@@ -82,7 +95,9 @@ class GatewayServer(MCPServer):
         run = self._run(run_context)
         before = run_context.turn_input if run_context is not None else []
         tools = await self._broker.build_tools(
-            [*messages_of(before), *run.messages], agent.tools if agent else ()
+            [*messages_of(before), *run.messages],
+            agent.tools if agent else (),
+            caller=self._read_caller(run_context),
         )
         run.tools = tools
         return [
@@ -100,7 +115,9 @@ class GatewayServer(MCPServer):
     ) -> types.CallToolResult:
         """Answer a call."""
         run = self._run_by_id.get(str((meta or {}).get(_RUN, ""))) or _Run()
-        tools = run.tools or await self._broker.build_tools((), ())
+        tools = run.tools
+        if tools is None:
+            tools = await self._broker.build_tools((), (), caller=self._read_caller(None))
         call_id = f"{run.id}-{len(run.messages)}"
         parsed = arguments or {}
         answer = await self._broker.answer(tools, tool_name, parsed, call_id=call_id)
@@ -119,6 +136,11 @@ class GatewayServer(MCPServer):
         """Return an empty one: there are none."""
         del name, arguments
         return types.GetPromptResult(messages=[])
+
+    def _read_caller(self, context: RunContextWrapper[Any] | None) -> Caller:
+        if context is None:
+            return self._caller if isinstance(self._caller, Caller) else ANYONE
+        return read_caller(self._caller, context)
 
     def _run(self, context: RunContextWrapper[Any] | None) -> _Run:
         run = _Run() if context is None else self._runs.setdefault(context, _Run())

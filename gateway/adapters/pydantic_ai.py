@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.adapters.broker import (
+    CallerOf,
     Function,
     ToolBroker,
     functions_of,
+    read_caller,
     tool_calls_message,
     tool_result_message,
 )
@@ -23,6 +25,7 @@ from gateway.discovery.tool_list import ToolList
 from gateway.discovery.window import Message
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
+from gateway.types import ANYONE
 
 try:
     from pydantic_ai import RunContext, ToolDefinition, ToolFailed
@@ -44,10 +47,19 @@ class GatewayCapability(AbstractCapability[Any]):
     Args:
         gateway: The catalog.
         approve: Asked before a tool may destroy something.
+        caller: The party that conversations are with, or a function of the run's context that
+            returns it: ``lambda ctx: ctx.deps.caller``.
     """
 
-    def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        *,
+        approve: Approve | None = None,
+        caller: CallerOf[RunContext[Any]] = ANYONE,
+    ) -> None:
         self._broker = ToolBroker(gateway, approve=approve)
+        self._caller = caller
 
     def get_ordering(self) -> CapabilityOrdering:
         """Stand outside the framework's own tool search, whose tool is then the host's."""
@@ -55,7 +67,7 @@ class GatewayCapability(AbstractCapability[Any]):
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """Put our tools behind those of the agent."""
-        return GatewayToolset(toolset, self._broker)
+        return GatewayToolset(toolset, self._broker, self._caller)
 
 
 @dataclass
@@ -63,11 +75,13 @@ class GatewayToolset(WrapperToolset[Any]):
     """The tools of *wrapped*, and ours behind them."""
 
     broker: ToolBroker
+    caller: CallerOf[RunContext[Any]] = ANYONE
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the tools of one step."""
         theirs = await self.wrapped.get_tools(ctx)
-        tools = await self.broker.build_tools(list(_messages(ctx.messages)), theirs)
+        caller = read_caller(self.caller, ctx)
+        tools = await self.broker.build_tools(list(_messages(ctx.messages)), theirs, caller=caller)
         ours = {
             function["name"]: self._tool(function, tools, ctx) for function in functions_of(tools)
         }

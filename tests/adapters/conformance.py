@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from gateway import Approval, Entity, Gateway
+from gateway.adapters.broker import CallerOf
 from gateway.discovery.approval import Approve
 from gateway.options import DiscoveryOptions, Options
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
-from gateway.types import JsonObject
+from gateway.types import ANYONE, Access, Caller, JsonObject
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import ListSource
 
@@ -35,6 +37,7 @@ def use(name: str, /, **arguments: object) -> Turn:
     return Turn(calls=(Call(name, arguments),))
 
 
+PLAY = use("call_tool", name="play_music", arguments={"song": "Yesterday"})
 SONG = (find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
 """The model finds a tool, uses it, and is done."""
 
@@ -49,9 +52,61 @@ class Conformance(ABC):
 
     @abstractmethod
     async def converse(
-        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        url: str,
+        host: Host,
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
     ) -> str:
         """Ask an agent with *host* functions 'Please help me.' and give its last words."""
+
+    @pytest.mark.parametrize("reads", [False, True], ids=["a caller", "a function"])
+    async def test_a_caller_finds_and_calls_what_its_scopes_allow(
+        self, gateway: Gateway, cast: Cast, *, reads: bool
+    ) -> None:
+        """Named for all conversations, or read from the framework's context."""
+        gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+        ada = Caller(scopes=frozenset({"music"}))
+        model = cast(find("play a song"), PLAY, Turn("Done."))
+
+        await self.converse(
+            gateway, model.base_url, [], caller=(lambda _context: ada) if reads else ada
+        )
+
+        assert "play_music" in answer(model.requests[1])
+        assert "playing Yesterday" in answer(model.requests[2])
+
+    async def test_a_hidden_tool_is_answered_as_one_that_is_not_there(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """To the byte: found, called through the call tool or by its name, or misspelt."""
+        misspelt = use("call_tool", name="play_musik", arguments={})
+        steps = (find("play a song"), PLAY, misspelt, Turn("Done."))
+        gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+        hidden, gone = cast(*steps), cast(*steps)
+
+        await self.converse(gateway, hidden.base_url, [])
+        gateway.remove_tool("play_music")
+        await self.converse(gateway, gone.base_url, [])
+
+        assert [answer(each) for each in gone.requests] == [
+            answer(each) for each in hidden.requests
+        ]
+        assert [each.tool_names for each in gone.requests] == [
+            each.tool_names for each in hidden.requests
+        ]
+        assert [each.functions for each in gone.requests] == [
+            each.functions for each in hidden.requests
+        ]
+
+    async def test_what_is_no_caller_ends_the_run(self, gateway: Gateway, cast: Cast) -> None:
+        """A function of the host's that forgot to return one opens nothing."""
+        model = cast(Turn("Hello."))
+        forgetful: Any = lambda _context: None  # noqa: E731
+
+        with pytest.raises(Exception, match=r"caller must return a Caller\(…\), got NoneType"):
+            await self.converse(gateway, model.base_url, [], caller=forgetful)
 
     async def test_the_host_answers_its_own_tools(self, gateway: Gateway, cast: Cast) -> None:
         """What the host brought runs as if there were no gateway."""
@@ -229,7 +284,12 @@ class Running(Finding):
 
     @abstractmethod
     def agent(
-        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        client: AsyncOpenAI,
+        host: Host = (),
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
     ) -> Any:
         """Make an agent that asks the model through *client*."""
 
@@ -238,11 +298,17 @@ class Running(Finding):
         """Ask it, after what came *before*; give its last words, and what to go on from."""
 
     async def converse(
-        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        url: str,
+        host: Host,
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
     ) -> str:
         """Run once."""
         async with client_of(url) as client:
-            reply, _ = await self.run(self.agent(gateway, client, host, approve), "Please help me.")
+            agent = self.agent(gateway, client, host, approve, caller)
+            reply, _ = await self.run(agent, "Please help me.")
         return reply
 
     async def twice(self, gateway: Gateway, cast: Cast, *, later: bool) -> ModelRequest:

@@ -8,9 +8,11 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from gateway import Gateway
+from gateway.adapters.broker import CallerOf
 from gateway.discovery.approval import Approve
 from gateway.testing import Turn
-from tests.adapters.conformance import SONG, Cast, Host, Running, answer, client_of
+from gateway.types import ANYONE, Access, Caller
+from tests.adapters.conformance import PLAY, SONG, Cast, Host, Running, answer, client_of
 from tests.adapters.frameworks import needs
 
 needs("agent-framework", "agent_framework", "agent_framework_openai")
@@ -29,12 +31,17 @@ class AgentFramework(Running):
     client: Clients
 
     def agent(
-        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        client: AsyncOpenAI,
+        host: Host = (),
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
     ) -> Agent:
         return Agent(
             client=self.client(model="scripted", async_client=client),
             tools=[tool(each) for each in host],
-            middleware=[GatewayMiddleware(gateway, approve=approve)],
+            middleware=[GatewayMiddleware(gateway, approve=approve, caller=caller)],
         )
 
     async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
@@ -72,6 +79,21 @@ class TestAgentFramework(AgentFramework):
 
 
 agent_of = TestAgentFramework().agent
+
+
+async def test_the_caller_comes_with_the_run(gateway: Gateway, cast: Cast) -> None:
+    """One agent serves many callers: by what a run hands to its client."""
+    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
+
+    async with client_of(model.base_url) as client:
+        reads: Any = lambda context: context.kwargs["caller"]  # noqa: E731
+        agent = agent_of(gateway, client, caller=reads)
+        for caller in (Caller(scopes=frozenset({"music"})), ANYONE):
+            await agent.run("Please help me.", client_kwargs={"caller": caller})
+
+    assert "playing Yesterday" in answer(model.requests[1])
+    assert "playing Yesterday" not in answer(model.requests[3])
 
 
 async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:

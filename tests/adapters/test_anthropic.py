@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -13,16 +14,19 @@ from gateway.discovery.meta_tools import meta_names, meta_tools
 from gateway.discovery.tool_list import ToolList
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
+from gateway.types import ANYONE, Access, Caller
 from tests.adapters.conformance import schema_of
 
 OPTIONS = DiscoveryOptions()
 TOOLS = ToolList(names=meta_names(OPTIONS, ()))
 
 
-async def answered(gateway: Gateway, name: str, **arguments: object) -> dict[str, object]:
+async def answered(
+    gateway: Gateway, name: str, tools: ToolList = TOOLS, /, **arguments: object
+) -> dict[str, object]:
     """What answers a call of the model."""
     call = tool_call({"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments})
-    return tool_result(await handle_call(gateway, TOOLS, call), OPTIONS)
+    return tool_result(await handle_call(gateway, tools, call), OPTIONS)
 
 
 async def test_a_found_tool_is_a_reference_to_a_deferred_definition(gateway: Gateway) -> None:
@@ -42,6 +46,22 @@ async def test_a_found_tool_is_a_reference_to_a_deferred_definition(gateway: Gat
     )
     assert "is_error" not in block
     assert "defer_loading" not in definition(entities[0], OPTIONS, deferred=False)
+
+
+async def test_a_caller_is_shown_and_answered_what_its_scopes_allow(gateway: Gateway) -> None:
+    """Definitions, references and calls; whatever else is not there."""
+    gateway.set_rules({"local/find_invoice": Access(scopes=frozenset({"billing"}))})
+    shown = []
+    for caller in (Caller(scopes=frozenset({"billing"})), ANYONE):
+        tools = replace(TOOLS, caller=caller)
+        names = [each.exposed_name for each in await gateway.list_tools(caller=caller)]
+        found = await answered(gateway, "search_tools", tools, query="look up an invoice")
+        called = await answered(gateway, "find_invoice", tools, number="INV-7")
+        shown.append(["find_invoice" in str(part) for part in (names, found, called)])
+        shown[-1].append("is_error" not in called)
+
+    # The last answer names the tool that was called, as it names any that is not there.
+    assert [[True, True, False, True], [False, False, True, False]] == shown
 
 
 async def test_a_search_that_finds_nothing_says_so(gateway: Gateway) -> None:

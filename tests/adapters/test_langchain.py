@@ -2,40 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from gateway import Gateway
+from gateway.adapters.broker import CallerOf
 from gateway.discovery.approval import Approve
 from gateway.testing import Turn
-from tests.adapters.conformance import SONG, Cast, Host, Running, find, tell_time, use
+from gateway.types import ANYONE, Access, Caller
+from tests.adapters.conformance import PLAY, SONG, Cast, Host, Running, answer, find, tell_time, use
 from tests.adapters.frameworks import needs
 
 needs("langchain", "langchain", "langchain_openai")
 
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
+from langgraph.config import get_config
 from openai import AsyncOpenAI
 
 from gateway.adapters.langchain import GatewayMiddleware
 
+ADA = Caller(scopes=frozenset({"music"}))
 ASK: Any = {"messages": [{"role": "user", "content": "Please help me."}]}
 
 
-def agent_of(gateway: Gateway, url: str, host: Host = (), approve: Approve | None = None) -> Any:
+def agent_of(
+    gateway: Gateway,
+    url: str,
+    host: Host = (),
+    approve: Approve | None = None,
+    caller: CallerOf[Any] = ANYONE,
+) -> Any:
     """An agent over the scripted server."""
     model = ChatOpenAI(model="scripted", base_url=url, api_key="test", max_retries=0)
-    return create_agent(
-        model, tools=list(host), middleware=[GatewayMiddleware(gateway, approve=approve)]
-    )
+    middleware = GatewayMiddleware(gateway, approve=approve, caller=caller)
+    return create_agent(model, tools=list(host), middleware=[middleware], context_schema=Caller)
+
+
+def of_context(runtime: Any) -> Caller:
+    """What the run was given as its context."""
+    caller: Caller = runtime.context
+    return caller
+
+
+def of_config(_runtime: Any) -> Caller:
+    """What the run was given as its configuration."""
+    caller: Caller = get_config()["configurable"]["caller"]
+    return caller
 
 
 class TestLangchain(Running):
     """The suite, asked asynchronously."""
 
     def agent(
-        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        client: AsyncOpenAI,
+        host: Host = (),
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
     ) -> Any:
-        return agent_of(gateway, str(client.base_url), host, approve)
+        return agent_of(gateway, str(client.base_url), host, approve, caller)
 
     async def run(self, agent: Any, text: str, before: Any = None) -> tuple[str, Any]:
         asked = [*(before or ()), {"role": "user", "content": text}]
@@ -51,6 +80,22 @@ class TestLangchainBlocking(TestLangchain):
 
     async def asked(self, agent: Any, state: Any) -> Any:
         return agent.invoke(state)
+
+
+@pytest.mark.parametrize("reads", [of_context, of_config])
+async def test_the_caller_comes_with_the_run(
+    gateway: Gateway, cast: Cast, reads: Callable[[Any], Caller]
+) -> None:
+    """One agent serves many callers: by the run's context, or by its configuration."""
+    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
+    agent = agent_of(gateway, model.base_url, caller=reads)
+
+    for caller in (ADA, ANYONE):
+        await agent.ainvoke(ASK, context=caller, config={"configurable": {"caller": caller}})
+
+    assert "playing Yesterday" in answer(model.requests[1])
+    assert "playing Yesterday" not in answer(model.requests[3])
 
 
 async def test_a_result_keeps_what_the_tool_gave(gateway: Gateway, cast: Cast) -> None:

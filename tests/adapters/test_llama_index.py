@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from gateway import Gateway
+from gateway.adapters.broker import CallerOf
 from gateway.discovery.approval import Approve
 from gateway.testing import ScriptedModel, Turn
+from gateway.types import ANYONE
 from tests.adapters.conformance import (
     Cast,
     Conformance,
@@ -54,17 +56,27 @@ class TestLlamaIndex(Conformance):
     """The suite."""
 
     async def converse(
-        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        url: str,
+        host: Host,
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
     ) -> str:
-        return await ask(gateway, url, "Please help me.", host, approve)
+        return await ask(gateway, url, "Please help me.", host, approve, caller)
 
 
 async def ask(
-    gateway: Gateway, url: str, text: str, host: Host = (), approve: Approve | None = None
+    gateway: Gateway,
+    url: str,
+    text: str,
+    host: Host = (),
+    approve: Approve | None = None,
+    caller: CallerOf[Any] = ANYONE,
 ) -> str:
     """Ask an agent over the scripted server."""
     llm = MistralAI(model="mistral-large-latest", api_key="test", endpoint=url.removesuffix("/v1"))
-    retriever = GatewayRetriever(gateway, host, approve=approve)
+    retriever = GatewayRetriever(gateway, host, approve=approve, caller=caller)
     agent = FunctionAgent(llm=llm, tools=list(host), tool_retriever=retriever, streaming=False)
     async with llm._client:  # noqa: SLF001  (the integration closes it nowhere)
         return str(await agent.run(text))

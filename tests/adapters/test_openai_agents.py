@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from gateway import AsyncAutoDiscoveryClient, Gateway
+from gateway.adapters.broker import CallerOf
 from gateway.discovery.approval import Approve
-from tests.adapters.conformance import SONG, Cast, Host, Running, answer, client_of
+from gateway.testing import Turn
+from gateway.types import ANYONE, Access, Caller
+from tests.adapters.conformance import PLAY, SONG, Cast, Host, Running, answer, client_of
 from tests.adapters.frameworks import needs
 
 needs("openai-agents", "agents")
@@ -33,13 +36,18 @@ class TestOpenAIAgents(Running):
     model: Models = OpenAIResponsesModel
 
     def agent(
-        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        client: AsyncOpenAI,
+        host: Host = (),
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
     ) -> Agent:
         return Agent(
             name="helper",
             model=self.model(model="scripted", openai_client=client),
             tools=[function_tool(each) for each in host],
-            mcp_servers=[GatewayServer(gateway, approve=approve)],
+            mcp_servers=[GatewayServer(gateway, approve=approve, caller=caller)],
         )
 
     async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
@@ -80,6 +88,31 @@ async def test_the_wrapped_client_serves_the_sdk_too(gateway: Gateway, cast: Cas
     assert "Enjoy." == done.final_output
     assert 1 == len(done.new_items)
     assert "playing Yesterday" in answer(model.requests[2])
+
+
+async def test_the_caller_comes_with_the_run(gateway: Gateway, cast: Cast) -> None:
+    """One agent serves many callers: by the context of a run."""
+    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
+
+    async with client_of(model.base_url) as client:
+        agent = agent_of(gateway, client, caller=lambda run: run.context)
+        for caller in (Caller(scopes=frozenset({"music"})), ANYONE):
+            await Runner.run(agent, "Please help me.", context=caller)
+
+    assert "playing Yesterday" in answer(model.requests[1])
+    assert "playing Yesterday" not in answer(model.requests[3])
+
+
+async def test_without_a_run_there_is_no_caller_to_read(gateway: Gateway) -> None:
+    """What needs a scope stays hidden, unless one caller is named for all."""
+    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+    ada = Caller(scopes=frozenset({"music"}))
+    servers = [GatewayServer(gateway, caller=each) for each in (lambda _run: ada, ada)]
+
+    results = [await each.call_tool("play_music", {"song": "Yesterday"}) for each in servers]
+
+    assert [True, False] == [each.is_error for each in results]
 
 
 async def test_a_server_answers_without_a_run(gateway: Gateway) -> None:

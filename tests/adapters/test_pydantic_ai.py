@@ -5,9 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from gateway import Gateway
+from gateway.adapters.broker import CallerOf
 from gateway.discovery.approval import Approve
 from gateway.testing import Turn
-from tests.adapters.conformance import Cast, Host, Running, answer, client_of, find, tell_time, use
+from gateway.types import ANYONE, Access, Caller
+from tests.adapters.conformance import (
+    PLAY,
+    Cast,
+    Host,
+    Running,
+    answer,
+    client_of,
+    find,
+    tell_time,
+    use,
+)
 from tests.adapters.frameworks import needs
 
 needs("pydantic-ai", "pydantic_ai")
@@ -29,13 +41,18 @@ class TestPydanticAi(Running):
     model: Models = OpenAIChatModel
 
     def agent(
-        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+        self,
+        gateway: Gateway,
+        client: AsyncOpenAI,
+        host: Host = (),
+        approve: Approve | None = None,
+        caller: CallerOf[Any] = ANYONE,
     ) -> Agent:
         provider = OpenAIProvider(openai_client=client)
         return Agent(
             self.model("scripted", provider=provider),
             tools=list(host),
-            capabilities=[GatewayCapability(gateway, approve=approve)],
+            capabilities=[GatewayCapability(gateway, approve=approve, caller=caller)],
         )
 
     async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
@@ -51,6 +68,20 @@ class TestPydanticAiResponses(TestPydanticAi):
 
 
 agent_of = TestPydanticAi().agent
+
+
+async def test_the_caller_comes_with_the_run(gateway: Gateway, cast: Cast) -> None:
+    """One agent serves many callers: by the dependencies of a run."""
+    gateway.set_rules({"local/play_music": Access(scopes=frozenset({"music"}))})
+    model = cast(PLAY, Turn("Done."), PLAY, Turn("Done."))
+
+    async with client_of(model.base_url) as client:
+        agent: Any = agent_of(gateway, client, caller=lambda ctx: ctx.deps)
+        for caller in (Caller(scopes=frozenset({"music"})), ANYONE):
+            await agent.run("Please help me.", deps=caller)
+
+    assert "playing Yesterday" in answer(model.requests[1])
+    assert "playing Yesterday" not in answer(model.requests[3])
 
 
 async def test_a_failed_call_is_marked_as_one(gateway: Gateway, cast: Cast) -> None:
