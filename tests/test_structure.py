@@ -126,6 +126,7 @@ HOMES = {
     "rdflib": ("graphs/",),
     "referencing": ("gateway/catalog/arguments.py",),
     "rich": ("gateway/cli/",),
+    "safetensors": ("gateway/index/storage.py",),
     "sqlite3": ("gateway/storage/sqlite.py",),
     "starlette": ("gateway/testing/", "gateway/serve/http.py", "gateway/serve/api/"),
     "tenacity": ("gateway/mcp/retry.py",),

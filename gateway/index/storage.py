@@ -2,7 +2,7 @@
 
 * A file is found by the fingerprint of all that its snapshot was made of: listings, hints, the
   host's documents, model, options and this code. Another fingerprint is another file.
-* A file is a checksum and an ``.npz`` archive of numpy's, without pickles: nothing in it is run.
+* A file is a checksum and plain arrays in the format safetensors: nothing in it is ever run.
 * A file that cannot be read is left aside, with a diagnostic; the snapshot is compiled anew.
 """
 
@@ -16,13 +16,13 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cache, partial
-from io import BytesIO
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 from msgspec import convert, to_builtins
+from safetensors.numpy import load, save
 
 from gateway.index.eligibility import Eligibility
 from gateway.index.snapshot import Snapshot
@@ -79,7 +79,7 @@ class IndexStore:
         path = self._path(fingerprint)
         try:
             with collection_paused():
-                snapshot = _decode(path.read_bytes(), fingerprint)
+                snapshot = _decode(path, fingerprint)
         except FileNotFoundError:
             return None, ()
         except _FAULTS as error:
@@ -142,27 +142,23 @@ def _code() -> str:
 
 
 def _write(metadata: Mapping[str, object], arrays: Arrays) -> bytes:
-    """Return *metadata*, which JSON can hold, and *arrays* as a checksum and an archive."""
+    """Return *metadata*, which JSON can hold, and *arrays* as a checksum and safetensors."""
     header = np.frombuffer(json.dumps(metadata).encode(), np.uint8)
-    named: dict[str, Any] = {_HEADER: header, **arrays}
-    file = BytesIO()
-    np.savez(file, **named)
-    archive = file.getvalue()
-    return _SUM.pack(zlib.crc32(archive)) + archive
+    tensors = save({_HEADER: header, **arrays})
+    return _SUM.pack(zlib.crc32(tensors)) + tensors
 
 
-def _read(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Return metadata and arrays of what `_write` wrote.
+def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """Return metadata and arrays of a file that `_write` wrote.
 
     Raises:
         ValueError, struct.error: It is not as it was written.
     """
-    packed = memoryview(data)[_SUM.size :]
-    # The sums of the archive leave out its own headers.
-    if _SUM.unpack_from(data)[0] != zlib.crc32(packed):
+    with path.open("rb", buffering=0) as file:
+        (checksum,), tensors = _SUM.unpack(file.read(_SUM.size)), file.read()
+    if checksum != zlib.crc32(tensors):
         raise ValueError("it was damaged")
-    with np.load(BytesIO(packed), allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    arrays = load(tensors)
     return json.loads(arrays.pop(_HEADER).tobytes()), arrays
 
 
@@ -207,8 +203,8 @@ def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
     return _write(metadata, arrays)
 
 
-def _decode(data: bytes, fingerprint: str) -> Snapshot:
-    raw, arrays = _read(data)
+def _decode(path: Path, fingerprint: str) -> Snapshot:
+    raw, arrays = _read(path)
     if raw["fingerprint"] != fingerprint:
         raise ValueError("it is the index of another catalog")
     traits: dict[tuple[str, Any], np.ndarray] = {}
