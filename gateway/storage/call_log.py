@@ -61,7 +61,7 @@ class SqliteCallLog:
         """See `CallLog.tallies`."""
         query = (
             "SELECT tool, CAST((:now - at) / :day AS INTEGER) AS days, sum(outcome = 'ok'), "
-            "sum(outcome <> 'ok') FROM calls WHERE :tenant IS NULL OR tenant = :tenant "
+            "sum(outcome <> 'ok') FROM calls WHERE :tenant IS NULL OR tenant IN ('', :tenant) "
             "GROUP BY tool, days ORDER BY tool, days"
         )
         bound = {"now": self._wall(), "day": DAY_S, "tenant": _label(tenant)}
@@ -76,7 +76,7 @@ class SqliteCallLog:
         """See `CallLog.tasks`; the newest calls, if there are very many."""
         query = (
             "SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok' "
-            "AND (:tenant IS NULL OR tenant = :tenant) ORDER BY id DESC LIMIT :limit"
+            "AND (:tenant IS NULL OR tenant IN ('', :tenant)) ORDER BY id DESC LIMIT :limit"
         )
         now, bound = self._wall(), {"tenant": _label(tenant), "limit": _MOST_TASKS}
         with self._database.reading() as connection:

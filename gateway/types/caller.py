@@ -26,8 +26,7 @@ class Caller:
     user: str = ""
     """The host's label of the user; empty if unknown."""
     tenant: str = ""
-    """The host's label of the tenant. Its own calls count more, and what they taught is suggested
-    to no other."""
+    """The host's label of the tenant. What its calls taught is suggested to no other."""
     scopes: frozenset[str] = frozenset()
     """The scopes that it holds; any collection of texts will do. ``*`` is every scope."""
     attributes: Mapping[str, str] = field(default_factory=dict)

@@ -34,7 +34,7 @@ class Call:
     task: str = ""
     """What the call belongs to, such as one request of a user; empty if unknown."""
     tenant: str = ""
-    """For whom; empty for everybody."""
+    """For whom; what is noted without one teaches all tenants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +65,12 @@ class CallLog(Protocol):
         """Record one call."""
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
-        """Count calls by tool and day, of one tenant or of all."""
+        """Count calls by tool and day: of one tenant and without a tenant, or of all."""
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
-        """Return the tasks of one tenant or of all; calls without a task are none."""
+        """Return the tasks of one tenant and those without a tenant, or all; calls without a task
+        are none.
+        """
 
     def lines(self) -> Iterator[JsonObject]:
         """Return all that is kept of calls, oldest first."""

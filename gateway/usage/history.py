@@ -3,12 +3,12 @@
 * A call is noted when it has ended, while its caller gets the answer: a call log that fails costs
   no call, and a metric counts it.
 * What was noted is read again after a while, all at once; until then no search reads it.
+* What a tenant is shown rests on its own calls and on those without a tenant, never on another's.
 """
 
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
@@ -51,27 +51,24 @@ NO_SIGNALS = UsageSignals()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallHistory:
-    """What all tenants called, as it was read last."""
+    """What one tenant called, and what was called without a tenant."""
 
     outcomes: Mapping[str, Outcomes]
     tasks: Sequence[Task]
-    transitions: TransitionCounts
     is_predictive: bool
     """Whether its tasks predict each other; else the order of calls may be chance."""
-    read_at: float = -math.inf
 
     @classmethod
-    def read(cls, call_log: CallLog) -> CallHistory:
-        """Read what all tenants called.
+    def read(cls, call_log: CallLog, tenant: str = "") -> CallHistory:
+        """Read what *tenant* may learn from.
 
         Raises:
             StoreError: If the call log cannot be read.
         """
-        tasks = call_log.tasks()
+        tasks = call_log.tasks(tenant)
         return cls(
-            outcomes=sum_outcomes(call_log.tallies()),
+            outcomes=sum_outcomes(call_log.tallies(tenant)),
             tasks=tasks,
-            transitions=_count_transitions(tasks),
             is_predictive=is_predictive([task.tools for task in tasks]),
         )
 
@@ -117,13 +114,9 @@ class UsageTracker:
         self._telemetry = telemetry
         self._clock = clock
         self._evaluate = evaluate
-        self._signals = Cache[UsageSignals](
-            "usage", max_items=_MAX_TENANTS, ttl_s=math.inf, clock=clock
-        )
+        self._signals = Cache[UsageSignals]("usage", max_items=_MAX_TENANTS, ttl_s=math.inf)
+        self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS, ttl_s=math.inf)
         self._flights = SingleFlight[object](submit)
-        self._lock = threading.Lock()
-        self._history: CallHistory | None = None
-        self._gains = MeasuredGains()
 
     async def note(self, call: Call) -> None:
         """Note a call that has ended, if calls are noted."""
@@ -135,7 +128,7 @@ class UsageTracker:
 
         Args:
             snapshot: The catalog on which a gain is measured.
-            tenant: Whose own calls count more; the last 64 are remembered.
+            tenant: Whose calls count, beside those without a tenant; the last 64 are remembered.
         """
         if not self.options.reads:
             return NO_SIGNALS
@@ -143,18 +136,21 @@ class UsageTracker:
         cached = self._signals.peek(tenant) or NO_SIGNALS
         if now - cached.read_at < self.options.refresh_s:
             return cached
-        read = await self._attempt(self._read, tenant, now)
-        signals = replace(read or cached, read_at=now)
+        gains = self._gains.peek(tenant) or MeasuredGains()
+        read = await self._attempt(self._read, tenant, gains)
+        history, signals = read or (None, cached)
+        signals = replace(signals, read_at=now)
         self._signals.put(tenant, signals)
-        history = self._history
-        if self.options.measures and history and not self._gains.holds(snapshot, history):
-            self._flights.start("measure", lambda: self._measure(snapshot, history))
+        if self.options.measures and history and not gains.holds(snapshot, history):
+            self._flights.start(
+                f"measure {tenant}", lambda: self._measure(snapshot, tenant, history)
+            )
         return signals
 
-    async def measured_gains(self) -> MeasuredGains:
-        """Wait until nothing is measured any more, and return what was."""
-        await self._flights.run("measure", _nothing)
-        return self._gains
+    async def measured_gains(self, tenant: str = "") -> MeasuredGains:
+        """Wait until nothing is measured for *tenant* any more, and return what was."""
+        await self._flights.run(f"measure {tenant}", _nothing)
+        return self._gains.peek(tenant) or MeasuredGains()
 
     async def _attempt(
         self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
@@ -165,40 +161,31 @@ class UsageTracker:
             return None
         return result
 
-    def _read(self, tenant: str, now: float) -> UsageSignals:
+    def _read(self, tenant: str, gains: MeasuredGains) -> tuple[CallHistory, UsageSignals]:
         multipliers, learned = dict[str, float](), LearnedSteps()
-        history = self._read_history(now)
-        if _is_on(self.options.rerank, has_gain=self._gains.rerank):
-            own = sum_outcomes(self.call_log.tallies(tenant)) if tenant else {}
-            multipliers = {
-                tool: multiplier(own.get(tool, Outcomes()), outcomes)
-                for tool, outcomes in history.outcomes.items()
-            }
-        if _is_on(self.options.learn, has_gain=self._gains.learn) and history.is_predictive:
-            own_transitions = _count_transitions(self.call_log.tasks(tenant))
-            learned = history.transitions.learned_steps(own_transitions)
-        return UsageSignals(
+        history = CallHistory.read(self.call_log, tenant)
+        if _is_on(self.options.rerank, has_gain=gains.rerank):
+            multipliers = {tool: multiplier(each) for tool, each in history.outcomes.items()}
+        if _is_on(self.options.learn, has_gain=gains.learn) and history.is_predictive:
+            # Older tasks count less.
+            weights = (decay(task.age_s) for task in history.tasks)
+            counts = TransitionCounts.of((task.tools for task in history.tasks), weights)
+            learned = counts.learned_steps()
+        return history, UsageSignals(
             multipliers=multipliers, learned=learned, fingerprint=_fingerprint(multipliers, learned)
         )
 
-    def _read_history(self, now: float) -> CallHistory:
-        with self._lock:
-            history = self._history
-            if history is None or now - history.read_at >= self.options.refresh_s:
-                history = replace(CallHistory.read(self.call_log), read_at=now)
-                self._history = history
-            return history
-
-    async def _measure(self, snapshot: Snapshot, history: CallHistory) -> None:
+    async def _measure(self, snapshot: Snapshot, tenant: str, history: CallHistory) -> None:
         work = self._evaluate
         evaluation = await self._attempt(work, snapshot, history.tasks, history.outcomes)
         if evaluation is not None:
-            self._gains = MeasuredGains(
+            gains = MeasuredGains(
                 learn=history.is_predictive and evaluation.learn.measured,
                 rerank=evaluation.rerank.measured,
                 version=snapshot.version,
                 tasks=len(history.tasks),
             )
+            self._gains.put(tenant, gains)
 
 
 def sum_outcomes(tallies: Sequence[Tally]) -> dict[str, Outcomes]:
@@ -209,12 +196,6 @@ def sum_outcomes(tallies: Sequence[Tally]) -> dict[str, Outcomes]:
         ended = Outcomes(succeeded=weight * tally.succeeded, failed=weight * tally.failed)
         outcomes[tally.tool] = outcomes.get(tally.tool, Outcomes()) + ended
     return outcomes
-
-
-def _count_transitions(tasks: Sequence[Task]) -> TransitionCounts:
-    """Count what came behind what, older tasks counting less."""
-    weights = (decay(task.age_s) for task in tasks)
-    return TransitionCounts.of((task.tools for task in tasks), weights)
 
 
 def _is_on(chosen: str, *, has_gain: bool) -> bool:

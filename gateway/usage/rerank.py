@@ -1,7 +1,6 @@
 """How the outcomes of past calls move a ranking: bounded, decaying, only among near ties. Pure.
 
 * Only calls count, by how they ended. Being listed or searched for changes nothing.
-* A tenant's own calls count as far as there are any; for the rest those of all tenants do.
 * Use multiplies a score by 0.85 to 1.15, and swaps only what is about equally good without it.
 """
 
@@ -17,7 +16,7 @@ TIE_SHARE = 0.05
 HALF_LIFE_S = 30 * 24 * 3600.0
 """Seconds, a month, after which a call counts half."""
 PRIOR = 5.0
-"""Calls of a tenant's own that count as much as those of all tenants."""
+"""Calls, half of them successes, that are assumed of each tool."""
 POOL_FACTOR = 3
 """How many candidates are ranked for each that is wanted."""
 
@@ -46,20 +45,14 @@ def decay(age_s: float) -> float:
     return float(0.5 ** (max(age_s, 0.0) / HALF_LIFE_S))
 
 
-def multiplier(own: Outcomes, all_tenants: Outcomes) -> float:
+def multiplier(outcomes: Outcomes) -> float:
     """Return the factor that outcomes multiply a score by, 0.85 to 1.15; 1 without any calls.
 
-    The rate of success is shrunk twice: that of a tenant to that of all, and that to a half.
-    What it then differs from a half counts by how many calls there were.
-
-    Args:
-        own: The calls of the tenant that searches.
-        all_tenants: The calls of all tenants, its own too.
+    What the rate of success, shrunk to a half, differs from a half counts by how many calls there
+    were.
     """
-    overall = (all_tenants.succeeded + PRIOR / 2) / (all_tenants.calls + PRIOR)
-    rate = (own.succeeded + PRIOR * overall) / (own.calls + PRIOR)
-    calls = max(own.calls, all_tenants.calls)
-    certainty = calls / (calls + PRIOR)
+    rate = (outcomes.succeeded + PRIOR / 2) / (outcomes.calls + PRIOR)
+    certainty = outcomes.calls / (outcomes.calls + PRIOR)
     return 1 + MAX_SHIFT * certainty * (2 * rate - 1)
 
 

@@ -17,9 +17,8 @@ DISCOUNT = 0.75
 """Sightings that are taken off the count of each pair."""
 PRIOR = 2.0
 """Sightings of other pairs that are assumed for each tool."""
-TENANT_PRIOR = 5.0
-"""Sightings of a tenant's own that count as much as the share of all tenants."""
 MIN_COUNT = 2
+"""Tasks that a pair needs to be written down."""
 MAX_FOLLOWERS = 10
 """Followers of one tool."""
 PREDICTIONS = 5
@@ -72,9 +71,6 @@ class _PairCount:
         return self.weight * max(0.0, 1 - DISCOUNT / self.tasks) if self.tasks else 0.0
 
 
-_NO_COUNT = _PairCount()
-
-
 class TransitionCounts:
     """Counts which tool came right behind which. Not for two threads at once."""
 
@@ -116,40 +112,26 @@ class TransitionCounts:
         """The tools that have followers."""
         return tuple(self._followers)
 
-    def followers(
-        self, before: str, own: TransitionCounts | None = None, *, min_count: int = MIN_COUNT
-    ) -> tuple[Transition, ...]:
+    def followers(self, before: str, *, min_count: int = 1) -> tuple[Transition, ...]:
         """Return what follows a tool, the surest first, ties by name; at most `MAX_FOLLOWERS`.
 
         Args:
             before: Its id.
-            own: The tenant's own counts. Its share is shrunk to that of all tenants, and one task
-                of its own shows a pair.
-            min_count: A pair of fewer tasks of all tenants says nothing.
+            min_count: A pair of fewer tasks says nothing.
         """
         pairs = self._followers.get(before, {})
-        own_pairs = own.pair_counts(before) if own else {}
-        total, own_total = (
-            sum(pair.weight for pair in counted.values()) for counted in (pairs, own_pairs)
-        )
+        total = sum(pair.weight for pair in pairs.values())
         of = sum(pair.tasks for pair in pairs.values())
         transitions = []
         for after, pair in pairs.items():
             share = pair.discounted / (total + PRIOR)
-            own_pair = own_pairs.get(after, _NO_COUNT)
-            if own is not None:
-                share = (own_pair.discounted + TENANT_PRIOR * share) / (own_total + TENANT_PRIOR)
-            if share > 0 and (pair.tasks >= min_count or own_pair.tasks):
+            if share > 0 and pair.tasks >= min_count:
                 transition = Transition(
                     before=before, after=after, count=pair.tasks, of=of, confidence=round(share, 6)
                 )
                 transitions.append(transition)
         transitions.sort(key=lambda transition: (-transition.confidence, transition.after))
         return tuple(transitions[:MAX_FOLLOWERS])
-
-    def pair_counts(self, before: str) -> Mapping[str, _PairCount]:
-        """Return what came right behind a tool."""
-        return self._followers.get(before, {})
 
     def popularity(self) -> Mapping[str, float]:
         """Return behind how many other tools each tool came, as a share of all pairs.
@@ -166,17 +148,10 @@ class TransitionCounts:
         total = sum(pair.weight for pair in pairs)
         return 1 - sum(pair.discounted for pair in pairs) / (total + PRIOR)
 
-    def learned_steps(
-        self, own: TransitionCounts | None = None, *, before: Iterable[str] | None = None
-    ) -> LearnedSteps:
-        """Return what follows each tool; see `followers`.
-
-        Args:
-            own: The tenant's own counts.
-            before: Which tools; None for all.
-        """
+    def learned_steps(self, *, before: Iterable[str] | None = None) -> LearnedSteps:
+        """Return what follows each of the tools *before*, None for all; see `followers`."""
         tools = self.tools if before is None else tuple(before)
-        every = ((tool, self.followers(tool, own)) for tool in tools)
+        every = ((tool, self.followers(tool)) for tool in tools)
         return LearnedSteps(
             edges={tool: transitions for tool, transitions in every if transitions},
             open={tool: self.open_share(tool) for tool in tools},

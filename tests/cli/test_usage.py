@@ -69,6 +69,28 @@ def test_next_steps_become_a_document_that_the_gateway_reads(used: Place) -> Non
     assert 10 == len(forced.json["followed"])
 
 
+def test_what_a_tenant_taught_is_written_down_only_where_it_is_named(place: Place) -> None:
+    """A document is read for everybody."""
+    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    for task in "12":
+        for tool in ("srv/a", "srv/b"):
+            ledger.note(Call(tool=tool, outcome="ok", task=task, tenant="acme"))
+    ledger.close()
+
+    exported = [
+        place.run("usage", "export", "--json", *more).json["documents"]
+        for more in ((), ("--tenant", "other"), ("--tenant", "acme"))
+    ]
+    reported = [
+        place.run("usage", "report", "-c", place.config({}), "--json", *more).json["tasks"]
+        for more in ((), ("--tenant", "acme"))
+    ]
+
+    assert [0, 0, 1] == list(map(len, exported))
+    assert [0, 2] == reported
+    assert 2 == place.run("usage", "show", "--json").json["tasks"]
+
+
 def test_chance_is_reported_as_such(place: Place) -> None:
     """Two tasks say nothing of each other."""
     ledger = SqliteCallLog(place.cache / "usage.sqlite3")
@@ -93,7 +115,7 @@ def test_without_tools_there_is_nothing_to_judge(used: Place) -> None:
 
     assert 1 == shown.code
     assert "learn" in shown.out
-    assert (25, True, 0) == (data["tasks"], data["believed"], data["rerank"]["calls"])
+    assert (24, True, 0) == (data["tasks"], data["believed"], data["rerank"]["calls"])
     assert (False, False) == (data["learn"]["on"], data["rerank"]["on"])
 
 

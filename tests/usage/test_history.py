@@ -144,24 +144,31 @@ async def test_an_exact_name_stays_first(open_gateway: OpenGateway, tmp_path: Pa
     assert first.score == second.score
 
 
-async def test_a_tenants_own_calls_weigh_more_for_it(
+async def test_outcomes_of_one_tenant_move_nothing_for_another(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Everybody has y; for acme it failed."""
-    gateway = gateway_with(open_gateway, options(tmp_path, rerank="bounded"))
+    """Acme has y; calls without a tenant move it for all, down to the scores."""
+    gateway = gateway_with(
+        open_gateway, options(tmp_path, rerank="bounded", refresh_s=0.0), clock=ManualClock()
+    )
     ledger = gateway.usage.call_log
-    for tenant, name, outcome in (
-        *[("", "y", "ok")] * 30,
-        *[("acme", "y", "failed")] * 15,
-        *[("acme", "x", "ok")] * 5,
-    ):
-        ledger.note(Call(tool=f"local/letter_{name}", outcome=outcome, tenant=tenant))  # type: ignore[arg-type]  # texts
 
-    everybody = await gateway.search("send a letter")
-    acme = await gateway.search("send a letter", caller=Caller(tenant="acme"))
+    async def found(tenant: str) -> tuple[list[str], list[float]]:
+        result = await gateway.search("send a letter", caller=Caller(tenant=tenant))
+        return names(result)[:2], [each.score for each in result.matches]
 
-    assert ["letter_y", "letter_x"] == names(everybody)[:2]
-    assert ["letter_x", "letter_y"] == names(acme)[:2]
+    async def note(tenant: str) -> list[tuple[list[str], list[float]]]:
+        for _ in range(30):
+            ledger.note(Call(tool="local/letter_y", outcome="ok", tenant=tenant))
+        return [await found(each) for each in ("acme", "other", "")]
+
+    before = await found("acme")
+    own, common = await note("acme"), await note("")
+
+    assert ["letter_x", "letter_y"] == before[0]
+    assert ["letter_y", "letter_x"] == own[0][0]
+    assert [before] * 2 == own[1:]
+    assert [["letter_y", "letter_x"]] * 3 == [order for order, _ in common]
 
 
 def content_of(folder: Path) -> bytes:

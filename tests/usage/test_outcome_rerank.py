@@ -30,27 +30,23 @@ def test_a_call_of_a_month_ago_counts_half() -> None:
 
 def test_without_calls_use_says_nothing() -> None:
     """Nor do as many failures as successes."""
-    assert 1.0 == multiplier(NONE, NONE)
-    assert pytest.approx(1.0) == multiplier(NONE, Outcomes(succeeded=50, failed=50))
+    assert 1.0 == multiplier(NONE)
+    assert pytest.approx(1.0) == multiplier(Outcomes(succeeded=50, failed=50))
 
 
-def test_own_calls_weigh_as_far_as_there_are_any() -> None:
-    """By hand: everybody's rate (95 + 2.5) / 105; own five failures shrink it to a half of that."""
-    everybody = Outcomes(succeeded=95, failed=5)
-    common = 97.5 / 105
+def test_the_rate_of_success_is_shrunk_to_a_half() -> None:
+    """By hand: five more calls, half of them successes."""
+    rate = 97.5 / 105
 
-    assert pytest.approx(1 + MAX_SHIFT * 100 / 105 * (2 * common - 1)) == multiplier(
-        NONE, everybody
+    assert pytest.approx(1 + MAX_SHIFT * 100 / 105 * (2 * rate - 1)) == multiplier(
+        Outcomes(succeeded=95, failed=5)
     )
-    own = Outcomes(failed=5)
-    rate = 5 * common / 10
-    assert pytest.approx(1 + MAX_SHIFT * 100 / 105 * (2 * rate - 1)) == multiplier(own, everybody)
 
 
-@given(outcomes, outcomes)
-def test_the_multiplier_is_bounded(own: Outcomes, others: Outcomes) -> None:
+@given(outcomes)
+def test_the_multiplier_is_bounded(counted: Outcomes) -> None:
     """0.85 to 1.15, whatever the counts."""
-    assert 1 - MAX_SHIFT <= multiplier(own, own + others) <= 1 + MAX_SHIFT
+    assert 1 - MAX_SHIFT <= multiplier(counted) <= 1 + MAX_SHIFT
 
 
 def test_near_ties_swap_and_others_do_not() -> None:

@@ -61,23 +61,6 @@ def test_an_old_task_counts_less() -> None:
     assert (2, round((1 - 0.375) / 3, 6)) == (found.count, found.confidence)
 
 
-def test_a_tenants_share_is_shrunk_to_everybodys() -> None:
-    """Everybody: b five times, c five times. The tenant: c three times of three, d once."""
-    own = TransitionCounts.of(["ac", "ac", "ac", "ad"])
-    everybody = TransitionCounts.of([*["ab"] * 5, "ac", "ac", "ac", "ac", "ac", "ad"])
-
-    found = {each.after: each.confidence for each in everybody.followers("a", own)}
-
-    common = (5 - 0.75) / (11 + 2)
-    assert {
-        "c": pytest.approx((3 - 0.75 + 5 * common) / (4 + 5), abs=1e-6),
-        "b": pytest.approx(5 * common / (4 + 5), abs=1e-6),
-        "d": pytest.approx((0.25 + 5 * 0.25 / 13) / (4 + 5), abs=1e-6),
-    } == found
-    assert ["c", "b", "d"] == [*found]
-    assert ["b", "c"] == [each.after for each in everybody.followers("a", TransitionCounts())]
-
-
 def test_what_comes_behind_many_tools_is_known_for_it() -> None:
     """z comes behind three of four pairs; what the pairs of a leave open is what was taken off."""
     learned = TransitionCounts.of(["az", "bz", "cz", "ab", "az"]).learned_steps(before=["a", "x"])

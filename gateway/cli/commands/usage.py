@@ -19,11 +19,15 @@ from gateway.options.environment import ledger_path
 from gateway.search.expand.next_steps import evaluate_usage
 from gateway.storage.call_log import SqliteCallLog
 from gateway.usage.history import CallHistory, sum_outcomes
-from gateway.usage.rerank import Outcomes, multiplier
-from gateway.usage.transitions import count_transitions, is_predictive
+from gateway.usage.rerank import multiplier
+from gateway.usage.transitions import MIN_COUNT, count_transitions, is_predictive
 
 _NO_CALLS = "no calls are noted: a program has them noted with UsageOptions(record=True)"
 _MAY_BE_CHANCE = "these orders may be chance: the tasks do not predict each other yet"
+
+_Tenant = Annotated[
+    str, Option("--tenant", help="With the calls of this tenant; else those without one.")
+]
 
 app = command_group("usage")
 
@@ -31,11 +35,13 @@ app = command_group("usage")
 @command(app)
 def show(
     tool: Annotated[str, Argument(help="Its id, server/name; without one: all.")] = "",
+    *,
+    tenant: Annotated[str, Option(help="What this tenant learns from; else all calls.")] = "",
 ) -> Output:
     """Show how calls ended, what that does to scores, and what follows what."""
     with _open_ledger() as ledger:
-        tallies = [tally for tally in ledger.tallies() if tool in {"", tally.tool}]
-        tasks = [task.tools for task in ledger.tasks()]
+        tallies = [tally for tally in ledger.tallies(tenant or None) if tool in {"", tally.tool}]
+        tasks = [task.tools for task in ledger.tasks(tenant or None)]
     transitions = [item for item in count_transitions(tasks) if tool in {"", item.before}]
     counts = sum_outcomes([replace(tally, age_s=0.0) for tally in tallies])
     rows = [
@@ -43,7 +49,7 @@ def show(
             "tool": name,
             "calls": int(counts[name].calls),
             "succeeded": int(counts[name].succeeded),
-            "multiplier": round(multiplier(Outcomes(), outcomes), 3),
+            "multiplier": round(multiplier(outcomes), 3),
         }
         for name, outcomes in sorted(sum_outcomes(tallies).items())
     ]
@@ -58,12 +64,13 @@ def show(
 def export(
     *,
     out: options.Folder = None,
-    min_count: Annotated[int, Option(min=1, help="Tasks a pair needs.")] = 2,
+    min_count: Annotated[int, Option(min=1, help="Tasks a pair needs.")] = MIN_COUNT,
+    tenant: _Tenant = "",
     force: options.Force = False,
 ) -> Output:
     """Write next steps that use has shown as Markdown-LD, to read, edit and commit."""
     with _open_ledger() as ledger:
-        tasks = [task.tools for task in ledger.tasks()]
+        tasks = [task.tools for task in ledger.tasks(tenant)]
     transitions = count_transitions(tasks, min_count=min_count)
     if not transitions:
         note("nothing was called after something else often enough to be written down")
@@ -95,10 +102,11 @@ def report(
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
+    tenant: _Tenant = "",
 ) -> Output:
     """Show what the signals would have changed, by the tools that were really called next."""
     with _open_ledger() as ledger:
-        history = CallHistory.read(ledger)
+        history = CallHistory.read(ledger, tenant)
     with open_session(config, strategy=strategy, documents=documents) as session:
         replayed = evaluate_usage(session.gateway.snapshot(), history.tasks, history.outcomes)
     is_trusted, learn, rerank = history.is_predictive, replayed.learn, replayed.rerank

@@ -338,7 +338,7 @@ def _judge(
         last = snapshot.entities[used[-1]].id
         learned = scores.best(MAX_RANK, counts.learned_steps(before=(last,)))
         ids = [snapshot.entities[step.position].id for step in plain]
-        multipliers = {tool: multiplier(Outcomes(), others[tool]) for tool in ids if tool in others}
+        multipliers = {tool: multiplier(others[tool]) for tool in ids if tool in others}
         order = rerank(ids, [step.score for step in plain], multipliers)
         yield (
             _reciprocal_rank(learned, target) - base,
