@@ -114,6 +114,26 @@ def variables(needed: frozenset[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in needed if name in os.environ}
 
 
+def complete_telemetry() -> bool:
+    """Set what the OpenTelemetry SDK's variables leave open, as a distribution of it does.
+
+    An endpoint alone asks for traces and metrics, or for those of its own signal. OTLP goes over
+    HTTP, which is its default by the specification and not by the SDK.
+
+    Returns:
+        Whether the variables ask for an export.
+    """
+    for signal in ("TRACES", "METRICS"):
+        names = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
+        if any(map(os.environ.get, names)):
+            os.environ.setdefault(f"OTEL_{signal}_EXPORTER", "otlp")
+    os.environ.setdefault("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
+    if "service.name" not in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""):
+        os.environ.setdefault("OTEL_SERVICE_NAME", "tool-gateway")
+    asking = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_CONFIG_FILE")
+    return any(map(os.environ.get, asking))
+
+
 def proxied(scheme: str, host: str) -> bool:
     """Return whether the environment (or the system) puts a proxy before *host*."""
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  (slow to load)

@@ -1,8 +1,9 @@
 """Every metric, and the names that are used in several places.
 
 * Dashboards depend on the names; `docs/telemetry.md` lists them with all attributes.
-* Names that begin with ``gen_ai.``, ``server.`` or ``error.`` are OpenTelemetry's, as the semantic
-  conventions 1.41 have them (later ones moved ``gen_ai.`` elsewhere); all others are ours.
+* Names that begin with ``gen_ai.``, ``http.``, ``server.``, ``url.`` or ``error.`` are
+  OpenTelemetry's, as the semantic conventions 1.41 have them (later ones moved ``gen_ai.``
+  elsewhere); all others are ours.
 * Durations are seconds. Attributes are few and of few values.
 """
 
@@ -21,6 +22,10 @@ CLIENT_SPANS = frozenset({"retrieval", "embeddings", "chat"})
 MetricKind = Literal["histogram", "counter", "gauge"]
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_HTTP_SECONDS = (
+    0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0
+)  # fmt: skip
+"""As the conventions of HTTP advise."""
 _DOUBLING = tuple(0.01 * 2**step for step in range(14))
 _TOKENS = tuple(float(4**step) for step in range(14))
 _ANSWER_TOKENS = (50.0, 100.0, 200.0, 300.0, 400.0, 600.0, 800.0, 1000.0, 1500.0, 2000.0, 4000.0)
@@ -108,6 +113,9 @@ METRICS: Mapping[str, Metric] = {
         "1",
         "The share of the requests' bytes that a prompt cache could know.",
         _SHARES,
+    ),
+    "http.server.request.duration": Metric(
+        "histogram", "s", "One request to the served gateway, until its answer ends.", _HTTP_SECONDS
     ),
     "gen_ai.client.operation.duration": Metric(
         "histogram", "s", "One request to a model: a turn, a rewriting, an embedding.", _DOUBLING

@@ -1,7 +1,7 @@
 """Bearer tokens with scopes (RFC 6750), and the TOML file that lists them.
 
 * A token is kept as its SHA-256 alone, and compared with every known one in constant time.
-* Two scopes are rights of the API; all others are scopes of entities.
+* Three scopes are rights of the API and of metrics; all others are scopes of entities.
 * `/mcp` and the API accept the same tokens. The SDK keeps a session to the token that began it.
 
 [tokens.dashboard]
@@ -38,7 +38,9 @@ WRITE = "catalog:write"
 """Allows to add, change and remove entities."""
 ADMIN = "catalog:admin"
 """Allows to rebuild the index, and to read why a build failed."""
-OPERATOR = frozenset({WRITE, ADMIN})
+METRICS = "metrics:read"
+"""Allows to read the metrics, which name tools and servers whoever may see them."""
+OPERATOR = frozenset({WRITE, ADMIN, METRICS})
 """The rights of the server's own token, and of every caller where no token is needed."""
 MIN_SECRET_CHARS = 16
 """A shorter secret can be guessed."""

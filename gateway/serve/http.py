@@ -16,22 +16,35 @@ from typing import Annotated, TypeAlias
 import uvicorn
 from mcp.server import Server
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.errors import ConfigError
 from gateway.options.validation import Meta, OptionObject
+from gateway.runtime.telemetry import Labels, Telemetry
+from gateway.runtime.telemetry_names import OTHER
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.auth import OPERATOR, Token, authenticate
+from gateway.serve.auth import METRICS, OPERATOR, Token, authenticate, caller_of_token, check_right
 from gateway.types import ANYONE, Caller
 
 PATH = "/mcp"
+METRICS_PATH = "/metrics"
+ROUTE = "gateway.route"
+"""The key of a scope under which an application notes the route of a request, for metrics."""
 WrapApp: TypeAlias = Callable[[ASGIApp], ASGIApp]
 """Puts another application beside one, on the same port."""
+MetricsPage: TypeAlias = ASGIApp
+"""Answers requests for metrics."""
 Transport: TypeAlias = Callable[[Server], Awaitable[None]]
 """Serves a server until it is told to stop."""
+_ROUTES = frozenset({PATH, METRICS_PATH})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+_SERVER_ERROR = 500
+"""From this status on, an answer is an error of the server."""
 GRACE_S = 5
 """How long an unfinished answer may hold up the end."""
 
@@ -87,10 +100,16 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def http_app(server: Server, options: HttpOptions) -> ASGIApp:
-    """Return the ASGI application that serves *server* under `PATH`."""
+def http_app(
+    server: Server, options: HttpOptions, *, metrics: MetricsPage | None = None
+) -> ASGIApp:
+    """Return the ASGI application that serves *server* under `PATH`, and *metrics* beside it."""
+    security = transport_security(options)
     app = server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=transport_security(options), host=options.host
+        streamable_http_path=PATH,
+        transport_security=security,
+        host=options.host,
+        custom_starlette_routes=[_metrics_route(metrics, security)] if metrics else [],
     )
     return _guarded(app, options.accepted_tokens()) if options.needs_token else app
 
@@ -104,6 +123,26 @@ def transport_security(options: HttpOptions) -> TransportSecuritySettings:
     hosts = [*names, *(f"{name}:*" for name in names if ":" not in name.rpartition("]")[2])]
     own = [f"http://{each}" for each in hosts] if is_loopback(options.host) else []
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*own, *options.origins])
+
+
+def _metrics_route(metrics: MetricsPage, security: TransportSecuritySettings) -> Route:
+    checks = TransportSecurityMiddleware(security)
+
+    async def answer(request: Request) -> ASGIApp:
+        if refused := await checks.validate_request(request):
+            return refused
+        if user := request.scope.get("user"):
+            try:
+                check_right(caller_of_token(user.access_token), METRICS)
+            except RefusedError as error:
+                return _refusal(error)
+        return metrics
+
+    return Route(METRICS_PATH, answer, methods=["GET"])
+
+
+def _refusal(error: RefusedError) -> ASGIApp:
+    return PlainTextResponse(str(error), error.status, error.headers)
 
 
 def _is_bare_ipv6(name: str) -> bool:
@@ -120,7 +159,7 @@ def _guarded(app: ASGIApp, tokens: Sequence[Token]) -> ASGIApp:
             try:
                 token = authenticate(tokens, Headers(scope=scope).get("authorization", ""))
             except RefusedError as error:
-                answer = PlainTextResponse(str(error), error.status, error.headers)
+                answer = _refusal(error)
             else:
                 scope["user"] = token.to_user()
         await answer(scope, receive, send)
@@ -128,11 +167,44 @@ def _guarded(app: ASGIApp, tokens: Sequence[Token]) -> ASGIApp:
     return check
 
 
+def measured(app: ASGIApp, telemetry: Telemetry) -> ASGIApp:
+    """Record how long each request of *app* takes, by method, route and status.
+
+    A request for a path that nothing serves has no route: its path could be anything.
+    """
+
+    async def measure(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        method = scope["method"] if scope["method"] in _METHODS else OTHER
+        labels: Labels = {"http.request.method": method, "url.scheme": scope["scheme"]}
+        path = scope["path"]
+
+        async def note_status(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                labels["http.response.status_code"] = message["status"]
+                if message["status"] >= _SERVER_ERROR:
+                    labels["error.type"] = str(message["status"])
+            await send(message)
+
+        with telemetry.timed("http.server.request.duration", labels):
+            try:
+                await app(scope, receive, note_status)
+            finally:
+                if route := scope.get(ROUTE, path if path in _ROUTES else ""):
+                    labels["http.route"] = route
+
+    return measure
+
+
 async def serve_http(
     server: Server,
     options: HttpOptions,
     *,
     beside: WrapApp = lambda app: app,
+    metrics: MetricsPage | None = None,
+    telemetry: Telemetry | None = None,
     on_listening: Callable[[str], None] = lambda _url: None,
 ) -> None:
     """Serve until the process is told to stop.
@@ -141,14 +213,17 @@ async def serve_http(
         server: The served MCP server.
         options: The address, and the callers that may use it.
         beside: Puts another application beside it; see `gateway.serve.api.app.beside`.
+        metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
+        telemetry: Where requests are measured; None does not measure them.
         on_listening: Called with the address as soon as requests are accepted.
 
     Raises:
         ConfigError: If the address cannot be listened on.
     """
     shown = f"[{options.host}]" if _is_bare_ipv6(options.host) else options.host
+    app = beside(http_app(server, options, metrics=metrics))
     config = uvicorn.Config(
-        beside(http_app(server, options)),
+        measured(app, telemetry) if telemetry else app,
         ws="none",
         access_log=False,
         log_config=None,

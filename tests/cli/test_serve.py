@@ -19,12 +19,12 @@ from mcp import Client, StdioServerParameters
 from tests.cli.running import BIN, TIME, Place
 
 
-def over_pipes(place: Place, config: str, *more: str) -> Client:
+def over_pipes(place: Place, config: str, *more: str, **env: str) -> Client:
     """A client of ``gateway serve``."""
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "gateway", "serve", "--config", config, "--strategy", "graph", *more],
-        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache)},
+        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), **env},
     )
     return Client(server)
 

@@ -11,15 +11,18 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.serve.auth import Token
 from gateway.serve.http import HttpOptions, WrapApp, is_loopback, serve_http
 from gateway.serve.mcp_server import mcp_server
-from gateway.types import ANYONE
+from gateway.types import ANYONE, Caller
 from tests.conftest import OpenGateway
 from tests.fakes import tool
+from tests.metrics import Watch, documented, recorded
 from tests.serve.upstream import ERAS
 
 TOKEN = "s3cret-of-the-test"  # noqa: S105  (no secret)
@@ -29,9 +32,16 @@ TOKEN = "s3cret-of-the-test"  # noqa: S105  (no secret)
 async def served(
     gateway: Gateway, options: HttpOptions, beside: WrapApp = lambda app: app
 ) -> AsyncIterator[str]:
-    """Serve *gateway* and give the address."""
+    """Serve *gateway*, and a page of metrics, and give the address."""
     where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    serving = serve_http(mcp_server(gateway), options, beside=beside, on_listening=where.set_result)
+    serving = serve_http(
+        mcp_server(gateway),
+        options,
+        beside=beside,
+        metrics=PlainTextResponse("# EOF"),
+        telemetry=gateway.telemetry,
+        on_listening=where.set_result,
+    )
     task = asyncio.create_task(serving)
     try:
         yield await where
@@ -187,3 +197,80 @@ async def test_names_and_origins_that_the_host_allows(open_gateway: OpenGateway)
     headers = {"Host": "tools.example", "Origin": "https://app.example"}
 
     assert (await answer(open_gateway(), options, headers)).status_code not in {401, 403, 421}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": f"Bearer {TOKEN}"}, 200),
+        ({"Authorization": "Bearer of-prometheus"}, 200),
+        ({"Authorization": "Bearer of-a-tenant"}, 403),
+        ({}, 401),
+        ({"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}, 421),
+        ({"Authorization": f"Bearer {TOKEN}", "Origin": "https://evil.example"}, 403),
+    ],
+)
+async def test_metrics_are_guarded_as_the_protocol_is(
+    open_gateway: OpenGateway, headers: dict[str, str], status: int
+) -> None:
+    """And only for whom they are: they name tools and servers of all tenants."""
+    tenant = Token.from_secret("tenant", "of-a-tenant", Caller(tenant="acme"))
+    reader = Caller(scopes=frozenset({"metrics:read"}))
+    prometheus = Token.from_secret("prometheus", "of-prometheus", reader)
+    options = HttpOptions(port=0, token=TOKEN, tokens=(tenant, prometheus))
+    async with (
+        served(open_gateway(), options) as url,
+        httpx2.AsyncClient(trust_env=False) as client,
+    ):
+        page = await client.get(url.replace("/mcp", "/metrics"), headers=headers)
+
+    assert status == page.status_code
+
+
+def failing(app: ASGIApp) -> ASGIApp:
+    """Put an application beside *app* that fails."""
+
+    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") == "/fault":
+            raise LookupError
+        if scope.get("path") == "/busy":
+            await PlainTextResponse("later", 503)(scope, receive, send)
+            return
+        await app(scope, receive, send)
+
+    return fail
+
+
+async def test_requests_are_measured_by_method_route_and_status(open_gateway: OpenGateway) -> None:
+    """By the conventions of HTTP, with few values, whatever is asked for."""
+    watch = Watch()
+    gateway = open_gateway(meter_provider=watch.meter)
+    async with (
+        served(gateway, HttpOptions(port=0), failing) as url,
+        httpx2.AsyncClient(base_url=url.removesuffix("/mcp"), trust_env=False) as client,
+    ):
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        await client.post("/mcp", json=ping, headers={"Host": "evil.example"})
+        await client.get("/metrics")
+        await client.get("/some/secret")
+        await client.request("BREW", "/metrics")
+        await client.get("/busy")
+        await client.get("/fault")
+
+    points = [
+        dict(point.attributes or {})
+        for metric, point in recorded(watch.reader)
+        if metric.name == "http.server.request.duration"
+    ]
+    names = ("http.request.method", "http.route", "http.response.status_code", "error.type")
+    assert {
+        ("POST", "/mcp", 421, None),
+        ("GET", "/metrics", 200, None),
+        ("GET", None, 404, None),
+        ("_OTHER", "/metrics", 405, None),
+        ("GET", None, 503, "503"),
+        ("GET", None, None, "LookupError"),
+    } == {tuple(point.get(name) for name in names) for point in points}
+    assert {name for point in points for name in point} <= documented()[
+        "http.server.request.duration"
+    ].attributes

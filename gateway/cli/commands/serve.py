@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -23,8 +23,9 @@ from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
 from gateway.serve.auth import read_tokens
+from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
-from gateway.serve.http import HttpOptions, Transport, serve_http
+from gateway.serve.http import HttpOptions, MetricsPage, Transport, serve_http
 from gateway.serve.mcp_server import mcp_server, serve_stdio
 from gateway.types import ANYONE, Caller
 
@@ -64,6 +65,9 @@ def serve(  # noqa: PLR0913  (one for each option)
     ] = "destructive",
     api: Annotated[bool, Option("--api/--no-api", help="With --http: the catalog as JSON.")] = True,
     tokens: Annotated[Path | None, Option(help="With --http: clients and scopes, as TOML.")] = None,
+    metrics: Annotated[
+        bool, Option("--metrics", help="With --http: /metrics, for Prometheus to read.")
+    ] = False,
     registry: options.Registry = "",
     trust: options.Trust = None,
     config: options.Config = options.DEFAULT_CONFIG,
@@ -76,6 +80,8 @@ def serve(  # noqa: PLR0913  (one for each option)
     Requests are accepted at once; the first one that needs the catalog waits for it. The
     configuration is read again when it changes, or at SIGHUP. --scope, --tenant and --user name the
     caller over pipes, and over HTTP the operator: the one without a token, or with --token-env.
+    Spans and metrics are exported where OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER or
+    OTEL_METRICS_EXPORTER ask for it.
     """
     only_http = {
         "--host": host,
@@ -84,11 +90,10 @@ def serve(  # noqa: PLR0913  (one for each option)
         "--allow-host": allow_host,
         "--allow-origin": allow_origin,
         "--tokens": tokens,
+        "--metrics": metrics or None,
     }
-    # A server whose user names a token must not run without one.
-    misplaced = [name for name, value in only_http.items() if value not in (None, "", [])]
-    if misplaced and not http:
-        raise ConfigError(f"{', '.join(misplaced)} needs --http: over pipes there is no address")
+    if not http:
+        _refuse(only_http)
     extras: frozenset[Extra] = read_value(frozenset[Extra], extra or (), where="--with")
     if extras and expose == "all":
         # A tool of the catalog may have the name of an extra tool.
@@ -105,17 +110,31 @@ def serve(  # noqa: PLR0913  (one for each option)
     manifest = read_config(config)
     warn(manifest.warnings)
     own_options = _gateway_options(extras, confirm)
+    page = start_exporters(with_page=metrics)
     opened = open_gateway(manifest, strategy=strategy, documents=documents, options=own_options)
     provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
     with graceful_shutdown() as shutdown, opened as gateway:
-        shutdown.close = gateway.close
-        transport = _http_transport(gateway, address, with_api=api) if http else serve_stdio
+        shutdown.close = partial(_close, gateway)
+        where = address if http else None
+        transport = _transport(gateway, where, page, with_api=api)
         names = frozenset(name for name in get_args(ExtraName) if name in extras)
         tools = tuple(extra_tools(gateway, names, _provisioner(gateway, provision, config)))
         server = mcp_server(gateway, expose=expose, extras=tools, caller=address.caller)
         asyncio.run(_run(gateway, partial(transport, server), config))
         shutdown.has_begun = True
     return Output(None, "")
+
+
+def _refuse(options_of_addresses: Mapping[str, object]) -> None:
+    """Refuse those that have a value: a server whose user names a token must not run without."""
+    misplaced = [n for n, value in options_of_addresses.items() if value not in (None, "", [])]
+    if misplaced:
+        raise ConfigError(f"{', '.join(misplaced)} needs --http: over pipes there is no address")
+
+
+def _close(gateway: Gateway) -> None:
+    gateway.close()
+    stop_exporters()
 
 
 def _read_token(variable: str) -> str:
@@ -138,13 +157,24 @@ def _gateway_options(extras: frozenset[Extra], confirm: Confirm) -> Options:
     )
 
 
-def _http_transport(gateway: Gateway, address: HttpOptions, *, with_api: bool) -> Transport:
+def _transport(
+    gateway: Gateway, address: HttpOptions | None, page: MetricsPage | None, *, with_api: bool
+) -> Transport:
+    if address is None:
+        return serve_stdio
+
     def on_listening(url: str) -> None:
         note(f"serving {url}")
         if with_api:
             note(f"the catalog as JSON is described at {url.removesuffix('/mcp')}/openapi.json")
 
-    transport = partial(serve_http, options=address, on_listening=on_listening)
+    transport = partial(
+        serve_http,
+        options=address,
+        metrics=page,
+        telemetry=gateway.telemetry,
+        on_listening=on_listening,
+    )
     if not with_api:
         return transport
     from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (pipes need no HTTP API)

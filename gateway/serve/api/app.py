@@ -39,7 +39,7 @@ from gateway.serve.api.operations import (
 from gateway.serve.api.problems import MEDIA_TYPE, RefusedError, RequestFault, refusal
 from gateway.serve.api.search_routes import SearchRoutes, default_ranking
 from gateway.serve.auth import Token, authenticate, check_right
-from gateway.serve.http import HttpOptions, transport_security
+from gateway.serve.http import ROUTE, HttpOptions, transport_security
 from gateway.types import ANYONE
 
 M = TypeVar("M", bound=BaseModel)
@@ -83,7 +83,8 @@ def api_app(
     for operation in operations:
         by_path.setdefault(operation.path, {})[operation.method] = operation
 
-    async def describe(_request: Request) -> Response:
+    async def describe(request: Request) -> Response:
+        request.scope[ROUTE] = DOCUMENT_PATH
         return Response(text, media_type="application/json", headers=HEADERS)
 
     routes = [Route(DOCUMENT_PATH, describe, methods=["GET"])]
@@ -103,6 +104,7 @@ async def _answer(
 ) -> Response:
     """Answer a request of one path; *operations* are its own, by method. An error is a problem."""
     operation = operations["GET" if request.method == "HEAD" else request.method]
+    request.scope[ROUTE] = operation.path
 
     async def work() -> Response:
         async with asyncio.timeout(time_limit_s):
