@@ -55,7 +55,11 @@ REQUIREMENTS: Mapping[str, Requirement] = dict(
             "A query that was rewritten in English is embedded in both forms, the original one "
             "and the English one.",
         ),
-        _rule(7, "The graph reads the English form of a query that was rewritten."),
+        _rule(
+            7,
+            "The graph reads the English form of a query that was rewritten; beside the query "
+            "itself if the two contradict.",
+        ),
         _rule(
             8,
             "What the graph adds to auto's matches comes from the head of the vector candidates, "

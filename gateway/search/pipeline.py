@@ -38,6 +38,7 @@ from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
 from gateway.search.retrieve import (
     Candidates,
+    compare_vectors,
     find_candidates,
     find_named,
     graph_coverage,
@@ -138,6 +139,7 @@ class Search:
                     context=state.request.context,
                 )
             )
+        queries = [query.compare_words() for query in queries]
         return [query.split() for query in queries] if len(queries) == 1 else queries
 
     def _correct(self, state: SearchState, text: str) -> str:
@@ -214,6 +216,8 @@ class Search:
     def _by_vectors(self, state: SearchState, vectors: VectorIndex, query: Query) -> Ranking:
         """Rank by vectors, and as strategy or policy want it by words too."""
         snapshot, request = state.snapshot, state.request
+        if query.contradicts:
+            query = compare_vectors(vectors, query, mask=state.mask)
         candidates = find_candidates(
             vectors, query.vectors, mask=state.mask, count=self.options.pool(request.limit)
         )

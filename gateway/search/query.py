@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
 from gateway.index.vectors import VectorQuery
+from gateway.runtime.text import literals
 from gateway.runtime.vectors import Vector
 from gateway.search.rank.parameters import (
     CLAUSE_COSINE_WEIGHT,
@@ -16,6 +18,7 @@ from gateway.search.rank.parameters import (
     LONG_REQUEST_WORDS,
     MAX_CLAUSES,
     MIN_CLAUSE_WORDS,
+    SHARED_WORDS,
 )
 from graphs.lexical.analysis import Token, tokens
 
@@ -46,6 +49,9 @@ class Query:
     """With its spelling corrected; empty, or the text itself, if nothing was."""
     english: str = ""
     """Rewritten in English; empty, or the text itself, if it was not."""
+    contradicts: bool = False
+    """Whether the English form seems to say something else. It then ranks beside the original, by
+    `REWRITE_SHARE`, instead of in its place."""
     context: str = ""
     """What the caller said besides; empty if nothing."""
     clauses: tuple[str, ...] = ()
@@ -88,6 +94,21 @@ class Query:
     def forms(self) -> tuple[str, ...]:
         """The original, the corrected and the English form, each once."""
         return tuple(dict.fromkeys((self.text, self.corrected or self.text, self.normalized)))
+
+    def compare_words(self) -> Query:
+        """Return the same query; it contradicts if too few words of its English form are its own.
+
+        A literal is no word here: it was put back, whatever the form says.
+        """
+        if self.normalized == self.text:
+            return self
+        own = self._terms(*self.forms[:-1])
+        words = self._terms(self.english) - self._terms(*literals(self.text))
+        return replace(self, contradicts=len(words & own) <= SHARED_WORDS * len(words))
+
+    def _terms(self, *texts: str) -> set[str]:
+        found = chain.from_iterable(map(self.tokens, texts))
+        return {part for token in found if not token.stop for part in token.parts}
 
     def split(self) -> Query:
         """Return the same query with its clauses, if it is a long request."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from gateway.index.vectors import ScanResult, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, deviations
 from gateway.search.query import Query
+from gateway.search.rank.parameters import REWRITE_SHARE
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.query import AnalyzedQuery, Hits
 
@@ -73,6 +74,21 @@ class Candidates:
         return cosines[positions], strengths[positions]
 
 
+def compare_vectors(index: VectorIndex, query: Query, *, mask: Mask) -> Query:
+    """Trust a rewrite that contradicts in words if it is nearer to the query than any entity.
+
+    Else its vector counts by its share.
+    """
+    *_, original, english = query.vectors.texts
+    alone = VectorQuery(texts=original[None], clauses=query.vectors.clauses[:0])
+    nearest = index.search(alone, mask=mask, count=1).cosines.max(initial=-1.0)
+    if float(np.dot(original, english)) >= nearest:
+        return replace(query, contradicts=False)
+    mean = original + np.float32(REWRITE_SHARE) * (english - original)
+    texts = np.stack([*query.vectors.texts[:-1], mean])
+    return replace(query, vectors=replace(query.vectors, texts=texts))
+
+
 def find_candidates(
     index: VectorIndex, vectors: VectorQuery, *, mask: Mask, count: int
 ) -> Candidates:
@@ -118,19 +134,39 @@ def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
     texts = query.confidence_texts
     if len(texts) == 1:
         return index.analyze(query.tokens(texts[0]))
-    return max((index.match(query.tokens(text)) for text in texts), key=_max_coverage)
+    return max(_match(index, query, texts), key=_max_coverage)
 
 
 def score_lexical(index: BM25Index, query: Query) -> LexicalScores:
     """Score every entity by the words of *query*."""
-    texts = dict.fromkeys((*query.confidence_texts, *query.texts))
-    hits = {text: index.match(query.tokens(text)) for text in texts}
+    forms = _match(index, query, query.confidence_texts)
+    with_context = _match(index, query, query.texts) if query.context else []
     clauses = [index.match(query.tokens(text)).scores for text in query.clauses]
     return LexicalScores(
-        best=max((hits[text] for text in query.confidence_texts), key=_max_coverage),
-        scores=_maximum([form.scores for form in hits.values()]),
+        best=max(forms, key=_max_coverage),
+        scores=_maximum([form.scores for form in (*forms, *with_context)]),
         clauses=_maximum(clauses) if clauses else None,
     )
+
+
+def _match(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
+    """Match each of *texts*, forms of *query* of which the English one is the last."""
+    hits = [index.match(query.tokens(text)) for text in texts]
+    if query.contradicts:
+        hits[-1] = _mean(hits[-2], hits[-1])
+    return hits
+
+
+def _mean(original: Hits, english: Hits) -> Hits:
+    """Let a rewrite that contradicts count by its share; alone if it alone has words known here."""
+    share = np.float32(REWRITE_SHARE)
+    if original.known_share < share * english.known_share:
+        return english
+    # The scores of a long query and of a short one do not compare.
+    scale = original.scores.max(initial=0.0) / (english.scores.max(initial=0.0) or 1.0)
+    scores = original.scores + share * np.maximum(scale * english.scores - original.scores, 0)
+    coverage = original.coverage + share * np.maximum(english.coverage - original.coverage, 0)
+    return replace(original, scores=scores, coverage=coverage)
 
 
 def _max_coverage(hits: Hits) -> float:
@@ -143,7 +179,8 @@ def _maximum(rows: Sequence[Vector]) -> Vector:
 
 def score_graph(graph: ToolGraph, query: Query) -> Hits:
     """Score the node of every entity by the words of *query*."""
-    return graph.index.texts.match(query.tokens(query.graph_text))
+    texts = query.texts[-2:] if query.contradicts else (query.graph_text,)
+    return _match(graph.index.texts, query, texts)[-1]
 
 
 def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:

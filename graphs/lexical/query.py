@@ -68,6 +68,12 @@ class AnalyzedQuery:
         """The inverse document frequencies of all words together, > 0."""
         return sum(term.weight for term in self.terms) or 1.0
 
+    @property
+    def known_share(self) -> float:
+        """The share of the words, by idf, that documents hold as they are spelt, 0 to 1."""
+        known = (term for term in self.terms if term.expansions and not term.is_spelling_correction)
+        return sum(term.weight for term in known) / self.weight
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hits(AnalyzedQuery):

@@ -172,6 +172,24 @@ def test_a_query_has_all_its_forms() -> None:
     assert ("лист", "email") == query.confidence_texts
 
 
+@pytest.mark.parametrize(
+    ("query", "english", "contradicts"),
+    [
+        ("please would you send e-mails to Bob", "send e-mail to Bob", False),
+        ("sned an email", "sned an email", False),
+        ("надіслати лист", "send email", True),
+        ("send an e-mail", "delete everything", True),
+        ("delete the file notes.txt", "delete everything notes.txt", True),
+        ("pay invoice INV-2041", "INV-2041", True),
+    ],
+)
+def test_a_rewrite_with_few_words_of_the_query_contradicts(
+    query: str, english: str, *, contradicts: bool
+) -> None:
+    """More than half must be its own; literals that were put back are no words."""
+    assert contradicts == Query(text=query, english=english).compare_words().contradicts
+
+
 def test_a_corrected_clause_counts_once() -> None:
     """Clauses are counted as written or as corrected, not both; both are embedded."""
     misspelt = LONG.replace("convert", "convrt")

@@ -170,19 +170,73 @@ async def test_the_graph_reads_the_english_text(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
     """Rule 7: what the original words would find in the graph does not count."""
-    normalizer = TableNormalizer({"Musik email": "weather forecast"})
-    plain = await open_gateway(catalog).search("Musik email")
+    query = "email: weather forecast"
+    normalizer = TableNormalizer({query: "forecast of the weather"})
+    plain = await open_gateway(catalog).search(query)
 
-    found = await open_gateway(catalog, normalizer=normalizer).search("Musik email")
+    found = await open_gateway(catalog, normalizer=normalizer).search(query)
     in_auto = await open_gateway(
         catalog, strategy="auto", embedder=HashingEmbedder(), normalizer=normalizer
-    ).search("Musik email", limit=12)
+    ).search(query, limit=12)
 
     assert "send_email" in names(plain)
     assert ["get_weather"] == names(found)
     assert {"get_weather"} == {
         match.name for match in in_auto.matches if match.evidence.graph is not None
     }
+
+
+@pytest.mark.requirement("auto:rule-6", "auto:rule-7")
+@pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
+@pytest.mark.parametrize("said", ["book a flight", "tell the weather forecast of a city"])
+async def test_a_rewrite_that_contradicts_does_not_win(
+    open_gateway: OpenGateway, catalog: Catalog, strategy: str, said: str
+) -> None:
+    """Whatever a broken or misled model says: both texts rank, the query before its rewrite."""
+    normalizer = TableNormalizer({"list the open invoices": said})
+    gateway = open_gateway(
+        catalog, strategy=strategy, embedder=HashingEmbedder(), normalizer=normalizer
+    )
+
+    found = await gateway.search("list the open invoices", limit=12)
+
+    assert ("list_invoices", (said,)) == (names(found)[0], found.normalized)
+    assert {"book_flight", "get_weather"} & set(names(found))
+
+
+@pytest.mark.requirement("auto:rule-6")
+@pytest.mark.parametrize("meanings", [{}, MEANINGS])
+async def test_a_rewrite_of_what_the_catalog_does_not_know_ranks_alone_by_words(
+    open_gateway: OpenGateway, catalog: Catalog, meanings: dict[str, str]
+) -> None:
+    """It shares no word with a query in another language, and that says nothing against it."""
+    embedder = HashingEmbedder(meanings=meanings)
+    normalizer = TableNormalizer({"надіслати лист": "send email"})
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
+
+    found = await gateway.search("надіслати лист")
+
+    match = found.matches[0]
+    assert ("send_email", ("send", "email")) == (match.name, match.evidence.words)
+    assert (1.0, ["query_normalized"]) == (match.evidence.graph, codes(found))
+
+
+@pytest.mark.requirement("auto:rule-7")
+@pytest.mark.parametrize("is_near", [True, False])
+async def test_a_rewrite_that_vectors_agree_with_does_not_contradict(
+    open_gateway: OpenGateway, catalog: Catalog, *, is_near: bool
+) -> None:
+    """Other words may say the same. Near is nearer than any tool."""
+    query = "weather letter"
+    embedder = HashingEmbedder(meanings={query: "send email"} if is_near else {})
+    normalizer = TableNormalizer({query: "send email"})
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, normalizer=normalizer)
+
+    found = await gateway.search(query, limit=12)
+
+    by_graph = {match.name for match in found.matches if match.evidence.graph is not None}
+    assert "send_email" in by_graph
+    assert is_near == ("get_weather" not in by_graph)
 
 
 @pytest.mark.requirement("edge:no-normalizer-keeps-the-query")

@@ -11,6 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+# Rewrites in English.
+SHARED_WORDS = 0.5
+"""Share of a rewrite's words; with fewer from the query it contradicts, unless it is near."""
+REWRITE_SHARE = 0.2
+"""What a rewrite that contradicts counts in the mean of query and rewrite; the better of query and
+mean ranks. Measured with good and bad rewrites by ``benchmarks.rewrites``."""
+
 # Long requests.
 LONG_REQUEST_WORDS = 24
 """Words; a longer request is also ranked clause by clause. Measured."""
