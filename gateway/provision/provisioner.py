@@ -127,7 +127,7 @@ class Provisioner:
     async def _plan(
         self, intent: str, pick: str, inputs: Mapping[str, str], audit: Audit
     ) -> ProvisionResult:
-        """Rank the servers outside the catalog, and judge the plans of the best ones."""
+        """Rank the servers outside the catalog, and judge the plans of those that may serve."""
         options, upstream = self.options, self._gateway.options.upstream
         folder = environment().cache_dir / "registries"
         entries, diagnostics = await available_servers(options, upstream, folder)
@@ -146,7 +146,9 @@ class Provisioner:
             diagnostics=tuple(diagnostics),
         )
         names_in_use = self._names_in_use()
-        best = _select_plan([self._judge(item, inputs, names_in_use) for item in candidates])
+        bar = 0.0 if pick else self._gateway.options.search.min_confidence
+        relevant = [item for item in candidates if item.confidence >= bar]
+        best = _select_plan([self._judge(item, inputs, names_in_use) for item in relevant])
         if best is None:
             return result
         plan, checks = best

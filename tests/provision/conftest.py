@@ -16,7 +16,7 @@ import pytest
 
 from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
-from gateway.options import Options, UpstreamOptions
+from gateway.options import Options, SearchOptions, UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Programs
 from gateway.provision.policy import Question
@@ -111,12 +111,17 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         upstream: UpstreamOptions = PATIENT,
         quick: bool = True,
         configured: bool = True,
+        relevant: float = SearchOptions().min_confidence,
         **options: Any,
     ) -> Site:
         folder, config = tmp_path / "servers", tmp_path / "mcp.json"
         gateway = Gateway(
             vector_store=MemoryVectorStore(),
-            options=Options(upstream=upstream, catalog_store_path=tmp_path / "catalog.sqlite3"),
+            options=Options(
+                upstream=upstream,
+                search=SearchOptions(min_confidence=relevant),
+                catalog_store_path=tmp_path / "catalog.sqlite3",
+            ),
         )
         person = Answerer(frozenset(stages))
         provisioner = Provisioner(

@@ -98,6 +98,28 @@ async def test_nothing_that_serves_is_none(
     assert (entry is NO_ROUTE) == bool(result.candidates)
 
 
+async def test_what_is_missing_is_that_of_a_candidate_that_may_serve(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    """Of one that only shares a word nothing is planned, and nobody is asked for its key."""
+    needy = package("x", environmentVariables=[{"name": "NO_SUCH_KEY", "isRequired": True}])
+    registry.items = [
+        item("a/parcels", "Weighs a parcel.", packages=[package("x", kind="oci")]),
+        item("b/post", "Sends a parcel.", packages=[needy]),
+    ]
+    provisioner = site(registry.url, relevant=0.95).provisioner
+
+    served = await provisioner.provision("weigh a parcel")
+    other = await provisioner.provision("send money to a friend abroad")
+    picked = await provisioner.provision("send money to a friend abroad", pick="b/post")
+
+    assert ("refused", "a/parcels") == (served.outcome, served.plan and served.plan.entry.name)
+    assert "NO_SUCH_KEY" not in served.reason
+    assert ("none", None) == (other.outcome, other.plan)
+    assert ["b/post"] == [row.entry.name for row in other.candidates]
+    assert "NO_SUCH_KEY" in picked.reason
+
+
 async def test_the_first_candidate_that_nothing_forbids_is_planned(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
