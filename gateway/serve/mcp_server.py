@@ -171,10 +171,14 @@ def _without_surrogates(refused: ValidationError) -> Item:
 
 async def _encodable(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Answer without lone surrogates: a middleware."""
-    result = await call_next(ctx)
-    text = json.dumps(result, ensure_ascii=False)
+    return _whole(await call_next(ctx))
+
+
+def _whole(value: Any) -> Any:
+    """Return JSON without lone surrogates, in keys as in values."""
+    text = json.dumps(value, ensure_ascii=False)
     whole = text.encode("utf-8", "replace").decode()
-    return result if whole == text else json.loads(whole)
+    return value if whole == text else json.loads(whole)
 
 
 class _Server(Server[object]):
@@ -295,9 +299,9 @@ def _tool(entity: Entity) -> types.Tool:
         name=entity.exposed_name,
         title=definition.title or None,
         description=description_of(entity),
-        input_schema={"type": "object", **definition.input_schema},
+        input_schema=_whole({"type": "object", **definition.input_schema}),
         # Only an object can be carried by every version of the protocol.
-        output_schema=dict(output) if output and output.get("type") == "object" else None,
+        output_schema=_whole(output) if output and output.get("type") == "object" else None,
         annotations=types.ToolAnnotations(
             read_only_hint=hints.read_only,
             destructive_hint=hints.destructive,

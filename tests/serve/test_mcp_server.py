@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,12 +139,15 @@ async def test_a_bad_call_says_how_to_mend_it(
 @pytest.mark.parametrize("expose", ["meta", "all"])
 async def test_half_a_character_costs_no_answer(open_gateway: OpenGateway, expose: Expose) -> None:
     """No message can carry a lone surrogate; a source of the host's own may write one."""
-    gateway = open_gateway([tool("fold_letter", "Fold a letter \ud800.")])
+    half: JsonObject = {"type": "object", "properties": {"size\ud800": {"title": "\udfff"}}}
+    letter = tool("fold_letter", "Fold a letter \ud800.")
+    gateway = open_gateway([replace(letter, input_schema=half, output_schema=half)])
     async with Client(mcp_server(gateway, expose=expose)) as client:
         listed = (await client.list_tools()).tools
         found = await client.call_tool("search_tools", {"query": "fold a letter"})
 
     assert (expose == "all") == ("Fold a letter ?." in [each.description for each in listed])
+    assert (expose == "all") == ("size?" in str(listed[0].input_schema))
     assert (expose == "all") == found.is_error
 
 
