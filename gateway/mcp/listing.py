@@ -157,11 +157,14 @@ class DefinitionCollector:
 async def read_listing(session: ClientSession, server: str, options: UpstreamOptions) -> Listing:
     """Read all that *server* offers, within the limits. Raises what the SDK raises."""
     collector = DefinitionCollector(server, options, session.instructions or "")
-    await _read_pages(session, TOOLS, collector, options)
-    collector.begin("resources and prompts", options.max_resources)
     capabilities = session.server_capabilities or types.ServerCapabilities()
-    methods = (RESOURCES, TEMPLATES) if capabilities.resources is not None else ()
-    for method in (*methods, *((PROMPTS,) if capabilities.prompts is not None else ())):
+    methods = [RESOURCES, TEMPLATES] if capabilities.resources is not None else []
+    methods += [PROMPTS] if capabilities.prompts is not None else []
+    # A server that has nothing else is asked for tools, whatever it declares.
+    if capabilities.tools is not None or not methods:
+        await _read_pages(session, TOOLS, collector, options)
+    collector.begin("resources and prompts", options.max_resources)
+    for method in methods:
         if collector.is_full:
             break
         try:

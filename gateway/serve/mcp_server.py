@@ -171,7 +171,8 @@ def _without_surrogates(refused: ValidationError) -> Item:
 
 async def _encodable(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Answer without lone surrogates: a middleware."""
-    return _whole(await call_next(ctx))
+    result: HandlerResult = _whole(await call_next(ctx))
+    return result
 
 
 def _whole(value: Any) -> Any:

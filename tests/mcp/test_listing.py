@@ -103,6 +103,18 @@ async def test_a_list_that_goes_in_circles_costs_no_other_list(bridge: Bridge) -
     ]
 
 
+async def test_a_server_without_tools_is_not_asked_for_any(bridge: Bridge) -> None:
+    """It would refuse, and its resources and prompts would be lost."""
+
+    async def prompts(_context: object, _params: object) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[types.Prompt(name="p")])
+
+    async with opened(bridge, Server("s", on_list_prompts=prompts)) as source:
+        listing = await source.list_tools()
+
+    assert ["p"] == [item.name for item in listing.definitions]
+
+
 async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
     """An answer to each name."""
     if params.name == "late":
