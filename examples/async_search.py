@@ -29,6 +29,8 @@ async def main() -> None:
     async with Gateway(strategy="auto", embedder="local") as gateway:
         gateway.add_tool(count_stock, hints=Hints(read_only=True))
         gateway.add_tool(order_item, hints=Hints(destructive=True))
+        # The model is loaded and the tools are embedded; a search alone waits only for so long.
+        await gateway.report()
         found = await gateway.search("Wie viele Schrauben liegen noch im Lager?", limit=1)
         best = found.matches[0]
         print(f"{best.id}, confidence {best.confidence:.2f}, ranked by {found.mode}")
