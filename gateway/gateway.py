@@ -169,6 +169,7 @@ class Gateway(GatewaySources):
         diversify: bool = False,
         display_limit: int = 0,
         caller: Caller = ANYONE,
+        explain: bool = False,
     ) -> SearchResult:
         """Find tools.
 
@@ -187,6 +188,8 @@ class Gateway(GatewaySources):
                 return only them, with ``display_scores`` and without supplements; 0 returns
                 all. Not with several queries; without a query, the first so many.
             caller: The party that it is for.
+            explain: Return how a policy made the scores, as ``scoring``, and log it: the lists at
+                INFO and scores at DEBUG, to ``gateway.search``.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -207,6 +210,7 @@ class Gateway(GatewaySources):
             diversify=diversify,
             display_limit=display_limit,
             caller=caller,
+            explain=explain,
         )
         wanted = bool(request.queries or request.context)
         built = await self._newest(vectors=wanted)

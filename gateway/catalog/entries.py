@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any, Final
 
-from gateway.catalog.identity import definition_digest
+from gateway.catalog.identity import SERVER_KINDS, definition_digest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.naming import check_server_name
 from gateway.options.validation import field_faults, hints_fault
@@ -35,9 +35,11 @@ KIND = r"[a-z][a-z0-9_-]{0,63}"
 """What a kind is called."""
 INSTRUCTIONS = "instructions"
 """Under which key the metadata of a skill hold its body."""
+TOOLS = "tools"
+"""Under which key the metadata of a server list its tools."""
 _APART = frozenset({"skills", INSTRUCTIONS})
 """Keys of the metadata that are not among its words: skills are searched as a field of their own,
-instructions are a whole text."""
+instructions are a whole text. So are the tools of a server, which are entities."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")
 MAX_PATHS = 20
 MAX_PATH_DEPTH = 5
@@ -168,7 +170,8 @@ def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entit
         entry: Of any kind.
         searchable: The parts of its metadata by which it is found, as dot paths; None is all of it.
     """
-    metadata = {key: value for key, value in entry.metadata.items() if key not in _APART}
+    apart = _APART | {TOOLS} if entry.kind in SERVER_KINDS else _APART
+    metadata = {key: value for key, value in entry.metadata.items() if key not in apart}
     words = flatten(metadata, searchable)
     definition = ToolDefinition(
         name=entry.name,

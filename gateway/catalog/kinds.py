@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.types import Kind
+from gateway.types import Kind, ToolDefinition
 
 Field = Literal[
     "kind",
@@ -18,7 +18,9 @@ Field = Literal[
     "hints",
     "examples",
     "tools",
+    "tool_descriptions",
     "skills",
+    "capabilities",
     "metadata",
     "instructions",
 ]
@@ -56,6 +58,8 @@ _LISTED = KindRow(embedded=("name", "title", "description", "hints"), indexed=_T
 _CUSTOM = KindRow(
     embedded=("name", "title", "description", "hints", "metadata"), indexed=_ALL_TEXTS
 )
+MAX_TOOL_CHARS = 200
+"""How much of a tool's description stands in the details of its server."""
 KINDS: Mapping[Kind, KindRow] = {
     "tool": KindRow(
         callable=True,
@@ -65,22 +69,32 @@ KINDS: Mapping[Kind, KindRow] = {
     "server": KindRow(
         # Its tools are documents of the graph already.
         graph=False,
-        embedded=("kind", "name", "title", "description", "hints", "tools"),
+        embedded=(
+            *("kind", "name", "title", "description", "hints"),
+            *("tools", "metadata", "tool_descriptions"),
+        ),
+        leaning=("name", "description"),
         indexed={**_ALL_TEXTS, "tools": 0.5},
         word="MCP server",
     ),
     "virtual_server": KindRow(
-        embedded=("name", "title", "description", "hints", "tools"),
-        indexed={**_TEXTS, "tools": 0.5},
+        embedded=(*_LISTED.embedded, "tools", "metadata", "tool_descriptions"),
+        indexed={**_ALL_TEXTS, "tools": 0.5},
     ),
     "agent": KindRow(
-        embedded=("kind", "name", "title", "description", "skills", "hints", "examples"),
+        embedded=(
+            *("kind", "name", "title", "description", "skills", "hints"),
+            *("capabilities", "examples", "metadata"),
+        ),
         leaning=("name", "description"),
         indexed={**_ALL_TEXTS, "skills": 1.0},
         word="agent",
     ),
     "skill": KindRow(
-        embedded=("kind", "name", "title", "description", "hints", "examples", "instructions"),
+        embedded=(
+            *("kind", "name", "title", "description", "hints"),
+            *("examples", "metadata", "instructions"),
+        ),
         leaning=("name", "description"),
         indexed=_ALL_TEXTS,
         word="skill",
@@ -89,6 +103,17 @@ KINDS: Mapping[Kind, KindRow] = {
     "resource": _LISTED,
 }
 """The kinds that every catalog has."""
+REGISTRY_NAMES: Mapping[Kind, str] = {"server": "mcp_server", "agent": "a2a_agent"}
+"""What registries call the kinds that have another name with them."""
+
+
+def tool_details(tools: Iterable[ToolDefinition]) -> dict[str, object]:
+    """Return what the details of a server say of its *tools*: names, and how descriptions begin."""
+    listed = list(tools)
+    return {
+        "tools": [tool.name for tool in listed],
+        "tool_descriptions": [tool.description[:MAX_TOOL_CHARS] for tool in listed],
+    }
 
 
 def row_of(kind: Kind) -> KindRow:

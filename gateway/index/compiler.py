@@ -144,7 +144,8 @@ class SnapshotCompiler:
     def _prepare(self, entity: Entity) -> _PreparedEntity:
         whole, name = embedding_text(entity), name_text(entity)
         keys = text_key(whole), text_key(name)
-        document = document_of(entity, self._options) if row_of(entity.kind).graph else None
+        is_node = row_of(entity.kind).graph and not entity.described
+        document = document_of(entity, self._options) if is_node else None
         facts = DocumentReader().read([document])[0][0] if document else ()
         names = map(fold, (entity.exposed_name, entity.name))
         traits = traits_of(entity)
@@ -310,6 +311,7 @@ def _mean(matrix: Matrix, has_vector: Mask, eligibility: Eligibility) -> Vector:
     """Return the mean row of what servers list: what stands beside it must not move it."""
     listed = has_vector.copy()
     listed[eligibility.positions_not_of_kinds(LISTED)] = False
+    listed &= eligibility.has("described", False)
     chosen = listed if listed.any() else has_vector
     total = np.dot(chosen.astype(np.float32), matrix)
     return np.asarray(total / np.count_nonzero(chosen), dtype=np.float32)

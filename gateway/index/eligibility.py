@@ -81,9 +81,9 @@ class Eligibility:
         """Return the mask of one value of a trait: ``kind``, ``status``, ``server`` or ``tag``."""
         return self._has_any(trait, [value])
 
-    def of_server(self, server: str) -> Positions:
-        """Return the positions of the entities of *server*, ascending."""
-        return self.by_trait.get(("server", server), _NONE)
+    def of_parent(self, parent: str) -> Positions:
+        """Return the positions of the entities that belong to the one of this id, ascending."""
+        return self.by_trait.get(("parent", parent), _NONE)
 
     def kinds(self, positions: Positions) -> list[Kind]:
         """Return the kind of each of *positions*."""
@@ -125,6 +125,8 @@ class Eligibility:
         mask = self._has_any("kind", filters.kinds) & self._has_any("status", filters.statuses)
         if not filters.include_disabled:
             mask &= self.has("enabled", True)
+        if not filters.include_described:
+            mask &= self.has("described", False)
         for tag in filters.tags:
             mask &= self._has_any("tag", [tag.casefold()])
         if filters.servers:
@@ -162,5 +164,7 @@ def traits_of(entity: Entity) -> tuple[Trait, ...]:
         ("server", entity.server),
         ("scopes", entity.scopes),
         ("enabled", hints.enabled),
+        ("described", entity.described),
+        ("parent", entity.parent),
         *(("tag", tag) for tag in dict.fromkeys(tag.casefold() for tag in hints.tags)),
     )

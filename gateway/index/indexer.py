@@ -78,10 +78,11 @@ class IndexBuild:
     def report(self) -> IndexReport:
         """What the build did."""
         snapshot, graph = self.snapshot, self.snapshot.graph
+        has = snapshot.eligibility.has
         return IndexReport(
             generation=self.generation,
             entities=len(snapshot.entities),
-            tools=int(snapshot.eligibility.has("kind", "tool").sum()),
+            tools=int((has("kind", "tool") & has("described", False)).sum()),
             vectors=0 if snapshot.vectors is None else snapshot.vectors.count,
             embedded_texts=self.embedded,
             tokens=self.tokens,

@@ -130,6 +130,14 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
             raise InvalidRequestError(f"{tool!r} could be any of {names}: say which")
         if matches and row_of(matches[0].kind).callable:
             return matches[0]
+    described = snapshot.mask(replace(filters, include_described=True))
+    for position in snapshot.named(tool):
+        if described[position] and snapshot.entities[position].described:
+            entity = snapshot.entities[position]
+            raise InvalidRequestError(
+                f"{entity.id!r} is only described by the catalog's entry {entity.parent!r}: "
+                f"connect the server {entity.server!r} to call it"
+            )
     every = (entity.exposed_name for at, entity in enumerate(snapshot.entities) if mask[at])
     # How many, not which: a caller may not be meant to know them.
     unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)

@@ -33,8 +33,8 @@ def embedding_text(entity: Entity) -> str:
 def name_text(entity: Entity) -> str:
     """Return the text of the vector that the entity's own leans to; never blank.
 
-    A tool's is its name. An agent's and a skill's goes on with the description, which drowns in
-    skills, examples and instructions.
+    A tool's is its name. That of a server, an agent and a skill goes on with the description, which
+    drowns in tools, skills, examples and instructions.
     """
     return _text(entity, row_of(entity.kind).leaning) or entity.name
 
@@ -74,6 +74,20 @@ def _tools(entity: Entity) -> str:
     return ", ".join(map(humanized, names)) if isinstance(names, list) else ""
 
 
+def _tool_descriptions(entity: Entity) -> str:
+    texts = entity.definition.details.get("tool_descriptions")
+    return "\n".join(map(str, texts)) if isinstance(texts, list) else ""
+
+
+def _capabilities(entity: Entity) -> str:
+    """Return what an agent's card says that it can do: a list of names, or flags by name."""
+    listed = entity.metadata.get("capabilities")
+    if isinstance(listed, Mapping):
+        listed = [name for name, value in listed.items() if value]
+    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else ()
+    return f"Capabilities: {', '.join(map(humanized, names))}" if names else ""
+
+
 def _skills(entity: Entity) -> str:
     listed = entity.metadata.get("skills")
     skills = listed if isinstance(listed, list) else []
@@ -105,7 +119,9 @@ _FIELDS: Mapping[Field, Callable[[Entity], str]] = {
     "parameters": _parameters,
     "hints": _hints,
     "tools": _tools,
+    "tool_descriptions": _tool_descriptions,
     "skills": _skills,
+    "capabilities": _capabilities,
     "metadata": _metadata,
     "kind": lambda entity: row_of(entity.kind).word,
     "instructions": _instructions,

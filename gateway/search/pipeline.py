@@ -25,7 +25,7 @@ from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, top
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
-from gateway.search.rank.display import cap_per_kind, select
+from gateway.search.rank.display import select, spread
 from gateway.search.rank.fusion import (
     RankedList,
     fuse,
@@ -33,7 +33,8 @@ from gateway.search.rank.fusion import (
     pin_exact_names,
     rerank_by_usage,
 )
-from gateway.search.rank.policies import rank
+from gateway.search.rank.policies import PolicyEvidence, rank
+from gateway.search.rank.scoring import explain, log_scoring
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
 from gateway.search.retrieve import (
@@ -244,12 +245,24 @@ class Search:
         self, state: SearchState, query: Query, candidates: Candidates | None = None
     ) -> Ranking:
         """Rank by the policy that the request names; without vectors words rank alone."""
-        lexical = score_lexical(state.snapshot.lexical, query)
-        count = self.options.pool(state.request.limit)
-        ranked = rank(
-            state.request.ranking, state.snapshot, lexical, candidates, mask=state.mask, count=count
+        request, snapshot, policy = state.request, state.snapshot, state.request.ranking
+        lexical = score_lexical(snapshot.lexical, query)
+        any_tool = replace(request.filters, kinds=frozenset({"tool"}), tags=frozenset())
+        evidence = PolicyEvidence(
+            snapshot=snapshot,
+            lexical=lexical,
+            candidates=candidates,
+            mask=state.mask,
+            tools=snapshot.mask(any_tool),
+            count=self.options.pool(request.limit),
         )
-        return self._ranking(state, query, ranked, lexical.best, candidates=candidates)
+        ranked = rank(policy, evidence)
+        ranking = self._ranking(state, query, ranked, lexical.best, candidates=candidates)
+        if not request.explain:
+            return ranking
+        scoring = dict(explain(policy, evidence, ranked))
+        log_scoring(policy, evidence, scoring)
+        return replace(ranking, scoring=scoring)
 
     def _by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
         """Rank by the graph's text search."""
@@ -321,9 +334,7 @@ class Search:
         if request.diversify:
             lists = [
                 ranked.at(
-                    cap_per_kind(
-                        kinds(ranked.positions), ranked.scores.tolist(), limit=request.limit
-                    )
+                    spread(kinds(ranked.positions), ranked.scores.tolist(), limit=request.limit)
                 )
                 for ranked in lists
             ]

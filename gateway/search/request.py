@@ -48,6 +48,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     diversify: bool = False,
     display_limit: int = 0,
     caller: Caller = ANYONE,
+    explain: bool = False,
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean what a caller asks.
 
@@ -73,6 +74,9 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         raise InvalidRequestError(
             f"{len(texts)} queries; a search takes at most {options.max_queries}"
         )
+    if ranking != "strategy":
+        # A policy searches the catalog; a strategy what can be called.
+        filters = replace(filters, include_described=True)
     request = SearchRequest(
         queries=tuple(dict.fromkeys(_texts(texts, options.max_query_chars, notes))),
         context=_context(context, context_summary, options.max_query_chars, notes),
@@ -82,6 +86,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         diversify=diversify,
         display_limit=display_limit,
         tenant=caller.tenant,
+        explain=explain,
     )
     return request, tuple(notes)
 

@@ -25,7 +25,16 @@ from gateway.search.query import Query
 from gateway.search.rank.fusion import RankedList
 from gateway.search.retrieve import Candidates
 from gateway.search.state import SearchState
-from gateway.types import Diagnostic, Entity, Evidence, Filters, Match, RankingMode, SearchResult
+from gateway.types import (
+    Diagnostic,
+    Entity,
+    Evidence,
+    Filters,
+    Match,
+    RankingMode,
+    Scoring,
+    SearchResult,
+)
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.query import AnalyzedQuery, QueryTerm
 
@@ -52,6 +61,8 @@ class Ranking:
     graph: Mapping[int, float] = field(default_factory=dict)
     """Which share of the query's words the graph nodes of entities hold that may be listed, by
     position, best first."""
+    scoring: Mapping[int, Scoring] = field(default_factory=dict)
+    """How the policy made its scores, by position, if the request wants to know."""
 
     def nearness(self, positions: Sequence[int]) -> Vector:
         """Return how near entities are to the query, by vectors if there are any.
@@ -149,12 +160,14 @@ def build_result(
             )
         )
     rest = iter(matches)
+    scoring = (rankings[number].scoring.get(position) for number, position, _ in chosen)
     return replace(
         state.result(mode),
         matches=tuple(islice(rest, len(chosen))),
         prerequisites=tuple(islice(rest, len(added.prerequisites))),
         related=tuple(islice(rest, len(added.related))),
         next_steps=tuple(rest),
+        scoring=tuple(filter(None, scoring)),
         normalized=tuple(ranking.query.normalized for ranking in rankings),
     )
 

@@ -13,6 +13,7 @@ from gateway.catalog.identity import (
     expose_names,
     to_gateway_uri,
 )
+from gateway.catalog.kinds import tool_details
 from gateway.sources.access_rules import NO_RULES, AccessRules
 from gateway.sources.registry import ListResult
 from gateway.types import Access, Diagnostic, Entity, Kind, ToolDefinition
@@ -56,7 +57,11 @@ class EntityRegistry:
             governed = _governed(items, access)
             entities |= self._update_server(server, governed, names, access, trusted=trusted)
             for item in listed[server].listing.entities:
-                entry = _under(item, rules.access(item.server, item.name))
+                if item.described and item.server in listed:
+                    # Its server is connected, and lists its tools itself.
+                    continue
+                inherited = _inherit(item, entities.get(item.parent))
+                entry = _under(inherited, rules.access(item.server, item.name))
                 previous = self.entities.get(entry.id)
                 entities[entry.id] = entry if previous is None or previous != entry else previous
         self.entities = entities
@@ -131,6 +136,7 @@ def _governed(
     What describes the server names only tools that all who see it may find.
     """
     governed = {key: _with_hints(item, access[key]) for key, item in definitions.items()}
+    tools = {item.name: item for item in governed.values() if item.kind == "tool"}
     for key, item in governed.items():
         if item.kind in SERVER_KINDS and isinstance(names := item.details.get("tools"), list):
             hidden = {
@@ -139,8 +145,8 @@ def _governed(
                 if tool.kind == "tool"
                 and not (tool.hints.enabled and _is_open(access[other], access[key]))
             }
-            open_names = [name for name in names if name not in hidden]
-            governed[key] = replace(item, details={**item.details, "tools": open_names})
+            shown = [each for name in names if name not in hidden and (each := tools.get(name))]
+            governed[key] = replace(item, details={**item.details, **tool_details(shown)})
     return governed
 
 
@@ -158,6 +164,14 @@ def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
     return replace(definition, hints=replace(hints, enabled=enabled, tags=tags))
 
 
+def _inherit(entity: Entity, parent: Entity | None) -> Entity:
+    """Return a tool that only an entry describes with the access of that entry."""
+    if parent is None or not entity.described:
+        return entity
+    access = Access(enabled=parent.hints.enabled, status=parent.status, scopes=parent.scopes)
+    return _under(entity, access)
+
+
 def _under(entity: Entity, access: Access) -> Entity:
     """Return *entity* as *access* leaves it."""
     if access is NO_ACCESS_RULE:
@@ -173,7 +187,8 @@ def _under(entity: Entity, access: Access) -> Entity:
 def _qualified_names(entities: Mapping[str, Entity]) -> tuple[Diagnostic, ...]:
     exposed: defaultdict[str, list[str]] = defaultdict(list)
     for entity in entities.values():
-        if entity.kind == "tool" and entity.exposed_name != entity.definition.name:
+        renamed = entity.exposed_name != entity.definition.name
+        if entity.kind == "tool" and renamed and not entity.described:
             exposed[entity.name].append(entity.exposed_name)
     return tuple(
         Diagnostic(

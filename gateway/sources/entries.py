@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from gateway.catalog.catalog import Entries
-from gateway.catalog.entries import entry_from_json, entry_to_json, to_entity
-from gateway.catalog.kinds import KINDS
+from gateway.catalog.entries import TOOLS, Entry, entry_from_json, entry_to_json, to_entity
+from gateway.catalog.identity import SERVER_KINDS, definition_digest, entity_id
+from gateway.catalog.kinds import KINDS, tool_details
 from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.options import CustomKind, UpstreamOptions
 from gateway.sources.protocol import unknown_tool
-from gateway.types import Code, Diagnostic, Entity, InvokeResult, JsonObject
+from gateway.types import Code, Diagnostic, Entity, InvokeResult, JsonObject, ToolDefinition
 from gateway.types.listing import Listing
 
 ENTRIES = "catalog:"
 """The name of the source of entries: no server may be called so."""
+MAX_SERVER_CHARS = 64
+"""The longest name of a server."""
 
-
-_Row: TypeAlias = tuple[Entity | None, tuple[Diagnostic, ...]]
-"""What a row of the store is in the catalog, None if it is left out, and what is odd about it."""
+_Row: TypeAlias = tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]
+"""What a row of the store is in the catalog, a server with the tools that its entry describes, and
+what is odd about it. Empty if it is left out."""
 
 
 class EntrySource:
@@ -65,7 +69,7 @@ class EntrySource:
                 row: self._rows.get(row) or self._read(*row) for row in sorted(rows.items())
             }
         return Listing(
-            entities=tuple(entity for entity, _ in self._rows.values() if entity is not None),
+            entities=tuple(entity for found, _ in self._rows.values() for entity in found),
             diagnostics=(*notes, *(note for _, odd in self._rows.values() for note in odd)),
         )
 
@@ -86,7 +90,7 @@ class EntrySource:
         try:
             entry = entry_from_json(json.loads(text))
         except (ConfigError, ValueError) as error:
-            return None, (_note("tool_quarantined", key, str(error)),)
+            return (), (_note("tool_quarantined", key, str(error)),)
         from gateway.mcp.injection_scanner import scan_definition  # noqa: PLC0415  (only who has entries pays for it)
 
         reasons = scan_definition(entry_to_json(entry))
@@ -94,10 +98,34 @@ class EntrySource:
         detail = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
         notes = (_note("tool_suspicious", key, detail),) if reasons else ()
         if blocked:
-            return None, notes
+            return (), notes
         kind = self.kinds.get(entry.kind, CustomKind())
         entity = to_entity(entry, searchable=None if entry.kind in KINDS else kind.searchable)
-        return replace(entity, definition=replace(entity.definition, diagnostics=notes)), notes
+        entity = replace(entity, definition=replace(entity.definition, diagnostics=notes))
+        listed = entry.metadata.get(TOOLS) if entry.kind in SERVER_KINDS else None
+        if not isinstance(listed, list):
+            return (entity,), notes
+        listing = self._list_described(key, listed)
+        details = {**entity.definition.details, **tool_details(listing.tools)}
+        server = replace(entity, definition=replace(entity.definition, details=details))
+        tools = (_described_tool(entry, tool, notes) for tool in listing.tools)
+        return (server, *tools), (*notes, *listing.diagnostics)
+
+    def _list_described(self, key: str, listed: Sequence[object]) -> Listing:
+        """Return what the entry *key* says of the tools of its server, checked as a server's."""
+        from gateway.mcp.listing import DefinitionCollector  # noqa: PLC0415  (the SDK is heavy: only who has such entries pays for it)
+        from gateway.mcp.validation import TOOLS as LISTED_TOOLS  # noqa: PLC0415  (as above)
+
+        collector = DefinitionCollector(key, self._options, "")
+        default = {"type": "object"}
+        schemas = (
+            {**each, "inputSchema": each.get("inputSchema") or each.get("schema") or default}
+            if isinstance(each, dict)
+            else each
+            for each in listed
+        )
+        collector.add_page(LISTED_TOOLS, list(schemas))
+        return collector.listing()
 
     async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Refuse: an entry is not called; see `Source.call`."""
@@ -107,6 +135,21 @@ class EntrySource:
         """Refuse what comes later, and let go of the store."""
         self._closed = True
         self.store.close()
+
+
+def _described_tool(entry: Entry, tool: ToolDefinition, notes: tuple[Diagnostic, ...]) -> Entity:
+    """Return a tool of the entry of a server, under the id that it has once that is connected."""
+    server = re.sub(r"[^A-Za-z0-9_.-]+", "-", entry.name)[:MAX_SERVER_CHARS]
+    key = entity_id("tool", server, tool.name)
+    return Entity(
+        id=key,
+        exposed_name=key,
+        server=server,
+        definition=replace(tool, diagnostics=notes),
+        digest=definition_digest(server, tool),
+        parent=entry.id,
+        described=True,
+    )
 
 
 def _note(code: Code, key: str, detail: str) -> Diagnostic:

@@ -95,6 +95,9 @@ class Entity:
     """The id of what it belongs to, such as a tool's server; empty if nothing."""
     metadata: JsonObject = field(default_factory=dict)
     """What else an entry of the catalog says of itself."""
+    described: bool = False
+    """True for a tool that only the entry of its server describes: nothing can call it until that
+    server is connected."""
 
     @property
     def name(self) -> str:
@@ -142,6 +145,8 @@ class Filters:
     scopes: frozenset[str] = frozenset()
     """The scopes that are held; those of the `Caller` are added."""
     include_disabled: bool = False
+    include_described: bool = False
+    """Find the tools too that only the entry of their server describes, and nothing can call."""
     healthy_only: bool = False
     """Leave out what depends on a server that cannot be reached just now."""
     without: frozenset[str] = frozenset()
@@ -153,7 +158,7 @@ class Filters:
             value = getattr(self, name)
             if type(value) is not frozenset or (value and not all(map(_is_text, value))):
                 object.__setattr__(self, name, frozenset(texts_of(self, name, value)))
-        for name in ("include_disabled", "healthy_only"):
+        for name in ("include_disabled", "include_described", "healthy_only"):
             if type(flag := getattr(self, name)) is not bool:
                 raise TypeError(f"Filters: {name} must be True or False, got {flag!r}")
 

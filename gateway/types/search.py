@@ -36,6 +36,8 @@ class SearchRequest:
     """How many of *limit* are displayed; 0 gives all. See `gateway.search.rank.display`."""
     tenant: str = ""
     """The host's label of the tenant, whose own calls count more. Empty for none."""
+    explain: bool = False
+    """Whether the result says how its scores were made, and the log too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,26 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """How a policy of the catalog made one score. A number is None where the policy has none."""
+
+    score: float
+    """The policy's own, before an exact name or past calls move a match."""
+    vector: float | None
+    """The cosine, -1 to 1."""
+    text_boost: float
+    """Of the keywords, >= 0; what registries count."""
+    keyword_share: float
+    """What the keywords earn of what they could, 0 to 1."""
+    vector_rank: int | None
+    """In the list that *hybrid* fuses, from 1; None if it is not in that list."""
+    keyword_rank: int | None
+    """As `vector_rank`."""
+    rrf_score: float | None
+    """The sum of 1/(60 + rank) over both lists; None if no lists were fused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """How much work one search took."""
 
@@ -135,6 +157,8 @@ class SearchResult:
     """If nothing serves the request: which servers there are, by name."""
     display_scores: tuple[float, ...] = ()
     """The display score of each match, 0 to 1, if matches were chosen for display; else empty."""
+    scoring: tuple[Scoring, ...] = ()
+    """How the score of each match was made, if `SearchRequest.explain` and a policy ranked."""
     cached: bool = field(default=False, compare=False)
     """True if this result came from the result cache."""
 

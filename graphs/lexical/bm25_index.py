@@ -212,10 +212,6 @@ class BM25Index:
                 is_whole |= alone & (common >> np.uint64(number) & np.uint64(1)).astype(np.bool_)
         return bits, is_whole
 
-    def has_texts(self, name: str) -> bool:
-        """Return whether any document has a text in the field *name*."""
-        return name in self.fields and bool(self.lengths[:, self.fields.index(name)].any())
-
     def occurs_in(self, row: int, mask: np.ndarray) -> bool:
         """Return whether a document of *mask* holds the term of *row*."""
         return bool(mask[self.positions[self.offsets[row] : self.offsets[row + 1]]].any())

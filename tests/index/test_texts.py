@@ -48,10 +48,50 @@ def test_a_vector_knows_what_its_entity_is_called_by() -> None:
     told: dict[str, object] = {"instructions": "Wear layers."}
     skill = replace(entity(tool("pack", "A suitcase.")), kind="skill", metadata=told)
     odd = replace(skill, metadata={"instructions": ["Wear layers."]})
+    signed = replace(skill, definition=replace(skill.definition, details={"words": "author Ada"}))
 
     assert embedding_text(server) == "MCP server. bank. Money"
     assert embedding_text(skill) == "skill. pack. A suitcase. Wear layers"
     assert embedding_text(odd) == "skill. pack. A suitcase"
+    assert embedding_text(signed) == "skill. pack. A suitcase. author Ada. Wear layers"
+
+
+def test_the_vector_of_a_server_knows_what_its_tools_are_for() -> None:
+    """Names first, then its metadata, then descriptions."""
+    details: dict[str, object] = {
+        "tools": ["create_issue", "list_pulls"],
+        "tool_descriptions": ["Open an issue.", "Show all pulls."],
+        "words": "region eu",
+    }
+    github = ToolDefinition(
+        name="github", description="Code.", details=details, hints=Hints(tags=("vc",))
+    )
+    server = replace(entity(github), kind="server")
+    virtual = replace(server, kind="virtual_server")
+
+    tools = "create issue, list pulls. region eu. Open an issue.\nShow all pulls"
+    assert f"MCP server. github. Code. vc. {tools}" == embedding_text(server)
+    assert f"github. Code. vc. {tools}" == embedding_text(virtual)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "told"),
+    [
+        ({"streaming": True, "pushNotifications": False}, ". Capabilities: streaming"),
+        (["plans", "stateHistory"], ". Capabilities: plans, state history"),
+        ({"streaming": False}, ""),
+        ("all", ""),
+    ],
+)
+def test_the_vector_of_an_agent_knows_its_capabilities(capabilities: object, told: str) -> None:
+    """Those that its card says it has, with what else the card says."""
+    planner = replace(
+        entity(ToolDefinition(name="planner", description="Plans.", details={"words": "by Acme"})),
+        kind="agent",
+        metadata={"capabilities": capabilities},
+    )
+
+    assert f"agent. planner. Plans{told}. by Acme" == embedding_text(planner)
 
 
 def test_a_vector_leans_to_what_drowns_in_the_whole() -> None:
@@ -60,7 +100,7 @@ def test_a_vector_leans_to_what_drowns_in_the_whole() -> None:
     planner = entity(told)
 
     assert "trip planner" == name_text(planner)
-    assert "trip planner" == name_text(replace(planner, kind="server"))
+    assert "trip planner. Plans trips" == name_text(replace(planner, kind="server"))
     assert "trip planner. Plans trips" == name_text(replace(planner, kind="agent"))
     assert "trip planner. Plans trips" == name_text(replace(planner, kind="skill"))
     assert "bare" == name_text(replace(entity(tool("bare", "")), kind="skill"))

@@ -123,7 +123,7 @@ async def test_adding_one_tool_to_three_thousand_embeds_its_two_texts(
 async def test_a_changed_description_embeds_its_two_texts(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
-    """Listing again is not embedding again."""
+    """That of the tool, and that of its server; listing again is not embedding again."""
     embedder = HashingEmbedder()
     shelf = Shelf(catalog)
     gateway = open_gateway(strategy="auto", embedder=embedder)
@@ -135,4 +135,4 @@ async def test_a_changed_description_embeds_its_two_texts(
 
     report = await gateway.refresh()
 
-    assert (12 + 1, 1) == (report.entities, report.embedded_texts)  # and the server
+    assert (12 + 1, 2) == (report.entities, report.embedded_texts)  # and the server

@@ -41,6 +41,8 @@ _LISTS = {
 }
 """The lists of a search result, and what stands above each."""
 
+_SCORING = ("rrf_score", "vector_rank", "keyword_rank", "vector", "text_boost")
+
 app = command_group()
 
 
@@ -77,6 +79,7 @@ def search(  # noqa: PLR0913  (one for each option)
             filters=filters,
             ranking="hybrid" if is_catalog else "strategy",
             caller=caller or ANYONE,
+            explain=explain,
         )
     shown = {item.code for item in session.report.diagnostics}
     warn(item for item in result.diagnostics if item.code not in shown)
@@ -121,6 +124,7 @@ def explanation(result: SearchResult, diagnostics: Sequence[Diagnostic]) -> Rend
     work = {"mode": result.mode, "cached": result.cached, **asdict(result.counts)}
     return Group(
         *(parts or [_no_matches(result)]),
+        *([table(result.scoring, "score", *_SCORING)] if result.scoring else ()),
         pairs({**work, "seconds": result.stages}),
         *([table(diagnostics, "code", "meaning", "detail")] if diagnostics else ()),
     )

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from gateway.search.rank.parameters import (
-    DISPLAY_FLOOR,
     DISPLAY_KIND_SHARE,
     DISPLAY_MIN_DEPTH,
     DISPLAY_MIN_SCORE,
@@ -28,34 +27,37 @@ from gateway.types import Entity
 from graphs.lexical.analysis import tokens
 
 
-def cap_per_kind(
-    kinds: Sequence[str], scores: Sequence[float], *, limit: int, floor: float = DISPLAY_FLOOR
-) -> list[int]:
+def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ()) -> list[int]:
     """Choose *limit* places of a ranking, in its order, with a soft cap on each kind.
 
-    A kind that has its share gives way to another kind further down that has not, and is good
-    enough. Places that stay free go back to the first.
+    A kind that has its share gives way while another kind stands further down. Places that stay
+    free go back to those that gave way.
 
     Args:
         kinds: The kind of each entity, best first.
-        scores: What it was ranked by, falling.
         limit: How many are wanted; below 1 gives nothing.
-        floor: What displaces another has at least this share of its score.
+        weak: The places that displace nothing: they are taken last.
     """
-    left = dict.fromkeys(kinds, math.ceil(DISPLAY_KIND_SHARE * limit))
+    cap = math.ceil(DISPLAY_KIND_SHARE * limit)
+    last = {kind: place for place, kind in enumerate(kinds) if place not in weak}
+    taken: Counter[str] = Counter()
     chosen: list[int] = []
     waiting: list[int] = []
     for place, kind in enumerate(kinds):
-        if not left[kind]:
+        competes = any(at > place for other, at in last.items() if other != kind)
+        if place in weak or len(chosen) >= limit or (taken[kind] >= cap and competes):
             waiting.append(place)
             continue
-        while waiting and len(chosen) < limit and scores[place] < floor * scores[waiting[0]]:
-            chosen.append(waiting.pop(0))
-        if len(chosen) >= limit:
-            break
-        left[kind] -= 1
+        taken[kind] += 1
         chosen.append(place)
     return sorted([*chosen, *waiting[: max(limit - len(chosen), 0)]])
+
+
+def spread(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[int]:
+    """Choose *limit* places of a ranking as `select` does, and fill up with what is too weak."""
+    strong = {place for place, _ in _strong(kinds, scores, limit)}
+    weak = {*range(len(kinds))} - strong
+    return cap_per_kind(kinds, limit=limit, weak=weak)
 
 
 def first_per_kind(kinds: Sequence[str], count: int) -> list[int]:
@@ -84,17 +86,18 @@ def select(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list
 
     Returns:
         Their places in the ranking, and their scores on a scale from 0, the last candidate, to 1,
-        the first.
+        the first. Those below 0.2 are left out, however few there are.
     """
+    strong = _strong(kinds, scores, limit)
+    return [strong[at] for at in cap_per_kind([kinds[place] for place, _ in strong], limit=limit)]
+
+
+def _strong(kinds: Sequence[str], scores: Sequence[float], limit: int) -> list[tuple[int, float]]:
+    """Return the places that compete for *limit*, with their display scores, above the floor."""
     competing = first_per_kind(kinds, display_depth(limit))
     displays = scale_scores([scores[place] for place in competing])
-    ranked = list(zip(competing, displays, strict=True))
-    strong = [pair for pair in ranked if pair[1] >= DISPLAY_MIN_SCORE]
-    shown = strong if len(strong) >= limit else ranked
-    picked = cap_per_kind(
-        [kinds[place] for place, _ in shown], [scores[place] for place, _ in shown], limit=limit
-    )
-    return [shown[at] for at in picked]
+    ranked = zip(competing, displays, strict=True)
+    return [(place, display) for place, display in ranked if display >= DISPLAY_MIN_SCORE]
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:

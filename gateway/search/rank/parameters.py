@@ -61,18 +61,27 @@ KEYWORD_BOOSTS: Mapping[tuple[str, ...], float] = {
 """Boost of an entity, by the fields one of which holds any word of the query."""
 KEYWORD_TOOL = 1.0
 """Boost of a server for each of its tools that holds a word in its name or description."""
+KEYWORD_MAXIMUM = sum(KEYWORD_BOOSTS.values()) + KEYWORD_TOOL
+"""The boost that counts as 1 where words rank alone, 13.5: of an entity that holds words in every
+field and in one tool."""
 WORD_IS_NAME, WORD_IN_NAME, WORD_IN_DESCRIPTION = 10.0, 5.0, 2.0
 """Points that one word earns: it is the name, else stands in it; it stands in the description."""
+
+LISTED_SKILL_SCORES: Mapping[str, float] = {
+    "name": 0.5,
+    "description": 0.3,
+    "tags": 0.2,
+    "metadata": 0.1,
+}
+"""What each field of a skill that holds the searched text adds to its score in a list of skills."""
 
 # Display, as registries show results.
 DISPLAY_KIND_SHARE = 0.6
 """The share of the places that a kind may take while other kinds wait."""
-DISPLAY_FLOOR = 0.5
-"""An entity that displaces another for variety's sake has at least this share of its score."""
 DISPLAY_MIN_DEPTH = 30
 """Entities of each kind that compete for places, at least."""
 DISPLAY_MIN_SCORE = 0.2
-"""An entity with a lower display score is left out, as long as enough others remain."""
+"""An entity with a lower display score is left out, and displaces nothing."""
 SERVER_TOOLS_SHARE, SERVER_TOOLS_MIN = 0.6, 3
 """Tools of matched servers that are shown: a share of the places of a search, and at least."""
 SERVER_TOOLS_PER_SERVER = 2

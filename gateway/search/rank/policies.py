@@ -29,6 +29,7 @@ from gateway.search.rank.fusion import RankedList
 from gateway.search.rank.parameters import (
     HYBRID_COVERAGE,
     KEYWORD_BOOSTS,
+    KEYWORD_MAXIMUM,
     KEYWORD_TOOL,
     LEGACY_BOOST,
     LEGACY_MAX_PER_KIND,
@@ -44,41 +45,55 @@ from gateway.types import Entity, RankingPolicy
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.query import AnalyzedQuery
 
-_OWNERS = frozenset({"server", "virtual_server"})
 _Flags = NDArray[np.bool_]
 
 
-def rank(
-    policy: RankingPolicy,
-    snapshot: Snapshot,
-    lexical: LexicalScores,
-    candidates: Candidates | None,
-    *,
-    mask: Mask,
-    count: int,
-) -> RankedList:
-    """Rank the catalog.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PolicyEvidence:
+    """What is known of the catalog for one query."""
 
-    Args:
-        policy: Any but ``strategy``.
-        snapshot: The index.
-        lexical: The scores of the whole catalog by words.
-        candidates: The vector candidates; None without vectors.
-        mask: Eligible entities, shape (n,).
-        count: How long the lists are that *hybrid* fuses.
-    """
-    if policy in {"weighted", "legacy"}:
-        keywords = count_keywords(snapshot.lexical, lexical.best, snapshot.entities, mask)
-        if policy == "weighted":
-            return weighted(candidates, keywords, mask)
-        ranked = legacy(candidates, keywords, mask)
+    snapshot: Snapshot
+    lexical: LexicalScores
+    candidates: Candidates | None
+    """None without vectors."""
+    mask: Mask
+    """Eligible entities, shape (n,)."""
+    tools: Mask
+    """The tools that may count for their servers, of whatever kind the search is; shape (n,)."""
+    count: int
+    """How long the lists are that *hybrid* fuses."""
+
+    @property
+    def keywords(self) -> Keywords:
+        """The keyword scores."""
+        snapshot = self.snapshot
+        return count_keywords(snapshot.lexical, self.lexical.best, snapshot.entities, self.tools)
+
+    def lists(self, candidates: Candidates) -> tuple[Positions, Positions]:
+        """Return what vectors and words rank, best first, at most `count` each."""
+        lexical = self.lexical
+        words = by_words(lexical.scores, self.mask & (lexical.best.coverage >= HYBRID_COVERAGE))
+        near = candidates.pool[has_vectors(candidates, candidates.pool)]
+        return near[: self.count], words.positions[: self.count]
+
+
+def rank(policy: RankingPolicy, evidence: PolicyEvidence) -> RankedList:
+    """Rank the catalog by any policy but ``strategy``."""
+    candidates, mask, snapshot = evidence.candidates, evidence.mask, evidence.snapshot
+    if policy == "weighted":
+        return weighted(candidates, evidence.keywords, mask)
+    if policy == "legacy":
+        ranked = legacy(candidates, evidence.keywords, mask)
         kinds = snapshot.eligibility.kinds(ranked.positions)
         return ranked.at(first_per_kind(kinds, LEGACY_MAX_PER_KIND))
     if policy == "lexical" or candidates is None:
-        return by_words(lexical.scores, mask)
-    words = by_words(lexical.scores, mask & (lexical.best.coverage >= HYBRID_COVERAGE))
-    lists = (candidates.pool[:count], words.positions[:count])
-    return reciprocal_rank_fusion(lists, size=len(mask))
+        return by_words(evidence.lexical.scores, mask)
+    return reciprocal_rank_fusion(evidence.lists(candidates), size=len(mask))
+
+
+def has_vectors(candidates: Candidates, positions: Positions) -> _Flags:
+    """Return which of *positions* have a vector."""
+    return np.asarray(candidates.index.rows(positions).any(axis=1))
 
 
 def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedList:
@@ -117,14 +132,15 @@ def weighted(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> R
 
 
 def legacy(candidates: Candidates | None, keywords: Keywords, mask: Mask) -> RankedList:
-    """Rank by (cosine + 1) / 2 + 0.1 x boost, at most 1.
+    """Rank by (cosine + 1) / 2 + 0.1 x boost, at most 1; without a vector by 0.1 x boost alone.
 
-    Without vectors the score is the boost over the most that there is, at most 1.
+    Without vectors at all the score is boost / 13.5, at most 1.
     """
     if candidates is None:
-        return by_words(np.minimum(keywords.boost / np.float32(keywords.maximum), 1), mask)
+        return by_words(np.minimum(keywords.boost / np.float32(KEYWORD_MAXIMUM), 1), mask)
     positions, cosines = _pool(candidates, keywords.boost, mask)
-    scores = (cosines + 1) / 2 + LEGACY_BOOST * keywords.boost[positions]
+    near = np.where(has_vectors(candidates, positions), (cosines + 1) / 2, np.float32(0))
+    scores = near + LEGACY_BOOST * keywords.boost[positions]
     return RankedList.of(positions, np.clip(scores, 0, 1))
 
 
@@ -144,13 +160,10 @@ class Keywords:
     """Weights of the fields that hold any of its words, >= 0."""
     share: Vector
     """Points of its words, of all that so many words could earn, in [0, 1]."""
-    maximum: float
-    """The boost that counts as 1 where words rank alone: of an entity that holds words everywhere,
-    and one matching tool."""
 
 
 def count_keywords(
-    index: BM25Index, reading: AnalyzedQuery, entities: Sequence[Entity], mask: Mask
+    index: BM25Index, reading: AnalyzedQuery, entities: Sequence[Entity], tools: Mask
 ) -> Keywords:
     """Score the catalog by the words of one query.
 
@@ -158,7 +171,7 @@ def count_keywords(
         index: The catalog's words, by the fields of `gateway.catalog.kinds`.
         reading: The query, resolved against *index*.
         entities: By position.
-        mask: Eligible entities; the other tools of a server do not count for it.
+        tools: The tools that count for what they belong to, shape (n,).
     """
     fields = {name: number for number, name in enumerate(index.fields)}
 
@@ -175,20 +188,16 @@ def count_keywords(
         any_word |= bits
         points += np.where(exact, WORD_IS_NAME, WORD_IN_NAME * holds(bits, "name", "title"))
         points += WORD_IN_DESCRIPTION * holds(bits, "description")
-    boost = KEYWORD_TOOL * _count_tools(holds(any_word, "name", "description") & mask, entities)
-    maximum = KEYWORD_TOOL
+    boost = KEYWORD_TOOL * _count_tools(holds(any_word, "name", "description") & tools, entities)
     for names, weight in KEYWORD_BOOSTS.items():
         boost += weight * holds(any_word, *names)
-        if names != ("metadata",) or index.has_texts("metadata"):
-            maximum += weight
     most = (WORD_IS_NAME + WORD_IN_DESCRIPTION) * max(len(reading.terms), 1)
     share = (points / most).astype(np.float32)
-    return Keywords(boost=boost.astype(np.float32), share=share, maximum=maximum)
+    return Keywords(boost=boost.astype(np.float32), share=share)
 
 
 def _count_tools(matches: _Flags, entities: Sequence[Entity]) -> Vector:
-    """Count, for each server, its tools among *matches*; 0 for all other entities."""
+    """Count, for each entity, the tools among *matches* that belong to it."""
     found = (entities[position] for position in np.flatnonzero(matches).tolist())
-    tools = Counter(entity.server for entity in found if entity.kind == "tool")
-    counts = (tools[entity.server] if entity.kind in _OWNERS else 0 for entity in entities)
-    return np.fromiter(counts, np.float32, len(entities))
+    tools = Counter(entity.parent for entity in found if entity.kind == "tool")
+    return np.fromiter((tools[entity.id] for entity in entities), np.float32, len(entities))

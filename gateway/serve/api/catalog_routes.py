@@ -9,28 +9,30 @@ state of its index.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from typing import Literal
 from urllib.parse import quote
 
+import numpy as np
 from starlette.responses import Response as HttpResponse
 
-from gateway.catalog.entries import Entry, clean_entry, to_entity
+from gateway.catalog.entries import WORDS, Entry, clean_entry, to_entity
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
+from gateway.search.rank.parameters import LISTED_SKILL_SCORES
 from gateway.serve.api import models
 from gateway.serve.api.operations import ApiCall, operation, respond
 from gateway.serve.api.problems import RefusedError
+from gateway.serve.api.search_routes import entity_path
 from gateway.serve.api.visibility import (
     EVERYTHING,
     REGISTRY_KINDS,
     SEARCH_MODES,
     count_kinds,
     filters_of,
-    visible,
 )
 from gateway.serve.auth import ADMIN, WRITE
 from gateway.types import Caller, Entity, Hints
@@ -90,42 +92,45 @@ class CatalogRoutes:
 
     @operation("GET", "/api/servers", parameters=models.EntityQuery, response=models.EntityList)
     async def servers(self, call: ApiCall) -> models.EntityList:
-        """List servers, by words."""
-        return await self._find(call, {"server", "virtual_server"})
+        """List servers that hold a text."""
+        return await self._list_holding(call, {"server", "virtual_server"})
 
     @operation("GET", "/api/agents", parameters=models.EntityQuery, response=models.EntityList)
     async def agents(self, call: ApiCall) -> models.EntityList:
-        """List agents, by words."""
-        return await self._find(call, {"agent"})
+        """List agents that hold a text."""
+        return await self._list_holding(call, {"agent"})
 
     @operation(
         "GET", "/api/skills/search", parameters=models.SkillQuery, response=models.EntityList
     )
     async def skills(self, call: ApiCall) -> models.EntityList:
-        """List skills, by words."""
-        return await self._find(call, {"skill"})
+        """List skills that hold a text, best first."""
+        return await self._list_holding(call, {"skill"}, scores=LISTED_SKILL_SCORES)
 
-    async def _find(self, call: ApiCall, kinds: set[str]) -> models.EntityList:
+    async def _list_holding(
+        self, call: ApiCall, kinds: set[str], *, scores: Mapping[str, float] | None = None
+    ) -> models.EntityList:
+        """List the entities that hold the text of the request somewhere, without case, by id.
+
+        Args:
+            call: The request; without a text it lists all.
+            kinds: Of the entities.
+            scores: What each field adds that holds the text; the best come first.
+        """
         request: models.EntityQuery = call.request
         snapshot = await self._gateway.snapshot()
-        filters = filters_of(call.caller, snapshot, frozenset(kinds), request.tags)
-        mode = SEARCH_MODES["browse"]
-        if request.query.strip():
-            result = await self._gateway.search(
-                request.query,
-                limit=request.limit,
-                filters=filters,
-                ranking="lexical",
-                caller=call.caller,
-            )
-            mode = SEARCH_MODES[result.mode]
-            ids = [match.id for match in result.matches]
-            found = visible(await self._gateway.snapshot(), ids, filters)
-            entities: Collection[Entity] = found.values()
-        else:
-            page = await self._gateway.catalog.list(filters, limit=request.limit)
-            entities = page.entities
-        rows = list(map(_view, entities))
+        mask = snapshot.mask(filters_of(call.caller, snapshot, frozenset(kinds), request.tags))
+        text = request.query.strip().casefold()
+        rows: list[models.EntityView] = []
+        for position in np.flatnonzero(mask).tolist():
+            entity = snapshot.entities[position]
+            held = [name for name, words in _texts(entity).items() if text in words.casefold()]
+            score = sum(scores.get(name, 0.0) for name in held) if scores and text else None
+            if held and score != 0:
+                rows.append(_view(entity).model_copy(update={"relevance_score": score}))
+        rows.sort(key=lambda row: (-(row.relevance_score or 0), row.id))
+        mode = SEARCH_MODES["lexical" if text else "browse"]
+        rows = rows[: request.limit]
         return models.EntityList(entities=rows, total=len(rows), search_mode=mode)
 
     @operation("GET", ROOT, parameters=models.EntityPageQuery, response=models.EntityPage)
@@ -276,6 +281,20 @@ class CatalogRoutes:
         await self._gateway.report(wait=False)
         status: Literal["ok", "starting"] = "ok" if self._gateway.index_builds else "starting"
         return HealthStatus(status=status, version=VERSION)
+
+
+def _texts(entity: Entity) -> Mapping[str, str]:
+    """Return the texts of *entity* that lists are searched by."""
+    details = entity.definition.details
+    tools = [details.get(key) for key in ("tools", "tool_descriptions")]
+    return {
+        "path": entity_path(entity),
+        "name": f"{entity.name} {entity.definition.title}",
+        "description": entity.description,
+        "tags": " ".join(entity.hints.tags),
+        "tools": " ".join(text for texts in tools if isinstance(texts, list) for text in texts),
+        "metadata": str(details.get(WORDS, "")).replace("\n", " "),
+    }
 
 
 def _check_writable(entity: Entity) -> None:

@@ -98,6 +98,8 @@ class SemanticSearch(Visibility, _Body):
     nothing."""
     ranking: Ranking | None = None
     """How the evidence is weighed; none is as the server is set up."""
+    explain: bool = False
+    """Whether results say how their scores were made, and the server logs it."""
 
 
 class EntityHints(_Body):
@@ -159,7 +161,7 @@ class EntityQuery(_Request):
     """Which servers or agents are listed."""
 
     query: Query = ""
-    """Words that they hold, best first; none lists all by id."""
+    """A text that they hold somewhere, in any case; none lists all."""
     tags: Words = []
     """All of these; repeat the parameter."""
     limit: Limit = MAX_RESULTS
@@ -169,7 +171,7 @@ class SkillQuery(EntityQuery):
     """Which skills are searched for."""
 
     query: Query = Field(alias="q")
-    """Words that they hold, best first."""
+    """A text that they hold somewhere, in any case; the best come first."""
     limit: Limit = 10
 
 
@@ -193,6 +195,27 @@ class _Scored(Response):
     """For display: 1 is the best of this response."""
 
 
+class ScoringView(Response):
+    """How a score was made. A number is null where the ranking has none."""
+
+    vector: float | None
+    """The cosine, -1 to 1."""
+    normalized_vector: float | None
+    """The cosine on 0 to 1."""
+    text_boost: float
+    """What the fields that hold words of the query add up to, as registries count."""
+    boost_contrib: float
+    """What `legacy` adds for it."""
+    keyword_share: Share
+    """What the words earn of what they could; `weighted` adds 0.4 of it."""
+    vector_rank: int | None
+    """In the list of vectors that `hybrid` fuses, from 1."""
+    keyword_rank: int | None
+    """In the list of words that `hybrid` fuses, from 1."""
+    final: float
+    """The score before an exact name or past calls move a result."""
+
+
 class RankedResult(_Scored):
     """One entity of the ranking."""
 
@@ -203,6 +226,10 @@ class RankedResult(_Scored):
     server: str
     score: float
     """The score of the ranking: comparable within this response alone."""
+    rrf_score: float | None = None
+    """The sum of 1/(60 + rank), if lists were fused and `explain` is wanted."""
+    scoring: ScoringView | None = None
+    """If `explain` is wanted and a policy ranked."""
     similarity_score: float | None
     """The cosine, -1 to 1; null without vectors."""
     confidence: Share
@@ -330,6 +357,9 @@ class EntityView(Response):
     metadata: JsonObject
     digest: str
     """Changes when anything that is searched changes."""
+    relevance_score: float | None = None
+    """In a search for skills: 0.5 for the name that holds the text, 0.3 for the description, 0.2
+    for tags and 0.1 for metadata, added up."""
 
     @computed_field  # type: ignore[prop-decorator]  # (mypy knows no decorated property)
     @property
@@ -347,7 +377,7 @@ class EntityPage(Response):
 
 
 class EntityList(Response):
-    """Entities that hold the words, best first; or all of them, by id."""
+    """Entities that hold the text, or all of them, by id; skills by score."""
 
     entities: Sequence[EntityView]
     total: int

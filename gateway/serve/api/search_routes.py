@@ -19,11 +19,12 @@ from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
 from gateway.manifests.agent_cards import is_card
 from gateway.search.rank.display import server_tools
+from gateway.search.rank.parameters import LEGACY_BOOST
 from gateway.serve.api import models
 from gateway.serve.api.operations import ApiCall, operation
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.visibility import SEARCH_MODES, filters_of, resolve_kinds, visible
-from gateway.types import Entity, Filters, JsonObject, Match, SearchResult
+from gateway.types import Entity, Filters, JsonObject, Match, Scoring, SearchResult
 
 _FUSIONS: Mapping[str, models.Ranking] = {"rrf": "hybrid", "legacy": "legacy"}
 MAX_TAGS = 500
@@ -153,6 +154,7 @@ class SearchRoutes:
             diversify=True,
             display_limit=request.max_results,
             caller=call.caller,
+            explain=request.explain,
         )
         # The catalog may have changed during the search: rows show it as it is now.
         snapshot = await self._gateway.snapshot()
@@ -209,13 +211,33 @@ def _hits(
     """Return what is displayed of *result*, without what may be found no more."""
     matches = result.matches[: request.max_results]
     entities = visible(snapshot, [match.id for match in matches], filters)
-    scored = zip(matches, result.display_scores or repeat(1.0), strict=False)
+    scored = zip(
+        matches, result.display_scores or repeat(1.0), result.scoring or repeat(None), strict=False
+    )
     hits = [
         _fields(entities[match.id], display, match, wanted=request.metadata_fields)
-        for match, display in scored
+        | _scoring(scoring)
+        for match, display, scoring in scored
         if match.id in entities
     ]
     return [{**hit, "rank": rank} for rank, hit in enumerate(hits, 1)]
+
+
+def _scoring(scoring: Scoring | None) -> _Fields:
+    if scoring is None:
+        return {}
+    cosine = scoring.vector
+    view = models.ScoringView(
+        vector=cosine,
+        normalized_vector=None if cosine is None else (cosine + 1) / 2,
+        text_boost=scoring.text_boost,
+        boost_contrib=LEGACY_BOOST * scoring.text_boost,
+        keyword_share=scoring.keyword_share,
+        vector_rank=scoring.vector_rank,
+        keyword_rank=scoring.keyword_rank,
+        final=scoring.score,
+    )
+    return {"rrf_score": scoring.rrf_score, "scoring": view}
 
 
 def _groups(
@@ -249,9 +271,8 @@ def _visible_tools(snapshot: Snapshot, filters: Filters, server: _Fields) -> lis
     """Return the tools of *server* that the caller may see."""
     # The tags that were searched for are those of the server.
     mask = snapshot.mask(replace(filters, kinds=frozenset({"tool"}), tags=frozenset()))
-    positions = snapshot.eligibility.of_server(server["server"])
-    own = (snapshot.entities[position] for position in positions if mask[position])
-    return [tool for tool in own if tool.parent == server["id"]]
+    positions = snapshot.eligibility.of_parent(server["id"])
+    return [snapshot.entities[position] for position in positions if mask[position]]
 
 
 def _fields(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gateway.catalog.kinds import KINDS
+from gateway.catalog.kinds import KINDS, REGISTRY_NAMES
 from gateway.index.snapshot import Snapshot
 from gateway.serve.api.models import SearchMode, Visibility
 from gateway.serve.api.problems import RefusedError
 from gateway.types import Caller, Entity, Filters, RankingMode, Status
 
-REGISTRY_KINDS: Mapping[str, str] = {"mcp_server": "server", "a2a_agent": "agent"}
+REGISTRY_KINDS: Mapping[str, str] = {name: kind for kind, name in REGISTRY_NAMES.items()}
 """The kinds that registries call by another name."""
 SEARCH_MODES: Mapping[RankingMode, SearchMode] = {
     "hybrid": "hybrid",
@@ -56,6 +56,7 @@ def filters_of(
         statuses=frozenset(status for status, is_shown in statuses.items() if is_shown),
         tags=frozenset(tags),
         include_disabled=shown.include_disabled,
+        include_described=True,
     )
     return caller.filters(filters)
 

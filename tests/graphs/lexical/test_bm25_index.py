@@ -181,7 +181,6 @@ def test_fields_say_where_a_word_stands() -> None:
 
     assert ([0, 0, 3], [False, False, True]) == (bits.tolist(), is_whole.tolist())
     assert [0, 1, 0] == INDEX.fields_containing(identifier)[0].tolist()
-    assert [True, False] == [INDEX.has_texts(name) for name in ("name", "other")]
     row = INDEX.terms["invoic"]
     assert [True, False] == [
         INDEX.occurs_in(row, np.array(mask)) for mask in ([1, 0, 0], [0, 1, 1])

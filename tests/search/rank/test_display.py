@@ -17,6 +17,7 @@ from gateway.search.rank.display import (
     scale_scores,
     select,
     server_tools,
+    spread,
 )
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, RankingPolicy, SearchResult
@@ -57,11 +58,21 @@ def test_the_worked_example_of_two_passes() -> None:
     assert [*enumerate(scores)] == shown
 
 
-def test_the_floor_leaves_enough() -> None:
-    """Three are wanted and only two stand above it: the third is shown, with what it is worth."""
-    shown = select(["s", "s", "s", "s"], [0.9, 0.8, 0.2, 0.1], limit=3)
-
-    assert [(0, 1.0), (1, 0.875), (2, 0.125)] == shown
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        # (0.2 - 0.1) / (0.9 - 0.1) = 0.125 and 0 lie below 0.2; two are left of the three wanted.
+        ([0.9, 0.8, 0.2, 0.1], [(0, 1.0), (1, 0.875)]),
+        # By reciprocal ranks, 1/61 + 1/61 and 1/62: the second is the last, and is worth 0.
+        ([0.0328, 0.0161], [(0, 1.0)]),
+        ([0.3, 0.3], [(0, 1.0), (1, 1.0)]),
+    ],
+)
+def test_the_floor_holds_with_few_rows(
+    scores: list[float], expected: list[tuple[int, float]]
+) -> None:
+    """What is too weakly related to show is left out, also where places stay free."""
+    assert expected == select(["s"] * len(scores), scores, limit=3)
 
 
 def test_only_the_first_of_each_kind_compete() -> None:
@@ -73,17 +84,15 @@ def test_only_the_first_of_each_kind_compete() -> None:
     shown = select(kinds, scores, limit=1)
 
     assert [(0, 1.0)] == shown
+    # Of the agent and 31 servers it is the last, and 0; 25 of 31 steps stand at 0.2 or above.
     far = select(kinds, scores, limit=40)
-    assert 32 == len(far)
-    assert (31, 0.0) == far[-1]
+    assert 25 == len(far)
+    assert (24, 0.2258) == far[-1]
 
 
-def count_kinds(listed: str, *, limit: int, floor: float = 0.0) -> Counter[str]:
+def count_kinds(listed: str, *, limit: int) -> Counter[str]:
     """Count the kinds of a ranking, by letters."""
-    scores = [1 - place / 100 for place in range(len(listed))]
-    return Counter(
-        listed[place] for place in cap_per_kind(listed, scores, limit=limit, floor=floor)
-    )
+    return Counter(listed[place] for place in cap_per_kind(listed, limit=limit))
 
 
 @pytest.mark.parametrize(
@@ -106,27 +115,57 @@ def test_a_kind_stands_back_while_others_wait(
     assert expected == count_kinds(listed, limit=limit)
 
 
-def test_nobody_takes_a_place_who_is_far_worse() -> None:
-    """Nine servers from 0.90 down and one agent at 0.10: eight servers are shown."""
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        # The cap is ceil(0.6 x 5) = 3. The fourth server gives way to the agent, then nothing
+        # waits any more: the cap is lifted, and the fifth server is taken where the walk stands.
+        ("sssssass", "0 1 2 5 6"),
+        # Two kinds wait in turn: the agent, then the tool.
+        ("ssssast", "0 1 2 4 6"),
+        # Only the one that gave way is left for the last place.
+        ("ssssa", "0 1 2 3 4"),
+    ],
+)
+def test_the_cap_is_lifted_where_no_other_kind_is_left(listed: str, expected: str) -> None:
+    """The documented walk, step by step: five places."""
+    assert expected == " ".join(map(str, cap_per_kind(listed, limit=5)))
+
+
+@pytest.mark.parametrize("agent", [0.3, 0.27])
+def test_every_kind_above_the_floor_competes(agent: float) -> None:
+    """Nine servers from 0.90 down to 0.82, one agent, and a tenth server at 0.1 that makes the
+    scale: 0.2 of it lies at 0.1 + 0.2 x 0.8 = 0.26 for the agent, whatever it displaces.
+
+    Of eight places five are the servers' at first; the agent has one, the best two have the rest.
+    """
+    scores = [0.9 - place / 100 for place in range(9)] + [agent, 0.1]
+    kinds = ["server"] * 9 + ["agent", "server"]
+
+    assert [0, 1, 2, 3, 4, 5, 6, 9] == spread(kinds, scores, limit=8)
+    assert [0, 1, 2, 3, 4, 5, 6, 9] == [place for place, _ in select(kinds, scores, limit=8)]
+
+
+def test_nothing_below_the_floor_displaces_anything() -> None:
+    """One agent at 0.10 below nine servers from 0.90 down: it is worth 0."""
     scores = [0.9 - place / 100 for place in range(9)] + [0.1]
+    kinds = ["server"] * 9 + ["agent"]
 
-    assert list(range(8)) == cap_per_kind(["server"] * 9 + ["agent"], scores, limit=8)
-    assert 9 in cap_per_kind(["server"] * 9 + ["agent"], scores, limit=8, floor=0)
-    assert 9 in cap_per_kind(["server"] * 9 + ["agent"], [*scores[:9], 0.5], limit=8)
+    assert list(range(8)) == spread(kinds, scores, limit=8)
+    assert list(range(8)) == [place for place, _ in select(kinds, scores, limit=8)]
+    # Where nothing is left out, it fills the last place.
+    assert list(range(10)) == spread(kinds, scores, limit=10)
 
 
-@given(kinds, st.integers(0, 30), st.floats(0, 1))
-def test_a_page_is_full_in_order_and_without_repeats(
-    listed: list[str], limit: int, floor: float
-) -> None:
+@given(kinds, st.integers(0, 30))
+def test_a_page_is_full_in_order_and_without_repeats(listed: list[str], limit: int) -> None:
     """As many as are wanted, if there are so many; the best comes first."""
     scores = [1 / (1 + place) for place in range(len(listed))]
 
-    places = cap_per_kind(listed, scores, limit=limit, floor=floor)
-
-    assert min(limit, len(listed)) == len(places)
-    assert sorted(set(places)) == places
-    assert not places or 0 == places[0]
+    for places in (cap_per_kind(listed, limit=limit), spread(listed, scores, limit=limit)):
+        assert min(limit, len(listed)) == len(places)
+        assert sorted(set(places)) == places
+        assert not places or 0 == places[0]
 
 
 def worded(server: str, name: str, *about: str) -> Entity:

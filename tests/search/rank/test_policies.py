@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,8 +15,9 @@ from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search.rank import policies
 from gateway.search.rank.fusion import RankedList
-from gateway.search.rank.policies import Keywords, count_keywords
-from gateway.search.retrieve import Candidates, find_candidates
+from gateway.search.rank.policies import Keywords, PolicyEvidence, count_keywords
+from gateway.search.rank.scoring import explain
+from gateway.search.retrieve import Candidates, LexicalScores, find_candidates
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
 from graphs import BM25Index
@@ -25,9 +27,15 @@ from tests.search.conftest import lexical_scores
 
 
 def thing(name: str, text: str = "", *, kind: Kind = "tool", tags: Sequence[str] = ()) -> Entity:
+    """Make an entity of the server `box`, or that server itself."""
     made = entity(tool(name, text, hints=Hints(tags=tuple(tags))), server="box")
     return Entity(
-        id=made.id, kind=kind, exposed_name=name, server="box", definition=made.definition
+        id="server:box" if kind == "server" else made.id,
+        kind=kind,
+        exposed_name=name,
+        server="box",
+        definition=made.definition,
+        parent="" if kind == "server" else "server:box",
     )
 
 
@@ -50,14 +58,11 @@ def near(cosines: Sequence[float]) -> Candidates:
     )
 
 
-def scores(
-    boost: Sequence[float] = (), share: Sequence[float] = (), most: float = 12.5
-) -> Keywords:
+def scores(boost: Sequence[float] = (), share: Sequence[float] = ()) -> Keywords:
     count = len(boost) or len(share)
     return Keywords(
         boost=np.asarray(boost or [0] * count, np.float32),
         share=np.asarray(share or [0] * count, np.float32),
-        maximum=most,
     )
 
 
@@ -75,11 +80,22 @@ def ranked(
     """Rank tools that share no word with the query; *words* are their scores."""
     catalog = [entity(tool(f"t{number}"), server="box") for number in range(len(words))]
     lexical = lexical_scores(words, coverage=coverage or [1.0] * len(words))
-    mask = np.ones(len(words), bool)
-    found = policies.rank(
-        policy, compile_snapshot(catalog), lexical, candidates, mask=mask, count=100
+    return by_position(policies.rank(policy, evidence_of(catalog, lexical, candidates)))
+
+
+def evidence_of(
+    catalog: Sequence[Entity], lexical: LexicalScores, candidates: Candidates | None
+) -> PolicyEvidence:
+    """Put evidence together, all of *catalog* eligible."""
+    everything = np.ones(len(catalog), bool)
+    return PolicyEvidence(
+        snapshot=compile_snapshot(catalog),
+        lexical=lexical,
+        candidates=candidates,
+        mask=everything,
+        tools=everything,
+        count=100,
     )
-    return by_position(found)
 
 
 # -- keyword scales --------------------------------------------------------------------------------
@@ -96,7 +112,6 @@ def test_each_field_adds_its_weight_once() -> None:
     )
 
     np.testing.assert_allclose(found.boost, [5 + 3 + 2, 2, 1.5, 0])
-    assert 12.5 == found.maximum
 
 
 def test_a_server_counts_its_tools_that_may_be_found() -> None:
@@ -193,14 +208,32 @@ def test_legacy_adds_a_tenth_of_the_boost_and_stops_at_one() -> None:
     np.testing.assert_allclose(list(found.values()), list(by_hand.values()), rtol=1e-5)
 
 
-@pytest.mark.parametrize("most", [12.5, 13.5])
-def test_legacy_without_vectors_is_the_boost_of_the_most_there_is(most: float) -> None:
-    """10 of 12.5, or of 13.5 where there is metadata; never above 1."""
-    words = scores(boost=[10, 0, 20], most=most)
+def test_legacy_without_vectors_is_the_boost_of_the_most_there_is() -> None:
+    """5 + 3 + 2 + 1.5 + 1 + 1 = 13.5, whether the catalog has metadata or not; never above 1."""
+    words = scores(boost=[10, 0, 20])
 
     found = by_position(policies.legacy(None, words, np.ones(3, bool)))
 
-    assert {2: 1.0, 0: pytest.approx(10 / most)} == found
+    assert {2: 1.0, 0: pytest.approx(10 / 13.5)} == found
+
+
+def test_what_has_no_vector_is_ranked_by_its_words() -> None:
+    """The second row is none: 0.1 x 4 in *legacy*, where a cosine of 0 would earn 0.5 more; and in
+    *hybrid* it has no rank by vectors, 1/61 for its words alone."""
+    rows = np.asarray([[1, 0], [0, 0], [-1, 0]], np.float32)
+    half = find_candidates(
+        VectorIndex.of(rows),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
+        mask=np.ones(3, bool),
+        count=200,
+    )
+
+    found = by_position(policies.legacy(half, scores(boost=[0, 4, 0]), np.ones(3, bool)))
+    fused = ranked("hybrid", [0, 1, 0], half)
+
+    assert {0: 1.0, 1: pytest.approx(0.4), 2: 0.0} == found
+    # By vectors the third is the second of two.
+    assert {0: pytest.approx(1 / 61), 1: pytest.approx(1 / 61), 2: pytest.approx(1 / 62)} == fused
 
 
 def test_without_vectors_words_rank_alone() -> None:
@@ -210,6 +243,39 @@ def test_without_vectors_words_rank_alone() -> None:
     assert [1, 2] == policies.weighted(None, words, np.ones(3, bool)).positions.tolist()
     assert [1, 2] == list(ranked("hybrid", [0, 0.9, 0.1]))
     assert [1, 2] == list(ranked("lexical", [0, 0.9, 0.1]))
+
+
+def test_a_fused_score_is_explained_by_its_ranks() -> None:
+    """By hand: second of three by vectors, first of one by words, 1/62 + 1/61; the boost is of the
+    words that the catalog really holds, here none."""
+    catalog = [entity(tool(f"t{number}"), server="box") for number in range(3)]
+    evidence = evidence_of(
+        catalog, lexical_scores([0, 1, 0], coverage=[0, 1, 0]), near([0.9, 0.8, 0.1])
+    )
+
+    found = dict(explain("hybrid", evidence, policies.rank("hybrid", evidence)))
+
+    assert [1, 0, 2] == list(found)
+    assert (2, 1, 0.0) == (found[1].vector_rank, found[1].keyword_rank, found[1].text_boost)
+    assert pytest.approx(1 / 62 + 1 / 61, rel=1e-5) == found[1].rrf_score == found[1].score
+    assert (3, None) == (found[2].vector_rank, found[2].keyword_rank)
+    assert pytest.approx(0.1, abs=1e-6) == found[2].vector
+
+
+def test_an_additive_score_is_explained_without_ranks() -> None:
+    """No lists were fused."""
+    catalog = [thing("send_mail", "Send a letter.")]
+    index = compile_snapshot(catalog).lexical
+    lexical = replace(lexical_scores([1]), best=index.match("send"))
+
+    for candidates, score in ((near([0.2]), 1.0), (None, 10 / 13.5)):
+        evidence = evidence_of(catalog, lexical, candidates)
+        (made,) = dict(explain("legacy", evidence, policies.rank("legacy", evidence))).values()
+
+        # (0.2 + 1) / 2 + 0.1 x (5 + 3 + 2), at most 1.
+        assert pytest.approx(score) == made.score
+        assert 10.0 == made.text_boost
+        assert (None, None, None) == (made.rrf_score, made.vector_rank, made.keyword_rank)
 
 
 # -- in the gateway --------------------------------------------------------------------------------
@@ -249,3 +315,34 @@ async def test_a_policy_tells_of_doubt_and_empties_nothing(open_gateway: OpenGat
         assert ["low_confidence_results"] == [note.code for note in found.diagnostics]
     emptied = await gateway.search(_FAR_OFF)
     assert ((), ["no_match"]) == (emptied.matches, [note.code for note in emptied.diagnostics])
+
+
+async def test_a_search_logs_how_it_scored_where_that_is_asked(
+    open_gateway: OpenGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the words of registries, the query not among them; without the wish, nothing."""
+    gateway = open_gateway(
+        [tool("get_weather", "Tell the weather."), tool("send_mail", "Send an e-mail.")],
+        strategy="auto",
+        embedder=HashingEmbedder(),
+    )
+    caplog.set_level("DEBUG", logger="gateway.search")
+    silent = await gateway.search("weather", ranking="hybrid")
+
+    assert ((), []) == (silent.scoring, caplog.records)
+
+    fused = await gateway.search("weather", ranking="hybrid", explain=True)
+    added = await gateway.search("weather", ranking="legacy", explain=True)
+
+    # Both have a vector, one holds the word: 1/61 + 1/61; 5 by its path, 3 by its name, 2 told.
+    lines = [record.getMessage() for record in caplog.records]
+    assert "RRF inputs: 2 vector-ranked docs, 1 keyword-ranked docs" == lines[0]
+    assert "RRF score for 'get_weather' (type=tool): 0.032787, text_boost=10.0" == lines[1]
+    assert "RRF score for 'send_mail' (type=tool): 0.016129, text_boost=0.0" == lines[2]
+    assert lines[3].startswith("Score for 'get_weather' (type=tool): vector=")
+    assert lines[3].endswith("text_boost=10.0, boost_contrib=1.0000, final=1.0000")
+    assert len(fused.matches) == len(fused.scoring)
+    assert [each.vector for each in fused.scoring] == [
+        pytest.approx(match.evidence.vector) for match in added.matches
+    ]
+    assert () == (await gateway.search("weather", explain=True)).scoring

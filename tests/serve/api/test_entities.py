@@ -7,9 +7,10 @@ import asyncio
 import pytest
 from httpx2 import AsyncClient
 
+from gateway.catalog.entries import Entry
 from gateway.gateway import Gateway
 from gateway.serve.auth import WRITE
-from gateway.types import ALL_SCOPES
+from gateway.types import ALL_SCOPES, Hints
 from tests.serve.api.client import ids, open_client
 
 ROOT = "/api/entities"
@@ -112,23 +113,58 @@ async def test_pages_follow_each_other(client: AsyncClient) -> None:
     assert ["agent:catalog/courier"] == ids(tagged, "entities")
 
 
-async def test_lists_by_words_are_lexical(client: AsyncClient) -> None:
-    """Servers, agents and skills; without words all of them."""
-    servers = await client.get("/api/servers")
-    named = await client.get("/api/servers", params={"query": "mail"})
-    agents = await client.get("/api/agents", params={"query": "courier", "limit": 1})
-    skills = await client.get("/api/skills/search", params={"q": "letter"})
-    none = await client.get("/api/skills/search", params={"q": "letter", "tags": "absent"})
-    unasked = await client.get("/api/skills/search")
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("servers", ["server:mail"]),
+        # Part of a word, in any case; of its name, a tool, or what a tool is for.
+        ("servers?query=AI", ["server:mail"]),
+        ("servers?query=ead_ema", ["server:mail"]),
+        ("servers?query=newest e-m", ["server:mail"]),
+        ("servers?query=nothing", []),
+        # The path, the keys and values of metadata as one text, a tag.
+        ("agents?query=/courier-o", ["agent:catalog/courier"]),
+        ("agents?query=config region e", ["agent:catalog/courier"]),
+        ("agents?query=PRO", ["agent:catalog/courier"]),
+        ("agents?query=p", ["agent:catalog/Rail Planner", "agent:catalog/courier"]),
+        ("agents?query=p&limit=1", ["agent:catalog/Rail Planner"]),
+        # Words alone are no text that stands there.
+        ("agents?query=e-mail writes", []),
+        # Nobody learns of what they may not find.
+        ("agents?query=debtors", []),
+        ("skills/search?q=etter-wri", ["skill:catalog/letter-writing"]),
+        ("skills/search?q=letter&tags=absent", []),
+    ],
+)
+async def test_lists_hold_what_holds_the_text(
+    client: AsyncClient, asked: str, expected: list[str]
+) -> None:
+    """As it is written, by id: no word is split off, and nothing is near."""
+    found = await client.get(f"/api/{asked}")
 
-    assert (["server:mail"], "browse") == (ids(servers, "entities"), servers.json()["search_mode"])
-    assert (["server:mail"], "lexical-only") == (
-        ids(named, "entities"),
-        named.json()["search_mode"],
+    assert (expected, len(expected)) == (ids(found, "entities"), found.json()["total"])
+    mode = "lexical-only" if "q" in asked else "browse"
+    assert mode == found.json()["search_mode"]
+
+
+async def test_skills_are_listed_by_where_they_hold_the_text(full: Gateway) -> None:
+    """By hand: 0.5 its name, 0.3 its description, 0.2 a tag, 0.1 metadata; ties by id."""
+    await full.catalog.put(
+        Entry(kind="skill", name="ada-tribute", description="On Ada.", hints=Hints(tags=("ada",))),
+        Entry(kind="skill", name="sums", description="By Ada."),
+        Entry(kind="skill", name="odes", description="Of ADA.", metadata={"by": "ada"}),
     )
-    assert (["agent:catalog/courier"], 1) == (ids(agents, "entities"), agents.json()["total"])
-    assert ["skill:catalog/letter-writing"] == ids(skills, "entities")
-    assert [] == ids(none, "entities")
+    async with open_client(full) as client:
+        found = await client.get("/api/skills/search", params={"q": "Ada"})
+        unasked = await client.get("/api/skills/search")
+
+    assert [
+        ("ada-tribute", 0.5 + 0.3 + 0.2),
+        ("odes", pytest.approx(0.3 + 0.1)),
+        ("sums", 0.3),
+        # Its author alone.
+        ("letter-writing", 0.1),
+    ] == [(each["name"], each["relevance_score"]) for each in found.json()["entities"]]
     assert 422 == unasked.status_code
 
 

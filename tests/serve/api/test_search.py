@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from httpx2 import AsyncClient
 
+from gateway.catalog.entries import Entry
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
@@ -45,7 +46,7 @@ async def test_groups_hold_what_the_list_ranks(full: Gateway) -> None:
     answer = await found(full, {"query": "send an e-mail"})
 
     assert "mail/send_email" == ids(answer)[0]
-    assert {"agent:catalog/courier", "skill:catalog/letter-writing"} <= set(ids(answer))
+    assert {"agent:catalog/courier", "server:mail"} <= set(ids(answer))
     assert list(range(1, len(answer["results"]) + 1)) == [
         each["rank"] for each in answer["results"]
     ]
@@ -107,6 +108,25 @@ async def test_a_matched_server_brings_the_tools_that_the_query_speaks_of(full: 
     assert len({each["id"] for each in answer["tools"]}) == len(answer["tools"])
 
 
+async def test_a_server_that_is_only_described_brings_its_tools(full: Gateway) -> None:
+    """By its entry, with their schemas; they can be searched for on their own, too."""
+    create = {"name": "open_issue", "description": "Open an issue.", "schema": {"type": "object"}}
+    await full.catalog.put(
+        Entry(kind="server", name="hub", description="Issues.", metadata={"tools": [create]})
+    )
+    servers = await found(full, {"query": "open issue", "entity_types": ["mcp_server"]})
+    tools = await found(full, {"query": "open issue", "entity_types": ["tool"]})
+
+    (row,) = servers["servers"]
+    assert ("server:catalog/hub", 1) == (row["id"], row["num_tools"])
+    assert ["open_issue"] == [each["tool_name"] for each in row["matching_tools"]]
+    assert ["hub/open_issue"] == ids(tools)
+    assert ({"type": "object"}, "/hub") == (
+        tools["tools"][0]["inputSchema"],
+        tools["tools"][0]["server_path"],
+    )
+
+
 async def test_servers_alone_come_without_other_tools(full: Gateway) -> None:
     """A filter by kind holds; a server's row still says why."""
     answer = await found(full, {"query": "mail", "entity_types": ["mcp_server"]})
@@ -130,7 +150,7 @@ async def test_kinds_are_filtered_by_either_name(
     full: Gateway, types: list[str], expected: set[str]
 ) -> None:
     """Registries' and ours."""
-    body = {"query": "e-mail letter soup", "entity_types": types, "ranking": "lexical"}
+    body = {"query": "write e-mail by train", "entity_types": types, "ranking": "hybrid"}
     answer = await found(full, body)
 
     assert expected == {each["kind"] for each in answer["results"]}
@@ -212,7 +232,7 @@ async def test_an_entity_that_is_closed_during_a_search_is_not_shown(mixed: Mixe
     await gateway.catalog.put(*ENTRIES)
     await gateway.snapshot(vectors=True)
     embedder.gateway = gateway
-    answer = await found(gateway, {"query": "courier that sends e-mail"}, scopes=())
+    answer = await found(gateway, {"query": "write and send e-mail"}, scopes=())
 
     assert ids(answer)
     assert "agent:catalog/courier" not in ids(answer)
@@ -340,3 +360,23 @@ async def test_a_virtual_server_names_the_servers_behind_it(mixed: Mixed) -> Non
 
     assert ("/virtual/desk", "desk", 1) == (row["path"], row["server_name"], row["num_tools"])
     assert (1, ["/mail"]) == (row["backend_count"], row["backend_paths"])
+
+
+async def test_a_search_says_how_it_scored_where_that_is_asked(full: Gateway) -> None:
+    """The sum of 1/(60 + rank), and what it is made of; otherwise nothing."""
+    body = {"query": "send e-mail", "ranking": "hybrid"}
+    plain = await found(full, body)
+    answer = await found(full, {**body, "explain": True})
+
+    assert {(None, None)} == {(each["rrf_score"], each["scoring"]) for each in plain["results"]}
+    for each in answer["results"]:
+        ranks = [each["scoring"][name] for name in ("vector_rank", "keyword_rank")]
+        assert pytest.approx(sum(1 / (60 + rank) for rank in ranks if rank)) == each["rrf_score"]
+        assert pytest.approx(each["similarity_score"], abs=1e-3) == each["scoring"]["vector"]
+    # 5 by its path and 3 by its name, which hold both words, and 2 by its description.
+    assert 10.0 == answer["results"][0]["scoring"]["text_boost"]
+    added = await found(full, {**body, "ranking": "legacy", "explain": True})
+    for each in added["results"]:
+        scoring = each["scoring"]
+        parts = scoring["normalized_vector"] + scoring["boost_contrib"]
+        assert (None, pytest.approx(min(1.0, parts))) == (each["rrf_score"], scoring["final"])
