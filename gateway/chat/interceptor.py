@@ -160,7 +160,7 @@ class InterceptedCall:
         body = await self._in_gateway(self._loop.next_request)
         self._check()
         arguments = {**self._arguments, "body": body, "options": self._turn_options()}
-        with self._loop.within_turn():
+        with self._loop.trace.within_turn():
             self._reply = self._raw = await _settled(self._openai.post(self._path, **arguments))
         if self._is_raw:
             self._reply = await _settled(self._raw.parse())

@@ -15,7 +15,7 @@ import math
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Generic
 
@@ -137,7 +137,7 @@ class Loop(Generic[R]):
         self._meter = UsageMeter()
         self._other_tokens = self._host_tokens = sum(map(json_tokens, conversation.host_tools))
         """Estimated tokens of the host's tools, and of those that the service has loaded."""
-        self._trace = ConversationTrace(
+        self.trace = ConversationTrace(
             self._gateway.telemetry,
             agent=context.agent,
             endpoint=endpoint,
@@ -171,7 +171,7 @@ class Loop(Generic[R]):
             yield
         except BaseException as error:
             if not isinstance(error, GeneratorExit):
-                self._trace.fail(type(error).__name__)
+                self.trace.fail(type(error).__name__)
             self.end()
             raise
 
@@ -194,7 +194,7 @@ class Loop(Generic[R]):
             telemetry.record("gateway.chat.definition.share", total.definition_share)
             telemetry.record("gateway.chat.prefix.stability", total.prefix_stability)
         telemetry.record("gateway.chat.turns", total.turns)
-        self._trace.end(total, self._meter.usage)
+        self.trace.end(total, self._meter.usage)
 
     @property
     def turn(self) -> int:
@@ -210,7 +210,7 @@ class Loop(Generic[R]):
         """
         self._check_limits()
         conversation = self.conversation
-        with self._trace.within():
+        with self.trace.within():
             self.tool_list = await self._build_tool_list()
             if conversation.pending_calls and not self.turn and not self.tool_list.is_empty:
                 answers = await self._answer(conversation.pending_calls)
@@ -234,17 +234,13 @@ class Loop(Generic[R]):
             )
         )
         body = conversation.body(self.turn, tool_list)
-        self._trace.begin_turn(is_stream=body.get("stream") is True)
+        self.trace.begin_turn(is_stream=body.get("stream") is True)
         return body
-
-    def within_turn(self) -> AbstractContextManager[object]:
-        """Make the span of the model's turn current within the block."""
-        return self._trace.within_turn()
 
     def record_reply(self, reply: R) -> None:
         """Record what the model answered, and end its turn."""
         self._meter.record_reply(reply.usage)
-        self._trace.record_reply(reply, self.conversation.finish_reasons(reply))
+        self.trace.record_reply(reply, self.conversation.finish_reasons(reply))
 
     def _request_parts(self) -> list[JsonItem]:
         return [*self.tool_list.tools, *self.conversation.messages()]
@@ -284,7 +280,7 @@ class Loop(Generic[R]):
         which it has refused by *error*.
         """
         is_refused = self.tool_list.mode == "native" and "tool_search" in error
-        self._trace.end_turn("BadRequestError")
+        self.trace.end_turn("BadRequestError")
         return is_refused and self._context.tool_lists.disable_native(self.conversation.model)
 
     def handle_reply(self, reply: R) -> R | None:
@@ -344,7 +340,7 @@ class Loop(Generic[R]):
                     task=self._task,
                 )
 
-        with self._trace.within():
+        with self.trace.within():
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(answer(call)) for call in calls]
         answers = [task.result() for task in tasks]

@@ -255,10 +255,9 @@ class ResponsesConversation(Conversation[Response]):
 
     def finish_reasons(self, reply: Response) -> tuple[str, ...]:
         """Return one, in the words of Chat Completions where these have any."""
-        reason = reply.incomplete_details.reason if reply.incomplete_details else None
-        if reason is None and reply.status == "completed":
-            reason_of_end = "tool_calls" if self.calls(reply) else "stop"
-            return (reason_of_end,)
+        if reply.status == "completed":
+            return ("tool_calls" if self.calls(reply) else "stop",)
+        reason = reply.incomplete_details and reply.incomplete_details.reason
         return tuple(filter(None, [reason or reply.status]))
 
     def text(self, reply: Response) -> str:

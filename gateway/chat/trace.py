@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from gateway.chat.accounting import Accounting, usage_of
 from gateway.runtime.model_endpoint import ModelEndpoint
-from gateway.runtime.telemetry import Labels, ModelRequest, Telemetry
+from gateway.runtime.telemetry import Labels, Operation, Telemetry
 
 AGENT = "gateway"
 """The agent's name, if the host gives none."""
@@ -36,7 +36,7 @@ class ConversationTrace:
         self._labels: Labels = {"gen_ai.conversation.id": conversation} if conversation else {}
         labels = {"gen_ai.agent.name": agent, **endpoint.attributes, **self._labels}
         self._span = telemetry.begin("invoke_agent", agent, labels)
-        self._turn: ModelRequest | None = None
+        self._turn: Operation | None = None
         """The turn that is under way."""
 
     def within(self) -> AbstractContextManager[object]:
@@ -69,7 +69,9 @@ class ConversationTrace:
     def end_turn(self, error_type: str = "") -> None:
         """End the turn that is under way, if there is one; as failed if there is an error."""
         if self._turn is not None:
-            self._turn.end(error_type)
+            if error_type:
+                self._turn.fail(error_type)
+            self._turn.end()
             self._turn = None
 
     def fail(self, error_type: str) -> None:

@@ -29,8 +29,8 @@ from gateway.errors import (
 )
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot, resolve
+from gateway.runtime.telemetry_names import OTHER
 from gateway.runtime.text import estimate_tokens
-from gateway.search.invoke import trace_unsent
 from gateway.types import Caller, Entity, InvokeResult, JsonObject, SearchResult
 
 _TOOLS_A_SERVER = 3
@@ -130,25 +130,21 @@ async def _handle(
     task: str,
 ) -> ToolAnswer:
     """Do what `handle_call` does, traced below the span of a meta-tool."""
-    names, caller = tools.names, tools.caller
+    names, caller, tool = tools.names, tools.caller, call.name
+    arguments: JsonObject | None = None
     try:
-        parsed = call.parsed
-        arguments = _parse_object(call.arguments) if parsed is None else dict(parsed)
+        given = _parse_object(call.arguments) if call.parsed is None else dict(call.parsed)
         if call.native or (call.name and call.name == names.search):
-            return await _search(gateway, tools, call, arguments, shown)
+            return await _search(gateway, tools, call, given, shown)
         if call.name in names and call.name != names.call:
             advise = _route_tools if call.name == names.route else _next_tools
-            text = await advise(gateway, arguments, caller)
-            return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments)
-        tool, arguments = _target(names, call, arguments)
-    except InvalidRequestError as error:
-        if call.name not in names:
-            await _trace_refused(gateway, call, call.name, error, caller)
-        return await _failure(gateway, call, call.name, None, error, caller)
-    try:
+            text = await advise(gateway, given, caller)
+            return ToolAnswer(call=call, text=text, tool=call.name, arguments=given)
+        tool, arguments = _target(names, call, given)
         await request_approval(gateway, approve, tool, arguments, call_id=call.id, caller=caller)
-    except GatewayError as error:
-        await _trace_refused(gateway, call, tool, error, caller)
+    except InvalidRequestError as error:
+        if tool not in names:
+            await _trace_refused(gateway, call.id, tool, error, caller)
         return await _failure(gateway, call, tool, arguments, error, caller)
     try:
         result = await gateway.invoke(tool, arguments, call_id=call.id, task=task, caller=caller)
@@ -163,12 +159,17 @@ async def _handle(
 
 
 async def _trace_refused(
-    gateway: Gateway, call: ToolCall, tool: str, error: GatewayError, caller: Caller
+    gateway: Gateway, call_id: str, tool: str, error: GatewayError, caller: Caller
 ) -> None:
-    entity = None
+    """Trace a call that was refused before `Gateway.invoke`, by the tool that the caller may know
+    of: what a model wrote instead is content.
+    """
+    name, server = OTHER, ""
     with suppress(GatewayError):
         entity = resolve(await gateway.snapshot(), tool, caller.filters())
-    trace_unsent(gateway.telemetry, error, entity, call_id=call.id)
+        name, server = entity.exposed_name, entity.server
+    with gateway.telemetry.tool_call(name, server=server, call_id=call_id) as trace:
+        trace.fail(type(error).__name__)
 
 
 def _parse_object(text: str) -> dict[str, object]:

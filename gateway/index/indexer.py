@@ -344,13 +344,14 @@ class Indexer:
     def _recorded(self, step: Literal["build", "embed"]) -> Iterator[float]:
         """Trace and time a build, or the embedding behind it."""
         name = f"gateway.index.{step}"
-        with self._telemetry.span(name) as span, self._telemetry.timed(f"{name}.duration", {}):
+        operation = self._telemetry.operation(name, metric=f"{name}.duration", labels={})
+        with operation.within():
             yield time.perf_counter()
             if self._newest:
                 report = self._newest.report
-                span.set_attribute("gateway.index.entities", report.entities)
-                span.set_attribute("gateway.index.embedded", report.embedded_texts)
-                span.set_attribute("gateway.index.graph_edges", report.graph_edges)
+                operation.span.set_attribute("gateway.index.entities", report.entities)
+                operation.span.set_attribute("gateway.index.embedded", report.embedded_texts)
+                operation.span.set_attribute("gateway.index.graph_edges", report.graph_edges)
 
     def _publish(self, build: IndexBuild, began: float) -> None:
         """Make *build* the newest one."""

@@ -8,18 +8,7 @@ from urllib.parse import urlsplit
 
 from gateway.runtime.telemetry_names import OTHER
 
-_PROVIDERS = {
-    "api.openai.com": "openai",
-    "api.anthropic.com": "anthropic",
-    "api.cohere.com": "cohere",
-    "api.deepseek.com": "deepseek",
-    "api.groq.com": "groq",
-    "api.mistral.ai": "mistral_ai",
-    "api.perplexity.ai": "perplexity",
-    "api.x.ai": "x_ai",
-    "generativelanguage.googleapis.com": "gcp.gemini",
-}
-"""The conventions' names of services that speak the OpenAI wire format, by their hosts."""
+_OPENAI = "api.openai.com"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -36,12 +25,12 @@ class ModelEndpoint:
 
     @classmethod
     def at(cls, model: str, url: str, *, provider: str = "") -> Self:
-        """Return the endpoint behind *url*; a host that the conventions do not know names itself
-        as the provider, if no other is given.
+        """Return the endpoint behind *url*; another host than OpenAI's names itself as the
+        provider, if none is given: many services speak its wire format.
         """
         parts = urlsplit(url)
         host = parts.hostname or ""
-        provider = provider or _PROVIDERS.get(host, host) or OTHER
+        provider = provider or ("openai" if host.endswith(_OPENAI) else host) or OTHER
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
         return cls(model=model, provider=provider, address=host, port=port)
 

@@ -69,36 +69,15 @@ class Telemetry:
             if metric.kind == "counter"
         }
         self._gauges: list[ReadGauges] = []
-        _report_gauges(self, meter_provider or _OWN_PROVIDER, meter)
+        _report_gauges(self, meter_provider or Telemetry, meter)
 
-    @contextmanager
-    def span(
-        self, kind: str, target: str = "", attributes: Attributes | None = None
-    ) -> Iterator[Span]:
-        """Open a span of *kind*, current within the block; an exception marks it as failed.
+    def begin(self, kind: str, target: str = "", attributes: Attributes | None = None) -> Span:
+        """Start a span of *kind*, which its owner ends, and may enter with `within`.
 
         Args:
             kind: What it is, as `docs/telemetry.md` lists it.
             target: The second word of the span's name, of few values; may be empty.
             attributes: Those known at creation, which samplers read.
-        """
-        span = self.begin(kind, target, attributes)
-        try:
-            with self.within(span):
-                yield span
-        except BaseException as error:
-            self.fail(span, type(error).__name__)
-            raise
-        finally:
-            span.end()
-
-    def begin(self, kind: str, target: str = "", attributes: Attributes | None = None) -> Span:
-        """Start a span that no block bounds; its owner ends it, and may enter it with `within`.
-
-        Args:
-            kind: See `span`.
-            target: See `span`.
-            attributes: See `span`.
         """
         name = f"{kind} {target}" if target else kind
         initial = {**(attributes or {})}
@@ -106,6 +85,27 @@ class Telemetry:
             initial["gen_ai.operation.name"] = kind
         span_kind = SpanKind.CLIENT if kind in CLIENT_SPANS else SpanKind.INTERNAL
         return self._tracer.start_span(name, kind=span_kind, attributes=initial)
+
+    def operation(
+        self,
+        kind: str,
+        target: str = "",
+        attributes: Attributes | None = None,
+        *,
+        metric: str,
+        labels: Labels,
+    ) -> Operation:
+        """Begin what has a span of *kind* and *metric* for its duration.
+
+        Args:
+            kind: See `begin`.
+            target: See `begin`.
+            attributes: Those of the span alone.
+            metric: A histogram of seconds.
+            labels: Attributes of both; those of the metric may be filled in until the end.
+        """
+        span = self.begin(kind, target, {**labels, **(attributes or {})})
+        return Operation(self, span, metric, labels)
 
     def within(self, span: Span) -> AbstractContextManager[Span]:
         """Make *span* the parent of what the block starts, without ending it."""
@@ -150,10 +150,9 @@ class Telemetry:
             labels = {"gateway.store.name": store, "error.type": error_type}
             self.add("gateway.store.failures", attributes=labels)
 
-    @contextmanager
     def tool_call(
         self, name: str, *, kind: str = "function", server: str = "", call_id: str = ""
-    ) -> Iterator[ToolSpan]:
+    ) -> AbstractContextManager[Operation]:
         """Trace and time one call of a tool; an exception marks it as failed.
 
         Args:
@@ -166,16 +165,15 @@ class Telemetry:
         labels: Labels = {"gen_ai.tool.name": name, "gen_ai.tool.type": kind}
         if server:
             labels["gateway.server.name"] = server
-        attributes = {**labels, "gen_ai.tool.call.id": call_id} if call_id else labels
-        with (
-            self.span("execute_tool", name, attributes) as span,
-            self.timed("gateway.tool.duration", labels),
-        ):
-            yield ToolSpan(self, span, labels)
+        attributes = {"gen_ai.tool.call.id": call_id} if call_id else {}
+        metric = "gateway.tool.duration"
+        return self.operation(
+            "execute_tool", name, attributes, metric=metric, labels=labels
+        ).within()
 
     def model_request(
         self, operation: str, endpoint: ModelEndpoint, attributes: Attributes | None = None
-    ) -> ModelRequest:
+    ) -> Operation:
         """Begin a request to a model; its owner ends it.
 
         Args:
@@ -183,7 +181,9 @@ class Telemetry:
             endpoint: The model.
             attributes: Others of its span.
         """
-        return ModelRequest(self, operation, endpoint, attributes or {})
+        labels: Labels = {"gen_ai.operation.name": operation, **endpoint.attributes}
+        metric = "gen_ai.client.operation.duration"
+        return self.operation(operation, endpoint.model, attributes, metric=metric, labels=labels)
 
     def cache_event(self, name: str, event: str) -> None:
         """Count one look-up in a cache."""
@@ -198,75 +198,48 @@ class Telemetry:
         span.set_status(Status(StatusCode.ERROR))
 
 
-class ToolSpan:
-    """The span of a tool call that is under way."""
+class Operation:
+    """What has a span, and its duration as a metric. Its owner ends it, once, or `within` does."""
 
-    def __init__(self, telemetry: Telemetry, span: Span, labels: Labels) -> None:
+    def __init__(self, telemetry: Telemetry, span: Span, metric: str, labels: Labels) -> None:
         self.span = span
         self._telemetry = telemetry
+        self._metric = metric
         self._labels = labels
-
-    def fail(self, error_type: str) -> None:
-        """Mark the call as failed, in its span and in its metric."""
-        self._labels["error.type"] = error_type
-        self._telemetry.fail(self.span, error_type)
-
-
-class ModelRequest:
-    """One request to a model: its span, its duration and its tokens.
-
-    As a context it ends with its block, is current within it, and fails with an exception.
-    """
-
-    def __init__(
-        self, telemetry: Telemetry, operation: str, endpoint: ModelEndpoint, attributes: Attributes
-    ) -> None:
-        self._telemetry = telemetry
-        self._labels: Labels = {"gen_ai.operation.name": operation, **endpoint.attributes}
-        self.span = telemetry.begin(
-            operation, endpoint.model, {**endpoint.attributes, **attributes}
-        )
         self._started = time.perf_counter()
-        self._ended = False
 
     def count(self, usage: TokenUsage) -> None:
-        """Note the tokens that the service reported."""
+        """Note the tokens that a service reported for it."""
         self.span.set_attributes(usage.attributes)
         for kind, tokens in {"input": usage.input, "output": usage.output}.items():
             if tokens is not None:
                 labels = {**self._labels, "gen_ai.token.type": kind}
                 self._telemetry.record("gen_ai.client.token.usage", tokens, labels)
 
-    def end(self, error_type: str = "") -> None:
-        """End it, as failed if there is an error; twice is harmless."""
-        if self._ended:
-            return
-        self._ended = True
-        if error_type:
-            self._labels["error.type"] = error_type
-            self._telemetry.fail(self.span, error_type)
+    def fail(self, error_type: str) -> None:
+        """Mark it as failed, in its span and in its metric."""
+        self._labels["error.type"] = error_type
+        self._telemetry.fail(self.span, error_type)
+
+    def end(self) -> None:
+        """End it."""
         spent = time.perf_counter() - self._started
-        self._telemetry.record("gen_ai.client.operation.duration", spent, self._labels)
+        self._telemetry.record(self._metric, spent, self._labels)
         self.span.end()
 
     @contextmanager
     def within(self) -> Iterator[Self]:
-        """Make it current within the block, and end it with the block."""
+        """Make it current within the block, and end it with the block; an exception fails it."""
         try:
             with self._telemetry.within(self.span):
                 yield self
         except BaseException as error:
-            self.end(type(error).__name__)
+            self.fail(type(error).__name__)
             raise
         finally:
             self.end()
 
 
-class _OwnProvider:
-    """Stands for the provider of the process, which may be set later."""
-
-
-_OWN_PROVIDER = _OwnProvider()
 _REPORTING: WeakKeyDictionary[object, WeakSet[Telemetry]] = WeakKeyDictionary()
 """The gateways whose gauges a provider collects: an SDK asks one callback a name, so that one adds
 them all up."""
@@ -274,7 +247,13 @@ _LOCK = Lock()
 
 
 def _report_gauges(telemetry: Telemetry, provider: object, meter: metrics.Meter) -> None:
-    """Have the gauges of *telemetry* collected, as long as it lives."""
+    """Have the gauges of *telemetry* collected, as long as it lives.
+
+    Args:
+        telemetry: Of one gateway.
+        provider: What collects; a class stands for the process's own, which may be set later.
+        meter: Of that provider.
+    """
     with _LOCK:
         reporting = _REPORTING.get(provider)
         if reporting is None:

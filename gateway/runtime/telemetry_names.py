@@ -19,7 +19,6 @@ OTHER = "_OTHER"
 """What the conventions call a value that is not known, or that nobody may see."""
 CLIENT_SPANS = frozenset({"retrieval", "embeddings", "chat"})
 """Kinds of spans that are requests to a service, by the first word of their names."""
-MetricKind = Literal["histogram", "counter", "gauge"]
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _HTTP_SECONDS = (
@@ -28,101 +27,56 @@ _HTTP_SECONDS = (
 """As the conventions of HTTP advise."""
 _DOUBLING = tuple(0.01 * 2**step for step in range(14))
 _TOKENS = tuple(float(4**step) for step in range(14))
-_ANSWER_TOKENS = (50.0, 100.0, 200.0, 300.0, 400.0, 600.0, 800.0, 1000.0, 1500.0, 2000.0, 4000.0)
+_ANSWERS = (50.0, 100.0, 200.0, 300.0, 400.0, 600.0, 800.0, 1000.0, 1500.0, 2000.0, 4000.0)
 _SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 _COUNTS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 50.0)
 
 
 class Metric(NamedTuple):
-    """One instrument."""
+    """One instrument: a histogram if it has buckets, a gauge if it has a label, else a counter."""
 
-    kind: MetricKind
     unit: str
     description: str
     buckets: tuple[float, ...] = ()
-    """Of a histogram."""
-    label: str = ""
-    """The attribute of a gauge; "" if it has none."""
+    label: str | None = None
+    """The attribute of the gauge's values; "" for a gauge of one value."""
+
+    @property
+    def kind(self) -> Literal["histogram", "gauge", "counter"]:
+        """What it is to OpenTelemetry."""
+        return "histogram" if self.buckets else "counter" if self.label is None else "gauge"
 
 
 METRICS: Mapping[str, Metric] = {
-    "gateway.search.duration": Metric(
-        "histogram", "s", "One search, cache hits included.", _SECONDS
-    ),
-    "gateway.search.stage.duration": Metric(
-        "histogram", "s", "One stage of a search that was not cached.", _SECONDS
-    ),
-    "gateway.search.results": Metric(
-        "histogram", "{entity}", "How many entities each list of a result holds.", _COUNTS
-    ),
-    "gateway.search.fallbacks": Metric(
-        "counter", "{fallback}", "Searches that wanted vectors and were answered by the graph."
-    ),
-    "gateway.search.weak_results": Metric(
-        "counter", "{search}", "Searches with no match, or with matches of low confidence."
-    ),
-    "gateway.search.answer.tokens": Metric(
-        "histogram", "{token}", "Estimated tokens of a search's answer to a model.", _ANSWER_TOKENS
-    ),
-    "gateway.index.build.duration": Metric(
-        "histogram", "s", "One build of the index, listing the sources included.", _DOUBLING
-    ),
-    "gateway.index.embed.duration": Metric(
-        "histogram", "s", "Embedding the texts that a build found without a vector.", _DOUBLING
-    ),
-    "gateway.index.entities": Metric(
-        "gauge", "{entity}", "Entities in the index.", label="gateway.entity.kind"
-    ),
-    "gateway.index.age": Metric("gauge", "s", "Time since the newest index build."),
+    "gateway.search.duration": Metric("s", "One search, cache hits included.", _SECONDS),
+    "gateway.search.stage.duration": Metric("s", "One stage of a search, if not cached.", _SECONDS),
+    "gateway.search.results": Metric("{entity}", "Entities in each list of a result.", _COUNTS),
+    "gateway.search.fallbacks": Metric("{fallback}", "Searches that wanted vectors and had none."),
+    "gateway.search.weak_results": Metric("{search}", "Searches with no match or a doubtful one."),
+    "gateway.search.answer.tokens": Metric("{token}", "A search's answer to a model.", _ANSWERS),
+    "gateway.index.build.duration": Metric("s", "One index build, listings included.", _DOUBLING),
+    "gateway.index.embed.duration": Metric("s", "Embedding what a build lacked.", _DOUBLING),
+    "gateway.index.entities": Metric("{entity}", "Indexed entities.", label="gateway.entity.kind"),
+    "gateway.index.age": Metric("s", "Time since the newest index build.", label=""),
     "gateway.embedding.queue": Metric(
-        "gauge",
-        "{text}",
-        "Texts that wait for a vector; of queries, requests.",
-        label="gateway.embedding.role",
+        "{text}", "Texts and queries without a vector yet.", label="gateway.embedding.role"
     ),
-    "gateway.servers": Metric(
-        "gauge", "{server}", "MCP servers, by whether they answer.", label="gateway.server.state"
-    ),
-    "gateway.approvals.pending": Metric(
-        "gauge", "{definition}", "Definitions that changed and wait for an approval."
-    ),
-    "gateway.cache.requests": Metric("counter", "{request}", "Look-ups in a process-local cache."),
-    "gateway.upstream.failures": Metric(
-        "counter", "{failure}", "Sources that could not be listed."
-    ),
-    "gateway.store.failures": Metric(
-        "counter", "{failure}", "Times that a store could not be read or written."
-    ),
-    "gateway.tools.quarantined": Metric(
-        "counter", "{tool}", "Tools that were left out because their definition cannot be used."
-    ),
-    "gateway.tool.duration": Metric(
-        "histogram", "s", "One tool call, ours or an upstream's.", _DOUBLING
-    ),
-    "gateway.chat.turns": Metric(
-        "histogram", "{turn}", "Requests to the model within one call of the wrapper.", _COUNTS
-    ),
-    "gateway.chat.definition.share": Metric(
-        "histogram", "1", "Tokens of tool definitions sent, against sending every schema.", _SHARES
-    ),
-    "gateway.chat.tokens.saved": Metric(
-        "counter", "{token}", "Estimated tokens that sending every schema would have cost more."
-    ),
-    "gateway.chat.prefix.stability": Metric(
-        "histogram",
-        "1",
-        "The share of the requests' bytes that a prompt cache could know.",
-        _SHARES,
-    ),
+    "gateway.servers": Metric("{server}", "MCP servers.", label="gateway.server.state"),
+    "gateway.approvals.pending": Metric("{definition}", "Definitions to be approved.", label=""),
+    "gateway.cache.requests": Metric("{request}", "Look-ups in a process-local cache."),
+    "gateway.upstream.failures": Metric("{failure}", "Sources that could not be listed."),
+    "gateway.store.failures": Metric("{failure}", "Failed reads and writes of a store."),
+    "gateway.tools.quarantined": Metric("{tool}", "Tools with a definition that cannot be used."),
+    "gateway.tool.duration": Metric("s", "One tool call, ours or an upstream's.", _DOUBLING),
+    "gateway.chat.turns": Metric("{turn}", "Requests to the model, by one call.", _COUNTS),
+    "gateway.chat.definition.share": Metric("1", "Tokens of definitions, of all schemas.", _SHARES),
+    "gateway.chat.tokens.saved": Metric("{token}", "Tokens that all schemas would have cost more."),
+    "gateway.chat.prefix.stability": Metric("1", "Bytes that a prompt cache could know.", _SHARES),
     "http.server.request.duration": Metric(
-        "histogram", "s", "One request to the served gateway, until its answer ends.", _HTTP_SECONDS
+        "s", "One request to the served gateway.", _HTTP_SECONDS
     ),
-    "gen_ai.client.operation.duration": Metric(
-        "histogram", "s", "One request to a model: a turn, a rewriting, an embedding.", _DOUBLING
-    ),
-    "gen_ai.client.token.usage": Metric(
-        "histogram", "{token}", "Tokens that a model reported for such a request.", _TOKENS
-    ),
+    "gen_ai.client.operation.duration": Metric("s", "One request to a model.", _DOUBLING),
+    "gen_ai.client.token.usage": Metric("{token}", "Tokens of such a request.", _TOKENS),
 }
 """Every metric, by name."""
 

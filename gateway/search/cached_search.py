@@ -19,7 +19,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
 from gateway.runtime.cache import Cache, CacheListener, Clock, SingleFlight, Submit, key_of
-from gateway.runtime.telemetry import Span, Telemetry
+from gateway.runtime.telemetry import Labels, Span, Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer
@@ -99,16 +99,15 @@ class CachedSearch:
             diagnostics: Those that the caller has already.
         """
         strategy = self.search.strategy
-        labels: dict[str, str | int | float | bool] = {"gateway.search.strategy": strategy}
-        attributes = {
+        labels: Labels = {"gateway.search.strategy": strategy}
+        attributes: Labels = {
             "gen_ai.data_source.id": "catalog",
             "gen_ai.request.top_k": request.limit,
-            **labels,
         }
-        with (
-            self.telemetry.span("retrieval", "catalog", attributes) as span,
-            self.telemetry.timed("gateway.search.duration", labels),
-        ):
+        search = self.telemetry.operation(
+            "retrieval", "catalog", attributes, metric="gateway.search.duration", labels=labels
+        )
+        with search.within():
             signals = await self.usage.signals(snapshot, request.tenant)
             notes = tuple(diagnostics)
             key = key_of(self.identity, snapshot.version, request, signals.fingerprint, notes)
@@ -120,8 +119,8 @@ class CachedSearch:
                 if not result.degraded:
                     self.cache.put(key, _copy(result))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
-            if span.is_recording():
-                self._describe(span, request.queries, result)
+            if search.span.is_recording():
+                self._describe(search.span, request.queries, result)
         for code in {note.code for note in result.diagnostics} & _WEAK:
             self.telemetry.add("gateway.search.weak_results", 1, {"gateway.diagnostic.code": code})
         if not result.cached:

@@ -12,7 +12,7 @@ from gateway.index.snapshot import Snapshot, resolve
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, OTHER
 from gateway.sources.registry import Registration
-from gateway.types import Caller, Entity, InvokeResult, JsonObject
+from gateway.types import Caller, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, Outcome, shape_of
 from gateway.usage.history import UsageTracker
 
@@ -34,9 +34,10 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
 
     try:
         entity = resolve(snapshot, tool, caller.filters())
-    except GatewayError as error:
-        trace_unsent(telemetry, error, None, call_id=call_id)
-        raise
+    except GatewayError:
+        # What a model wrote instead of a tool's name is content.
+        with telemetry.tool_call(OTHER, call_id=call_id):
+            raise
     with telemetry.tool_call(entity.exposed_name, server=entity.server, call_id=call_id) as trace:
         check_arguments(entity, arguments)
         registration = registrations.get(entity.server)
@@ -62,20 +63,3 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     outcome: Outcome = "tool_error" if result.is_error else "ok"
     await usage.note(call(outcome=outcome, seconds=time.perf_counter() - began))
     return result
-
-
-def trace_unsent(
-    telemetry: Telemetry, error: GatewayError, entity: Entity | None, *, call_id: str
-) -> None:
-    """Trace a call that was refused before anything was sent.
-
-    Args:
-        telemetry: Records it.
-        error: Why.
-        entity: The tool; None if there is none that the caller may know of: what a model wrote
-            instead is content.
-        call_id: The model's id of the call.
-    """
-    name, server = (entity.exposed_name, entity.server) if entity else (OTHER, "")
-    with telemetry.tool_call(name, server=server, call_id=call_id) as trace:
-        trace.fail(type(error).__name__)

@@ -187,7 +187,8 @@ async def test_a_request_that_the_host_sends_has_a_turn_of_an_unknown_provider(
     ("url", "provider", "port"),
     [
         ("https://api.openai.com/v1", "openai", 443),
-        ("https://api.groq.com/openai/v1/", "groq", 443),
+        ("https://eu.api.openai.com/v1", "openai", 443),
+        ("https://api.openai.com.evil.example/v1", "api.openai.com.evil.example", 443),
         ("http://models.corp.example:8080/v1", "models.corp.example", 8080),
         ("", "_OTHER", 0),
     ],
