@@ -192,4 +192,3 @@ class Breaker:
             self._openings = min(self._openings + 1, _MAX_DOUBLINGS)
             jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  (no secret)
             self._open_until = self._clock() + wait_s * jitter
-            self._probe = None

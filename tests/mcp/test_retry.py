@@ -162,8 +162,9 @@ def test_one_probe_decides_and_the_others_wait(*, has_answered: bool) -> None:
         assert (0.0, 0.0, 0.0 if has_answered else 1.0) == (probe_s, next_s, other_s)
 
 
-def test_a_use_from_before_does_not_end_the_probe() -> None:
-    """Whoever called while all was well, and goes away now, has nothing to do with it."""
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_use_from_before_does_not_end_the_probe(*, fails: bool) -> None:
+    """Whoever called while all was well, and goes away or fails now, has nothing to do with it."""
     clock = ManualClock()
     circuit = Breaker(UpstreamOptions(breaker_failures=1, breaker_s=4), clock=clock)
     with ExitStack() as probing:
@@ -171,6 +172,9 @@ def test_a_use_from_before_does_not_end_the_probe() -> None:
             circuit.record_failure()
             clock.tick(5)
             assert 0.0 == probing.enter_context(circuit.admit())
+            if fails:
+                circuit.record_failure()
+                clock.tick(20)
         with circuit.admit() as wait_s:
             assert 1.0 == wait_s
 
