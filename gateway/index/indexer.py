@@ -356,11 +356,9 @@ class Indexer:
     def _publish(self, build: IndexBuild, began: float) -> None:
         """Make *build* the newest one."""
         failed = build.failed or any(each.failed for each in build.listed.values())
-        retry_at = self._clock() + self._options.upstream.retry_after_s if failed else None
-        duration_s = time.perf_counter() - began
-        self._newest = replace(
-            build, duration_s=duration_s, built_at=self._clock(), retry_at=retry_at
-        )
+        now, spent_s = self._clock(), time.perf_counter() - began
+        retry_at = now + self._options.upstream.retry_after_s if failed else None
+        self._newest = replace(build, duration_s=spent_s, built_at=now, retry_at=retry_at)
         if self._index_store and not self._index_store.newest and not build.missing:
             # Later ones are saved at the end: each costs as much as the whole.
             self._flights.start("save", self._save)
