@@ -68,6 +68,21 @@ def test_more_tools_are_served_on_demand(place: Place) -> None:
     assert "firecrawl/firecrawl" == data["server"]
 
 
+def test_the_command_says_which_calls_a_client_is_asked_about(place: Place) -> None:
+    """Here about all of them; this client cannot be asked."""
+
+    async def talk() -> str:
+        async with over_pipes(place, place.config(), "--confirm", "all") as client:
+            call = {"name": "get_current_time", "arguments": {"timezone": "Asia/Tokyo"}}
+            async with asyncio.timeout(120):
+                # A busy machine starts the server later than the first call waits for.
+                while "unknown tool" in (told := str(await client.call_tool("call_tool", call))):
+                    pass
+            return told
+
+    assert "gateway serve --confirm never" in asyncio.run(talk())
+
+
 def test_more_tools_do_not_go_with_the_whole_catalog(place: Place) -> None:
     """One of its tools may be called like ours."""
     ran = place.run("serve", "--expose", "all", "--with", "discover", "-c", place.config({}))
