@@ -188,12 +188,11 @@ class Stage:
 
     def approve(self, approval: Approval) -> bool:
         """Approve what names no file outside of the demo's folder."""
-        files = [
-            Path(str(value)).resolve()
+        return all(
+            Path(str(value)).resolve().is_relative_to(self.folder)
             for name, value in approval.arguments.items()
             if "file" in name or "path" in name
-        ]
-        return all(file.is_relative_to(self.folder) for file in files)
+        )
 
 
 @contextmanager
