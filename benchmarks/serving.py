@@ -21,12 +21,12 @@ from gateway.serve.http import HttpOptions, serve_http
 from gateway.serve.mcp_server import mcp_server, serve_stdio
 
 
-def idle_server() -> Server[Any]:
-    """Return the SDK's server with one tool, which does nothing."""
-    idle = types.Tool(name="idle", input_schema={"type": "object"})
+def idle_server(*more: str) -> Server[Any]:
+    """Return the SDK's server with tools that do nothing: ``idle``, and *more* by name."""
+    tools = [types.Tool(name=name, input_schema={"type": "object"}) for name in ("idle", *more)]
 
     async def listed(_context: object, _params: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[idle])
+        return types.ListToolsResult(tools=tools)
 
     async def called(_context: object, _params: object) -> types.CallToolResult:
         return types.CallToolResult(content=[types.TextContent(type="text", text="")])

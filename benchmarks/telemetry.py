@@ -13,9 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import httpx2
 import typer
-from mcp import types
-from mcp.server import Server
 from openai import OpenAI
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -23,31 +22,29 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from benchmarks.serving import idle_server
 from benchmarks.tables import print_figures
 from gateway import AutoDiscoveryClient, Gateway, OpenAIEmbedder, OpenAINormalizer, Options
+from gateway.serve.api.app import api_app
+from gateway.serve.http import HttpOptions, measured
 from gateway.testing import Call, Faults, ScriptedModel, Turn, script
 
 PROMISES = Path(__file__).with_suffix(".txt")
 TURNS = (
-    Turn(calls=(Call("search_tools", {"query": "the time of day"}),)),
-    Turn(calls=(Call("clock"), Call("call_tool", {"name": "no_such_tool", "arguments": {}}))),
-    Turn("It is noon."),
+    Turn(calls=(Call("search_tools", {"query": "be idle"}),)),
+    Turn(calls=(Call("idle"), Call("call_tool", {"name": "no_such_tool", "arguments": {}}))),
+    Turn("Done."),
 )
 
 
-async def _list(_context: object, _params: object) -> types.ListToolsResult:
-    names = "clock", "n" * 129  # the second one is quarantined
-    return types.ListToolsResult(
-        tools=[types.Tool(name=name, input_schema={"type": "object"}) for name in names]
-    )
-
-
-async def _call(_context: object, _params: object) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text="12:00")])
+async def _over_http(gateway: Gateway) -> None:
+    served = httpx2.ASGITransport(measured(api_app(gateway, HttpOptions()), gateway.telemetry))
+    async with httpx2.AsyncClient(transport=served, base_url="http://127.0.0.1") as client:
+        await client.get("/api/entities")
 
 
 def converse(folder: Path, tracer: TracerProvider, reader: InMemoryMetricReader) -> Any:
-    """Hold one conversation, search while the embedder is down, and return the metrics."""
+    """Hold one conversation, search when the embedder is down and over HTTP; return the metrics."""
     (folder / "index").touch()  # where a folder should be: the store of the index fails
     with (
         ScriptedModel(script(*TURNS)) as model,
@@ -62,13 +59,13 @@ def converse(folder: Path, tracer: TracerProvider, reader: InMemoryMetricReader)
             meter_provider=MeterProvider([reader]),
         )
         with closing(gateway):
-            clocks = Server("clocks", on_list_tools=_list, on_call_tool=_call)
-            gateway.add_server("clocks", server=clocks)
+            gateway.add_server("idle", server=idle_server("n" * 129))  # too long a name
             gateway.add_server("dead", command="no-such-program")
             agent = AutoDiscoveryClient(openai, gateway, agent="clerk")
-            list(agent.responses.create(model="m", input="Time?", conversation="c", stream=True))
+            list(agent.responses.create(model="m", input="Rest.", conversation="c", stream=True))
             model.fail(Faults(times=9), "embeddings")
             gateway.bridge.call(lambda: gateway.search("xyzzy plugh"))
+            gateway.bridge.call(lambda: _over_http(gateway))
             return reader.get_metrics_data()
 
 
@@ -94,7 +91,8 @@ def main(*, as_json: bool = typer.Option(False, "--json", help="Print one object
     for name, *attributes in map(str.split, PROMISES.read_text(encoding="utf-8").splitlines()[1:]):
         for key in ((name,), *((name, attribute) for attribute in attributes)):
             figures["found" if key in there else "missing"].append(" ".join(key))
-    print_figures(figures, as_json=as_json)
+    counts = {"found": len(figures["found"]), "missing": figures["missing"]}
+    print_figures(figures if as_json else counts, as_json=as_json)
     raise typer.Exit(bool(figures["missing"]))
 
 
