@@ -29,7 +29,7 @@ def test_every_size_is_told_beside_the_kernel() -> None:
         assert 1.0 == sizes["embeddings"]["recall_at_10"]
         assert 1.0 == sizes["embeddings"]["recall_at_10_answered"]
         assert 0.0 == sizes["embeddings"]["emptied"]
-        stages = {"normalize", "embed", "vector", "lexical", "graph", "confidence"}
+        stages = {"spelling", "embed", "vector", "lexical", "graph", "confidence"}
         assert stages == set(sizes["auto"]["stages_us"])
     assert found["cached_us"] > 0
     assert found["spans"] <= latency.SPANS_GOAL
