@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gateway.mcp.naming import MAX_NAME_CHARS, matches_template
+from gateway.mcp.skills import is_file_of
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
 from gateway.types import Diagnostic, Kind
@@ -89,7 +90,8 @@ def _notes(
 def is_hidden(kind: Kind, name: str, *, listed: Listing, shown: Listing) -> bool:
     """Whether a policy hides the resource or prompt of this name: it cannot be read either.
 
-    A URI that a template describes is hidden with the template, unless it is listed itself.
+    A URI that a template describes is hidden with the template, and a file of a skill with the
+    skill, unless it is listed itself.
 
     Args:
         kind: ``resource`` or ``prompt``.
@@ -99,8 +101,9 @@ def is_hidden(kind: Kind, name: str, *, listed: Listing, shown: Listing) -> bool
     """
     if shown.definitions is listed.definitions:
         return False
-    visible = {item.name for item in shown.definitions if item.kind == kind}
-    hidden = {item.name for item in listed.definitions if item.kind == kind} - visible
+    kinds = {kind, "skill"} if kind == "resource" else {kind}
+    visible = {item.name for item in shown.definitions if item.kind in kinds}
+    hidden = {item.name for item in listed.definitions if item.kind in kinds} - visible
     if name in hidden or name in visible or kind != "resource":
         return name in hidden
-    return any(matches_template(uri, name) for uri in hidden)
+    return any(matches_template(uri, name) or is_file_of(uri, name) for uri in hidden)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from gateway.catalog.entries import INSTRUCTIONS, WORDS
+from gateway.catalog.entries import INSTRUCTIONS, WORDS, flatten
 from gateway.catalog.kinds import Field, row_of
 from gateway.index.tool_graph import node_of
 from gateway.index.tool_words import nouns_of
+from gateway.mcp.skills import FRONT
 from gateway.options import GraphOptions
 from gateway.types import Entity, JsonObject
 from graphs.lexical.analysis import fold, split_identifier
@@ -23,6 +24,8 @@ _FIELD_CHARS = 300
 _LISTS: Mapping[Field, int] = {"tools": 500, "skills": 500}
 """Lists of names may take more."""
 _MAX_PARAMETERS = 40
+_OWN_FIELDS = frozenset({"name", "description", "tags"})
+"""Of the front matter of a skill, what stands in fields of its own."""
 
 
 def embedding_text(entity: Entity) -> str:
@@ -97,7 +100,11 @@ def _skills(entity: Entity) -> str:
 
 
 def _metadata(entity: Entity) -> str:
-    words = entity.definition.details.get(WORDS)
+    details = entity.definition.details
+    front = details.get(FRONT)
+    if isinstance(front, Mapping):
+        return flatten({key: front[key] for key in front if key not in _OWN_FIELDS})
+    words = details.get(WORDS)
     return words if isinstance(words, str) else ""
 
 

@@ -81,13 +81,18 @@ def _read_yaml(head: str, where: str) -> object:
         ) from error
 
 
+def front_matter(entry: Entry) -> dict[str, object]:
+    """Return the front matter of the ``SKILL.md`` that an entry was, or could be."""
+    tags = {"tags": list(entry.hints.tags)} if entry.hints.tags else {}
+    rest = {key: value for key, value in entry.metadata.items() if key != INSTRUCTIONS}
+    front = {"name": entry.name, "description": entry.description, **tags, **rest}
+    return {key: _plain(value) for key, value in front.items()}
+
+
 def write_skill(entry: Entry) -> str:
     """Write an entry as the ``SKILL.md`` that it was, or could be."""
-    front: dict[str, object] = {"name": entry.name, "description": entry.description}
-    if entry.hints.tags:
-        front["tags"] = list(entry.hints.tags)
-    front |= {key: value for key, value in entry.metadata.items() if key != INSTRUCTIONS}
-    head = yaml.safe_dump(_plain(front), allow_unicode=True, sort_keys=False, width=10_000)
+    front = front_matter(entry)
+    head = yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=10_000)
     body = entry.metadata.get(INSTRUCTIONS, "")
     return f"{_FENCE}\n{head}{_FENCE}\n" + (f"\n{body}\n" if body else "")
 

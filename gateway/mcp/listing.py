@@ -21,9 +21,11 @@ from gateway.errors import InvalidRequestError
 from gateway.mcp.error_mapping import SDK_ERRORS, request_error, timeout_error
 from gateway.mcp.injection_scanner import scan_definition
 from gateway.mcp.naming import MAX_NAME_CHARS
+from gateway.mcp.skills import EXTENSION
 from gateway.mcp.validation import (
     PROMPTS,
     RESOURCES,
+    SKILLS,
     TEMPLATES,
     TOOLS,
     ListMethod,
@@ -160,6 +162,7 @@ async def read_listing(session: ClientSession, server: str, options: UpstreamOpt
     capabilities = session.server_capabilities or types.ServerCapabilities()
     methods = [RESOURCES, TEMPLATES] if capabilities.resources is not None else []
     methods += [PROMPTS] if capabilities.prompts is not None else []
+    methods += [SKILLS] if EXTENSION in (capabilities.extensions or {}) else []
     # A server that has nothing else is asked for tools, whatever it declares.
     if capabilities.tools is not None or not methods:
         await _read_pages(session, TOOLS, collector, options)

@@ -27,6 +27,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
+from gateway.mcp.skills import FILES, FRONT, find_skill_fault, parse_skill
 from gateway.runtime.json_schema import map_schemas
 from gateway.runtime.text import clean
 from gateway.types import Hints, JsonObject, Kind, ToolDefinition
@@ -65,7 +66,8 @@ TOOLS = ListMethod("tools/list", "tools", "tool", "name")
 RESOURCES = ListMethod("resources/list", "resources", "resource", "uri")
 TEMPLATES = ListMethod("resources/templates/list", "resourceTemplates", "resource", "uriTemplate")
 PROMPTS = ListMethod("prompts/list", "prompts", "prompt", "name")
-LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS)}
+SKILLS = ListMethod("skills/list", "skills", "skill", "uri")
+LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, SKILLS)}
 """By method."""
 
 
@@ -83,7 +85,11 @@ def find_fault(item: object, method: ListMethod) -> str:
         return f"its {key} is longer than {limit} characters"
     if not name.isprintable():
         return f"its {key} holds invisible characters"
-    return _find_schema_fault(item.get("inputSchema")) if method is TOOLS else ""
+    faults = {
+        TOOLS: lambda: _find_schema_fault(item.get("inputSchema")),
+        SKILLS: lambda: find_skill_fault(item, name),
+    }
+    return faults[method]() if method in faults else ""
 
 
 def item_name(item: object, method: ListMethod) -> str:
@@ -101,7 +107,7 @@ def measure_size(item: JsonObject, method: ListMethod) -> int:
 
 def digest_definition(item: JsonObject, method: ListMethod) -> str:
     """Return the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
-    keys = _PINNED_OF_TOOL if method is TOOLS else _PINNED
+    keys = {TOOLS: _PINNED_OF_TOOL, SKILLS: ("uri", FRONT, FILES)}.get(method, _PINNED)
     pinned = {key: item.get(key) for key in keys}
     if method is not TOOLS:
         hints = _object(item.get("annotations"))
@@ -117,6 +123,8 @@ def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) ->
         method: The list it stood in.
         max_chars: The longest description.
     """
+    if method is SKILLS:
+        return parse_skill(item, item_name(item, method), max_chars=max_chars)
     is_tool = method is TOOLS
     annotations = _object(item.get("annotations"))
     title = _text(item.get("title"))
@@ -267,7 +275,13 @@ async def send_request(
     session: ClientSession, method: str, params: JsonObject, on_progress: ProgressFnT | None = None
 ) -> dict[str, Any]:
     """Send a request and return its result as the server sent it. Raises what the SDK raises."""
-    request = types.client_request_adapter.validate_python({"method": method, "params": params})
+    request: types.ClientRequest | types.Request[Any, Any]
+    if method == SKILLS.method:
+        # The SDK knows no requests of extensions.
+        request = types.Request[dict[str, Any], str](method=method, params=dict(params))
+    else:
+        whole = {"method": method, "params": params}
+        request = types.client_request_adapter.validate_python(whole)
     with keep_raw() as raw:
         result = await session.send_request(request, _Result, progress_callback=on_progress)
     return {**(result.model_extra or {}), **raw}

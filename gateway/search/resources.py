@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeGuard
 
 from gateway.catalog.identity import from_gateway_uri
-from gateway.errors import InvalidRequestError
+from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import matches_template
+from gateway.mcp.skills import FILES, is_as_listed, is_file_of
 from gateway.sources.cached import CachedSource
 from gateway.sources.mcp import ClientCapabilities
 from gateway.sources.protocol import ResourceSource, Source, resources_of, watchable
@@ -30,6 +31,9 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.types.listing import WatchCallbacks
+
+_READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
+"""The kinds whose names are addresses at their server."""
 
 
 class ResourceLibrary:
@@ -86,11 +90,30 @@ class ResourceLibrary:
             UpstreamError: The server failed.
         """
         owner = await self.owner("resource", resource, caller=caller)
-        result = await self.ask("resources/read", owner, "uri")
+        result = await self.read_contents(owner)
         return tuple(
             Content(type="resource", text=_text(each.get("text")), data=each)
             for each in _objects(result.get("contents"))
         )
+
+    async def read_contents(self, owner: tuple[str, str]) -> JsonObject:
+        """Ask the server of a resource for it; a file of a skill must be as the skill lists it.
+
+        Raises:
+            UpstreamError: The server failed, or the file is another.
+        """
+        server, uri = owner
+        result = await self.ask("resources/read", owner, "uri")
+        for entity in (await self._snapshot()).entities:
+            files = entity.definition.details.get(FILES) if entity.kind == "skill" else None
+            if entity.server != server or not isinstance(files, list):
+                continue
+            listed = [file for file in files if file["uri"] == uri]
+            contents = _objects(result.get("contents"))
+            if listed and not all(is_as_listed(each, listed[0]) for each in contents):
+                detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
+                raise UpstreamError(server, detail, kind="refused")
+        return result
 
     async def prompt(
         self, prompt: str, arguments: Mapping[str, str], *, caller: Caller = ANYONE
@@ -179,15 +202,15 @@ class ResourceLibrary:
         return owners.pop()
 
     async def _check_visible(self, server: str, uri: str, caller: Caller) -> None:
-        """Refuse a resource if all that the catalog knows of it is hidden."""
+        """Refuse a resource if all that the catalog knows of it is hidden, as a file of a skill."""
         snapshot = await self._snapshot()
-        mask = snapshot.mask(caller.filters(Filters(kinds=frozenset({"resource"}))))
+        mask = snapshot.mask(caller.filters(Filters(kinds=_READABLE)))
         entities_of_kind = [
             (entity.name, bool(mask[at]))
             for at, entity in enumerate(snapshot.entities)
-            if entity.kind == "resource" and entity.server == server
+            if entity.kind in _READABLE and entity.server == server
         ]
-        exact = [seen for name, seen in entities_of_kind if name == uri]
+        exact = [seen for name, seen in entities_of_kind if name == uri or is_file_of(name, uri)]
         if not any(
             exact
             or [seen for name, seen in entities_of_kind if matches_template(name, uri)]

@@ -57,6 +57,7 @@ from gateway.serve.client import (
     missing_capability,
 )
 from gateway.serve.resources import ResourceHandlers, page, readable_block
+from gateway.serve.skills import SkillHandlers
 from gateway.serve.subscriptions import Subscriptions, listable
 from gateway.types import ANYONE, Caller, Entity, JsonObject, SearchResult
 
@@ -111,6 +112,7 @@ def mcp_server(
     calls = PendingCalls()
     tools = _ToolHandlers(gateway, expose, calls, changes, extras, caller)
     resources = ResourceHandlers(library, calls, changes)
+    skills = SkillHandlers(library, resources, ttl_ms=LIST_TTL_MS)
     instructions = (
         "The tools of many servers, under one roof."
         if expose == "all"
@@ -127,7 +129,7 @@ def mcp_server(
         on_list_tools=tools.list_tools,
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
-        on_read_resource=resources.read_resource,
+        on_read_resource=skills.read_resource,
         on_list_prompts=resources.list_prompts,
         on_get_prompt=resources.get_prompt,
         on_completion=resources.complete,
@@ -137,6 +139,7 @@ def mcp_server(
     )
     # The argument of the constructor takes only models.
     server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call_tool)
+    skills.offer(server)
     # Before the SDK's own middleware, whose span would last as long as the session.
     server.middleware[:0] = [changes.notify_session, _encodable]
     return server

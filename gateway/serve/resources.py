@@ -90,7 +90,7 @@ class ResourceHandlers:
 
         async def work() -> types.ReadResourceResult:
             owner = await self._library.owner("resource", params.uri, caller=caller)
-            result = await self._library.ask("resources/read", owner, "uri")
+            result = await self._library.read_contents(owner)
             contents = _objects(result.get("contents"))
             if from_gateway_uri("resource", params.uri) is not None:
                 contents = rewrite_contents(contents, owner, params.uri)

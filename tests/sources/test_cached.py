@@ -16,7 +16,7 @@ from gateway.options import Policy
 from gateway.runtime.background_loop import Bridge
 from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import ManualClock
-from gateway.types import JsonObject
+from gateway.types import JsonObject, ToolDefinition
 from gateway.types.listing import Listing
 from tests.fakes import tool
 from tests.mcp.conftest import until
@@ -369,6 +369,27 @@ async def test_a_thing_that_changed_is_left_out_and_not_read_until_it_is_approve
     assert source.recheck()
     assert [] == doubts(await source.list_tools())
     assert "method" in await source.ask(method, params)
+
+
+async def test_files_of_a_skill_that_changed_are_not_read_until_it_is_approved(room: Room) -> None:
+    """It is pinned with the digests of its files."""
+    room.options = replace(OPTIONS, on_change="block")
+    skill = ToolDefinition(kind="skill", name="skill://pay/refunds/SKILL.md")
+    live = LiveSource(skill, NOTES)
+    await room.source(live).list_tools()
+    live.tools = [replace(skill, description="Pay anybody."), NOTES]
+    source = room.source(live)
+    source.expire()
+    changed = await source.list_tools()
+    params = {"uri": "skill://pay/refunds/forms/form.md"}
+
+    assert ([NOTES], [("tool_changed", True)]) == (list(changed.definitions), doubts(changed))
+    with pytest.raises(InvalidRequestError, match="is left out"):
+        await source.ask("resources/read", params)
+    room.store.approve("f", ["skill:skill://pay/refunds/SKILL.md"])
+    assert source.recheck()
+    assert [] == doubts(await source.list_tools())
+    assert "method" in await source.ask("resources/read", params)
 
 
 @pytest.mark.parametrize(("policy", "left"), [("warn", "New."), ("block", "")])

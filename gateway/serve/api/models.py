@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic.config import JsonDict
 
 from gateway.catalog.entries import LISTED, MAX_PATH_DEPTH, MAX_PATHS, MAX_SEGMENT, entry_id
+from gateway.mcp.skills import FRONT
 from gateway.types import JsonObject, Status
 
 _QUERY_OR_TAGS: JsonDict = {
@@ -357,6 +358,7 @@ class EntityView(Response):
     metadata: JsonObject
     digest: str
     """Changes when anything that is searched changes."""
+    details: JsonObject = Field(validation_alias=AliasPath("definition", "details"), exclude=True)
     relevance_score: float | None = None
     """In a search for skills: 0.5 for the name that holds the text, 0.3 for the description, 0.2
     for tags and 0.1 for metadata, added up."""
@@ -365,7 +367,8 @@ class EntityView(Response):
     @property
     def listed(self) -> bool:
         """Whether a server lists it: then it is changed there, not here."""
-        return self.kind in LISTED or self.id != entry_id(self.kind, self.namespace, self.name)
+        is_own = self.kind not in LISTED and FRONT not in self.details
+        return not is_own or self.id != entry_id(self.kind, self.namespace, self.name)
 
 
 class EntityPage(Response):

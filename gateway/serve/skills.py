@@ -1,0 +1,126 @@
+"""The catalog's skills as the protocol has them: the extension ``io.modelcontextprotocol/skills``.
+
+* A skill of the catalog is the one file ``skill://NAMESPACE/NAME/SKILL.md``, written from its
+  entry; it is offered if its name is one that a folder of skills may have.
+* A skill of a server keeps its entry; its files have addresses here, and are read as resources are.
+* No list holds what looks like an attack on a model; it can be had by its address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import types
+from mcp.server import Server
+
+from gateway.catalog.entries import Entry
+from gateway.catalog.identity import to_gateway_uri
+from gateway.errors import InvalidRequestError
+from gateway.manifests.skills import front_matter, write_skill
+from gateway.mcp.skills import EXTENSION, FILE, FILES, FRONT, file_of, is_skill_name
+from gateway.search.resources import ResourceLibrary
+from gateway.serve.auth import caller_of
+from gateway.serve.client import Context, raise_as_mcp_error
+from gateway.serve.resources import ResourceHandlers, page
+from gateway.serve.subscriptions import listable
+from gateway.types import Caller, Entity
+
+SCHEME = "skill://"
+
+
+class _GetSkillParams(types.RequestParams):
+    uri: str
+
+
+class SkillHandlers:
+    """The handlers of skills of one server.
+
+    Args:
+        library: The resources and skills.
+        resources: Read everything else.
+        ttl_ms: How long a client may keep an answer without asking again.
+    """
+
+    def __init__(
+        self, library: ResourceLibrary, resources: ResourceHandlers, *, ttl_ms: int
+    ) -> None:
+        self._library = library
+        self._resources = resources
+        self._cacheable = {"resultType": "complete", "ttlMs": ttl_ms, "cacheScope": "private"}
+
+    def offer(self, server: Server[Any]) -> None:
+        """Declare the extension, and answer its methods."""
+        server.extensions[EXTENSION] = {}
+        server.add_request_handler("skills/list", types.PaginatedRequestParams, self.list_skills)
+        server.add_request_handler("skills/get", _GetSkillParams, self.get_skill)
+
+    async def list_skills(
+        self, context: Context, params: types.PaginatedRequestParams
+    ) -> dict[str, Any]:
+        """Answer ``skills/list``."""
+        skills = await self._skills(caller_of(context))
+        shown, cursor = page(listable(skills.values()), params)
+        following = {} if cursor is None else {"nextCursor": cursor}
+        return {"skills": list(map(_entry, shown)), **self._cacheable, **following}
+
+    async def get_skill(self, context: Context, params: _GetSkillParams) -> dict[str, Any]:
+        """Answer ``skills/get``."""
+        skills = await self._skills(caller_of(context))
+        with raise_as_mcp_error({"uri": params.uri}, context):
+            if params.uri not in skills:
+                raise InvalidRequestError(f"there is no skill {params.uri!r}: list them")
+            return {"skill": _entry(skills[params.uri]), **self._cacheable}
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        """Answer ``resources/read``, also for the catalog's own skills."""
+        own = None
+        if params.uri.startswith(SCHEME):
+            own = (await self._skills(caller_of(context))).get(params.uri)
+        if own is None or FRONT in own.definition.details:
+            return await self._resources.read_resource(context, params)
+        content = types.TextResourceContents(
+            uri=params.uri, mime_type="text/markdown", text=write_skill(_to_entry(own))
+        )
+        return types.ReadResourceResult(contents=[content])
+
+    async def _skills(self, caller: Caller) -> Mapping[str, Entity]:
+        """Return what *caller* may see, by address."""
+        entities = await self._library.entities("skill", caller=caller)
+        return {uri: entity for entity in entities if (uri := _address(entity))}
+
+
+def _address(entity: Entity) -> str:
+    """Return the address of a skill here; empty if it cannot have one."""
+    if FRONT in entity.definition.details:
+        return to_gateway_uri("resource", entity.server, entity.name)
+    return f"{SCHEME}{entity.server}/{entity.name}/{FILE}" if is_skill_name(entity.name) else ""
+
+
+def _to_entry(entity: Entity) -> Entry:
+    return Entry(
+        kind=entity.kind,
+        name=entity.name,
+        description=entity.description,
+        namespace=entity.server,
+        hints=entity.hints,
+        metadata=entity.metadata,
+    )
+
+
+def _entry(entity: Entity) -> dict[str, Any]:
+    """Return the entry of a skill, with addresses here."""
+    uri, details = _address(entity), entity.definition.details
+    if FRONT not in details:
+        own = _to_entry(entity)
+        files: object = [file_of(uri, write_skill(own).encode())]
+        return {"uri": uri, FRONT: front_matter(own), FILES: files}
+    files = details[FILES]
+    if isinstance(files, list):
+        files = [
+            {**file, "uri": to_gateway_uri("resource", entity.server, file["uri"])}
+            for file in files
+        ]
+    return {"uri": uri, FRONT: details[FRONT], FILES: files}

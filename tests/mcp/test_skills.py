@@ -1,0 +1,85 @@
+"""What a server says of a skill: which entries can be used, and which files are as listed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gateway.mcp.skills import MAX_BYTES, file_of, is_as_listed, parse_skill
+from gateway.mcp.validation import SKILLS, digest_definition, find_fault
+
+URI = "skill://acme/refunds/SKILL.md"
+FRONT = {"name": "refunds", "description": "Pay back.", "tags": ["money", 3]}
+FILE = file_of(URI, b"text")
+
+
+def entry(**other: object) -> dict[str, Any]:
+    return {"uri": URI, "frontmatter": FRONT, "resources": [FILE], **other}
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (entry(), ""),
+        (entry(resources="dynamic"), ""),
+        (entry(uri="github://o/r/refunds/SKILL.md", resources="dynamic"), ""),
+        (entry(uri=""), "no uri"),
+        (entry(frontmatter="name: refunds"), "front matter"),
+        (entry(frontmatter={"name": "refunds"}), "front matter"),
+        (entry(frontmatter={**FRONT, "name": "Refunds"}), "does not end in its name"),
+        (entry(uri="skill://acme/refunds/README.md"), "does not end in its name"),
+        (entry(resources=None), "no list of at most 512"),
+        (entry(resources=[FILE] * 513), "no list of at most 512"),
+        (entry(resources=[]), "lack SKILL.md"),
+        (entry(resources=[FILE, FILE]), "name one twice"),
+        (entry(resources=[FILE, {**FILE, "uri": "skill://acme/other"}]), "lies elsewhere"),
+        (entry(resources=[{**FILE, "digest": "sha256:1"}]), "no digest"),
+        (entry(resources=[{**FILE, "size": True}]), "no digest and size"),
+        (entry(resources=[{**FILE, "size": MAX_BYTES + 1}]), "larger than 16777216"),
+        (entry(resources=["SKILL.md"]), "no digest and size"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_has_a_reason(item: Mapping[str, object], reason: str) -> None:
+    """All that the protocol demands of it."""
+    fault = find_fault(item, SKILLS)
+
+    assert (reason in fault) if reason else fault == ""
+
+
+def test_a_definition_says_what_its_front_matter_says() -> None:
+    """Its name is its address, by which it is read."""
+    skill = parse_skill(entry(), URI, max_chars=100)
+
+    assert (URI, "refunds", "Pay back.", ("money",)) == (
+        skill.name,
+        skill.title,
+        skill.description,
+        skill.hints.tags,
+    )
+    assert {"frontmatter": FRONT, "resources": [FILE]} == skill.details
+
+
+def test_another_file_is_another_pin() -> None:
+    """And another word of its front matter; not what else stands beside the entry."""
+    other = entry(resources=[file_of(URI, b"other")])
+    digests = [digest_definition(each, SKILLS) for each in (entry(), entry(_meta={}), other)]
+
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"text": "text"}, True),
+        ({"blob": "dGV4dA=="}, True),
+        ({"text": "Text"}, False),
+        ({"text": "text "}, False),
+        ({"blob": "dGV4d"}, False),
+        ({}, False),
+    ],
+)
+def test_a_file_is_as_listed_to_the_byte(content: dict[str, object], *, expected: bool) -> None:
+    """By size and digest."""
+    assert expected == is_as_listed(content, {**FILE, "note": "x"})
