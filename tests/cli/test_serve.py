@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 from mcp import Client, StdioServerParameters
 
+from gateway.testing import ScriptedModel, Turn
 from tests.cli.running import BIN, TIME, Place
 
 
@@ -180,6 +181,31 @@ def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None
 
     assert [401, 200] == statuses("--tokens", str(place.folder / "tokens.toml"))
     assert [404, 404] == statuses("--no-api")
+
+
+def test_searches_over_http_are_rewritten_too(place: Place) -> None:
+    """By the model that is named at the start, over the API as over MCP."""
+    body = {"query": "Привіт", "max_results": 1}
+    with (
+        ScriptedModel(lambda _: Turn("convert time between zones")) as model,
+        place.serve(
+            "--config",
+            place.config(),
+            "--normalize",
+            "small",
+            GATEWAY_NORMALIZE_BASE_URL=model.base_url,
+            GATEWAY_NORMALIZE_API_KEY="own-key",
+        ) as (_, _, url),
+        httpx2.Client(trust_env=False, timeout=60) as client,
+    ):
+        # A busy machine starts the server later than the first search waits for.
+        address = url.replace("/mcp", "/api/search/semantic")
+        answers = (client.post(address, json=body).json() for _ in range(1000))
+        found = next(answer for answer in answers if answer["results"])
+
+    assert "query_normalized" in {note["code"] for note in found["diagnostics"]}
+    assert ["time/convert_time"] == [result["id"] for result in found["results"]]
+    assert "small" == model.requests[0].model
 
 
 def test_what_is_reported_to_end_ends_its_servers_first(place: Place) -> None:

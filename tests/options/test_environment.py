@@ -31,6 +31,8 @@ def test_the_environment_is_read_by_documented_names() -> None:
             "GATEWAY_ENCODER_DIR": "/encoders ",
             "GATEWAY_MODEL": "m",
             "SEARCH_FUSION_METHOD": " Legacy",
+            "GATEWAY_NORMALIZE_BASE_URL": "http://127.0.0.1:2/v1 ",
+            "GATEWAY_NORMALIZE_API_KEY": "own",
         }
     )
 
@@ -38,6 +40,8 @@ def test_the_environment_is_read_by_documented_names() -> None:
     assert Path("/c/encoders") == environment({"GATEWAY_CACHE_DIR": "/c"}).encoder_dir
     assert (True, True, "m") == (found.capture_content, found.openai_configured, found.openai_model)
     assert ("legacy", "rrf") == (found.fusion, environment({}).fusion)
+    assert ("http://127.0.0.1:2/v1", "own") == (found.normalizer_url, found.normalizer_key)
+    assert "own" not in repr(found)
 
 
 def test_only_variables_that_are_asked_for_and_set_are_given() -> None:

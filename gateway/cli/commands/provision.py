@@ -40,17 +40,20 @@ app = command_group()
 
 
 @command(app)
-def discover(
+def discover(  # noqa: PLR0913  (one for each option)
     intent: Annotated[str, Argument(help="What is wanted, in any language; none: all.")] = "",
     *,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
+    normalize: options.Normalize = "",
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Tools, up to 50.")] = 20,
     caller: Caller | None = None,
 ) -> Output:
     """Show what the configured servers can do: servers, tools, schemas. Asks no registry."""
-    with open_session(config, strategy=strategy, documents=documents) as session:
+    with open_session(
+        config, strategy=strategy, documents=documents, normalize=normalize
+    ) as session:
         gateway = session.gateway.gateway
         overview = gateway.bridge.call(
             lambda: discover_catalog(gateway, intent, limit=limit, caller=caller)
@@ -90,6 +93,7 @@ def provision(  # noqa: PLR0913  (one for each option)
     bundled: Annotated[bool, Option("--known/--no-known", help="Use the bundled list.")] = True,
     config: options.Config = options.DEFAULT_CONFIG,
     strategy: options.Strategy = None,
+    normalize: options.Normalize = "",
     caller: Caller | None = None,
 ) -> Output:
     """Find a server for what the configured ones cannot do, and bring it in.
@@ -102,7 +106,7 @@ def provision(  # noqa: PLR0913  (one for each option)
     )
     manifest = read_manifest(config) if config.is_file() else Manifest(servers={})
     warn(manifest.warnings)
-    with open_gateway(manifest, strategy=strategy) as gateway:
+    with open_gateway(manifest, strategy=strategy, normalize=normalize) as gateway:
         provisioner = Provisioner(
             gateway,
             options=options,

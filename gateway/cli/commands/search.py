@@ -57,6 +57,7 @@ def search(  # noqa: PLR0913  (one for each option)
     kind: options.Kind = None,
     tag: options.Tag = None,
     status: options.Status = None,
+    normalize: options.Normalize = "",
     explain: Annotated[bool, Option("--explain", help="Show why; --json always does.")] = False,
     caller: Caller | None = None,
 ) -> Output:
@@ -70,7 +71,7 @@ def search(  # noqa: PLR0913  (one for each option)
     # Entities that are no tools may exist without any server.
     is_catalog = filters.kinds != defaults.kinds
     with open_session(
-        config, strategy=strategy, documents=documents, optional=is_catalog
+        config, strategy=strategy, documents=documents, optional=is_catalog, normalize=normalize
     ) as session:
         # The graph holds no servers: words and vectors rank a search of the catalog.
         result = session.gateway.search(

@@ -73,6 +73,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
+    normalize: options.Normalize = "",
     caller: Caller | None = None,
 ) -> Output:
     """Serve the configured servers' tools as one MCP server.
@@ -111,7 +112,9 @@ def serve(  # noqa: PLR0913  (one for each option)
     warn(manifest.warnings)
     own_options = _gateway_options(extras, confirm)
     page = start_exporters(with_page=metrics)
-    opened = open_gateway(manifest, strategy=strategy, documents=documents, options=own_options)
+    opened = open_gateway(
+        manifest, strategy=strategy, documents=documents, options=own_options, normalize=normalize
+    )
     provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
     with graceful_shutdown() as shutdown, opened as gateway:
         shutdown.close = partial(_close, gateway)
