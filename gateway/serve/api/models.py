@@ -24,7 +24,7 @@ from pydantic.config import JsonDict
 
 from gateway.catalog.entries import LISTED, MAX_PATH_DEPTH, MAX_PATHS, MAX_SEGMENT, entry_id
 from gateway.mcp.skills import FRONT
-from gateway.types import JsonObject, Status
+from gateway.types import JsonObject, Scoring, Status
 
 _QUERY_OR_TAGS: JsonDict = {
     "anyOf": [
@@ -196,27 +196,6 @@ class _Scored(Response):
     """For display: 1 is the best of this response."""
 
 
-class ScoringView(Response):
-    """How a score was made. A number is null where the ranking has none."""
-
-    vector: float | None
-    """The cosine, -1 to 1."""
-    normalized_vector: float | None
-    """The cosine on 0 to 1."""
-    text_boost: float
-    """What the fields that hold words of the query add up to, as registries count."""
-    boost_contrib: float
-    """What `legacy` adds for it."""
-    keyword_share: Share
-    """What the words earn of what they could; `weighted` adds 0.4 of it."""
-    vector_rank: int | None
-    """In the list of vectors that `hybrid` fuses, from 1."""
-    keyword_rank: int | None
-    """In the list of words that `hybrid` fuses, from 1."""
-    final: float
-    """The score before an exact name or past calls move a result."""
-
-
 class RankedResult(_Scored):
     """One entity of the ranking."""
 
@@ -229,8 +208,8 @@ class RankedResult(_Scored):
     """The score of the ranking: comparable within this response alone."""
     rrf_score: float | None = None
     """The sum of 1/(60 + rank), if lists were fused and `explain` is wanted."""
-    scoring: ScoringView | None = None
-    """If `explain` is wanted and a policy ranked."""
+    scoring: Scoring | None = None
+    """How the score was made, if `explain` is wanted and a policy ranked."""
     similarity_score: float | None
     """The cosine, -1 to 1; null without vectors."""
     confidence: Share

@@ -19,12 +19,11 @@ from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
 from gateway.manifests.agent_cards import is_card
 from gateway.search.rank.display import server_tools
-from gateway.search.rank.parameters import LEGACY_BOOST
 from gateway.serve.api import models
 from gateway.serve.api.operations import ApiCall, operation
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.visibility import SEARCH_MODES, filters_of, resolve_kinds, visible
-from gateway.types import Entity, Filters, JsonObject, Match, Scoring, SearchResult
+from gateway.types import Entity, Filters, JsonObject, Match, SearchResult
 
 _FUSIONS: Mapping[str, models.Ranking] = {"rrf": "hybrid", "legacy": "legacy"}
 MAX_TAGS = 500
@@ -216,28 +215,11 @@ def _hits(
     )
     hits = [
         _fields(entities[match.id], display, match, wanted=request.metadata_fields)
-        | _scoring(scoring)
+        | {"rrf_score": scoring and scoring.rrf_score, "scoring": scoring}
         for match, display, scoring in scored
         if match.id in entities
     ]
     return [{**hit, "rank": rank} for rank, hit in enumerate(hits, 1)]
-
-
-def _scoring(scoring: Scoring | None) -> _Fields:
-    if scoring is None:
-        return {}
-    cosine = scoring.vector
-    view = models.ScoringView(
-        vector=cosine,
-        normalized_vector=None if cosine is None else (cosine + 1) / 2,
-        text_boost=scoring.text_boost,
-        boost_contrib=LEGACY_BOOST * scoring.text_boost,
-        keyword_share=scoring.keyword_share,
-        vector_rank=scoring.vector_rank,
-        keyword_rank=scoring.keyword_rank,
-        final=scoring.score,
-    )
-    return {"rrf_score": scoring.rrf_score, "scoring": view}
 
 
 def _groups(
