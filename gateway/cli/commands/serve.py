@@ -118,8 +118,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
     with graceful_shutdown() as shutdown, opened as gateway:
         shutdown.close = partial(_close, gateway)
-        where = address if http else None
-        transport = _transport(gateway, where, page, with_api=api)
+        transport = _transport(gateway, address if http else None, page, with_api=api)
         names = frozenset(name for name in get_args(ExtraName) if name in extras)
         tools = tuple(extra_tools(gateway, names, _provisioner(gateway, provision, config)))
         server = mcp_server(gateway, expose=expose, extras=tools, caller=address.caller)
