@@ -30,8 +30,14 @@ def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place
     assert data["index"]["tools"] > 50
     assert (3, 9) == (totals["calls"], totals["turns"])
     assert totals["definition_tokens"] < totals["catalog_tokens"] / 5
-    names = [span["name"] for span in data["trace"]]
-    assert names.count("invoke_agent") == 3
+    conversations = [each for each in data["trace"] if each["name"] == "invoke_agent gateway"]
+    turns = [
+        turn["attributes"]["gen_ai.usage.input_tokens"]
+        for each in conversations
+        for turn in each["children"]
+        if turn["name"] == "chat scripted"
+    ]
+    assert (3, 9, totals["prompt_tokens"]) == (len(conversations), len(turns), sum(turns))
     for item in data["conversations"]:
         (searched,) = item["searches"]
         assert searched["queries"] == [item["request"]]
