@@ -95,10 +95,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     }
     if not http:
         _refuse(only_http)
-    extras: frozenset[Extra] = read_value(frozenset[Extra], extra or (), where="--with")
-    if extras and expose == "all":
-        # A tool of the catalog may have the name of an extra tool.
-        raise ConfigError("--with goes with --expose meta, not with all")
+    extras = _read_extras(extra, expose)
     address = HttpOptions(
         host=_HOST if host is None else host,
         port=_PORT if port is None else port,
@@ -125,6 +122,14 @@ def serve(  # noqa: PLR0913  (one for each option)
         asyncio.run(_run(gateway, partial(transport, server), config))
         shutdown.has_begun = True
     return Output(None, "")
+
+
+def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
+    extras: frozenset[Extra] = read_value(frozenset[Extra], names or (), where="--with")
+    if extras and expose == "all":
+        # A tool of the catalog may have the name of an extra tool.
+        raise ConfigError("--with goes with --expose meta, not with all")
+    return extras
 
 
 def _refuse(options_of_addresses: Mapping[str, object]) -> None:
