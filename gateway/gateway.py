@@ -276,10 +276,8 @@ class Gateway(GatewaySources):
             tool: Its canonical id, its exposed name, or its own name if only one tool has it.
             arguments: Checked against its schema before anything is sent.
             call_id: The model's id of the call, for telemetry.
-            caller: The party that the call is for. Its tenant is noted as a digest, if calls are
-                noted (`UsageOptions.record`).
-            task: Any label of what the call belongs to, such as one request of a user. It is noted
-                in the same way.
+            caller: The party that it is for. Its tenant is noted as a digest, if calls are noted.
+            task: Any label of what the call belongs to, such as one user request; noted likewise.
 
         Returns:
             The tool's answer, whole; ``is_error`` if the tool says that it failed.
@@ -321,8 +319,7 @@ class Gateway(GatewaySources):
     async def report(self, *, wait: bool = True) -> IndexReport:
         """Report on the newest index build, with all changes and all vectors in it.
 
-        Without *wait* it reports at once on what there is; ``index_building`` then names what is
-        still being made.
+        Without *wait* it reports on what there is; ``index_building`` names what is being made.
         """
         self._bridge.check_open()
         return (await self._index.current()).report if wait else self._index.report()
@@ -338,25 +335,30 @@ class Gateway(GatewaySources):
         return self._latest_build
 
     async def export_graph(
-        self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1
+        self,
+        form: GraphFormat = "turtle",
+        *,
+        centre: str = "",
+        hops: int = 1,
+        caller: Caller | None = None,
     ) -> str:
         """Write the graph as RDF, or draw it; see `gateway.index.graph_documents.export`."""
-        return export(await self.snapshot(), form, centre=centre, hops=hops)
+        return export(await self.snapshot(), form, centre=centre, hops=hops, caller=caller)
 
-    async def graph(self) -> ToolNetwork:
-        """Return the graph as a `networkx.MultiDiGraph` of the caller's own.
+    async def graph(self, *, caller: Caller | None = None) -> ToolNetwork:
+        """Return a `networkx.MultiDiGraph` of what *caller* may see; None is the host, all of it.
 
         Tools are called by their ids. Each edge has its predicate as key, and ``role``,
         ``weight``, ``declared``, ``rule``, ``path`` and ``line`` as data.
         """
-        return graph_of(await self.snapshot()).to_networkx()
+        return graph_of(await self.snapshot(), caller).to_networkx()
 
     async def propose_edges(
-        self, proposer: Proposer, *, servers: Sequence[str] = ()
+        self, proposer: Proposer, *, servers: Sequence[str] = (), caller: Caller | None = None
     ) -> EdgeProposals:
         """Ask a chat model which tools belong together; see `search.expand.edge_proposals`."""
         return await propose(
-            await self.snapshot(), proposer, servers=servers, telemetry=self.telemetry
+            await self.snapshot(), proposer, self.telemetry, servers=servers, caller=caller
         )
 
     @property

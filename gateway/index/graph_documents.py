@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import graphs
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph
 from gateway.runtime.text import digest
-from gateway.types import Diagnostic, Filters
+from gateway.types import ALL_SCOPES, Caller, Diagnostic, Filters, Kind, Status
 from graphs.errors import GraphError, Notice
 
 GraphSource: TypeAlias = (
@@ -23,7 +23,14 @@ DIAGRAM_FORMATS = ("mermaid", "dot")
 GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"]
 
 
-def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int = 1) -> str:
+def export(
+    snapshot: Snapshot,
+    form: GraphFormat,
+    *,
+    centre: str = "",
+    hops: int = 1,
+    caller: Caller | None = None,
+) -> str:
     """Write the graph of *snapshot* as RDF (``turtle``, ``json-ld``, ``n-triples``), or draw it.
 
     Args:
@@ -31,37 +38,59 @@ def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int
         form: Or ``mermaid``, ``dot``: a diagram.
         centre: For a diagram: the tool in its middle; empty draws everything.
         hops: How far from the centre, in edges.
+        caller: The party that it is for; None is the host, which sees all.
 
     Raises:
         ConfigError: If there is no such form, or it has no centre.
         UnknownToolError: If *centre* is no tool.
     """
-    graph = graph_of(snapshot)
+    graph = graph_of(snapshot, caller)
     if form in RDF_FORMATS:
         if centre:
             raise ConfigError(f"{form} has no centre: draw one with {', '.join(DIAGRAM_FORMATS)}")
         writers = {"turtle": graphs.to_turtle, "json-ld": graphs.to_json_ld}
         return writers.get(form, graphs.to_n_triples)(graph.facts)
     if form in DIAGRAM_FORMATS:
-        node = node_named(snapshot, graph, centre) if centre else None
+        node = node_named(snapshot, graph, centre, caller) if centre else None
         draw = graphs.to_mermaid if form == "mermaid" else graphs.to_dot
         return draw(graph.index, centre=node, hops=hops)
     forms = ", ".join((*RDF_FORMATS, *DIAGRAM_FORMATS))
     raise ConfigError(f"unknown graph format {form!r}; it is one of {forms}")
 
 
-def graph_of(snapshot: Snapshot) -> ToolGraph:
-    """Return the graph of *snapshot*; an empty catalog has an empty one."""
-    return snapshot.graph or ToolGraph.of(graphs.compile_facts(()))
+def graph_of(snapshot: Snapshot, caller: Caller | None = None) -> ToolGraph:
+    """Return what *caller* may see of the graph of *snapshot*; None is the host, which sees all.
+
+    An empty catalog has an empty one.
+    """
+    graph = snapshot.graph or ToolGraph.of(graphs.compile_facts(()))
+    if caller is None or snapshot.graph is None:
+        return graph
+    kinds = frozenset(entity.kind for entity in snapshot.entities)
+    return graph.visible(snapshot.mask(filters_of(caller, kinds)))
 
 
-def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
+def node_named(
+    snapshot: Snapshot, graph: ToolGraph, tool: str, caller: Caller | None = None
+) -> str:
     """Return the node of the one tool that *tool* names, as a call would name it.
 
     Raises:
         InvalidRequestError: If no tool, or more than one, has this name.
     """
-    return graph.nodes[snapshot.position(resolve(snapshot, tool, Filters()).id)]
+    return graph.nodes[snapshot.position(resolve(snapshot, tool, filters_of(caller)).id)]
+
+
+def filters_of(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> Filters:
+    """Return the filters that let pass what *caller* may see; None is the host, which sees all."""
+    if caller is not None:
+        return caller.filters(Filters(kinds=frozenset(kinds)))
+    return Filters(
+        kinds=frozenset(kinds),
+        statuses=frozenset(get_args(Status)),
+        scopes=frozenset({ALL_SCOPES}),
+        include_disabled=True,
+    )
 
 
 def source_of(source: GraphSource | None) -> GraphSource | None:

@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from urllib.parse import quote, unquote
+
+import numpy as np
 
 from gateway.index.eligibility import Mask, passes_all
 from gateway.types import PathStep
 from graphs.expansion import Step
 from graphs.facts.fact import Fact
 from graphs.graph import EdgeRole, GraphIndex, Network
+from graphs.graph_builder import FIELDS
 
 ToolNetwork: TypeAlias = Network
 """A `networkx.MultiDiGraph` whose entities are called by their ids."""
@@ -102,6 +105,39 @@ class ToolGraph:
             return position is not None and not mask[position]
 
         return is_excluded
+
+    def visible(self, mask: Mask) -> ToolGraph:
+        """Return the entities that pass *mask* and the edges between them.
+
+        Other nodes, such as groups, stay with their names where an edge leads to such an entity.
+        """
+        index, count = self.index, self.index.texts.size
+        passing = np.zeros(len(index.nodes), dtype=bool)
+        passing[:count] = mask
+        ends = index.edges[:, :2]
+        shown = passing.copy()
+        shown[ends[passing[ends[:, ::-1]]]] = True
+        shown[:count] = mask
+
+        def is_shown(fact: Fact) -> bool:
+            start = index.rows.get(fact.subject)
+            if start is None or not shown[start]:
+                return False
+            if fact.literal:
+                return start < count or FIELDS.get(fact.predicate) == "name"
+            end = index.rows.get(fact.object)
+            return end is None or bool(shown[end])
+
+        nodes = [*zip(index.labels, index.kinds, shown.tolist(), strict=True)]
+        excerpt = replace(
+            index,
+            labels=[label if is_visible else "" for label, _, is_visible in nodes],
+            kinds=[kind if is_visible else "" for _, kind, is_visible in nodes],
+            edges=index.edges[shown[ends].all(axis=1)],
+            statements=lambda: (filter(is_shown, facts) for facts in index.statements()),
+            _members={},
+        )
+        return replace(self, index=excerpt)
 
     def to_networkx(self) -> ToolNetwork:
         """Return a copy whose entities are called by their ids; see `Gateway.graph`."""

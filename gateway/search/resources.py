@@ -20,6 +20,7 @@ from gateway.sources.registry import Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualSource
 from gateway.types import (
+    ALL_SCOPES,
     ANYONE,
     Caller,
     Content,
@@ -34,6 +35,7 @@ from gateway.types.listing import WatchCallbacks
 
 _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
 """The kinds whose names are addresses at their server."""
+_EVERY_SCOPE = Caller(scopes=frozenset({ALL_SCOPES}))
 
 
 class ResourceLibrary:
@@ -202,20 +204,24 @@ class ResourceLibrary:
         return owners.pop()
 
     async def _check_visible(self, server: str, uri: str, caller: Caller) -> None:
-        """Refuse a resource if all that the catalog knows of it is hidden, as a file of a skill."""
+        """Refuse a resource if all that the catalog knows of it is hidden, as a file of a skill.
+
+        One that is in no list is refused as well where the caller lacks the scopes of a resource of
+        its server, or of all that it has: else the refusal would tell which of the two it is.
+        """
         snapshot = await self._snapshot()
-        mask = snapshot.mask(caller.filters(Filters(kinds=_READABLE)))
-        entities_of_kind = [
-            (entity.name, bool(mask[at]))
-            for at, entity in enumerate(snapshot.entities)
-            if entity.kind in _READABLE and entity.server == server
-        ]
-        exact = [seen for name, seen in entities_of_kind if name == uri or is_file_of(name, uri)]
-        if not any(
-            exact
-            or [seen for name, seen in entities_of_kind if matches_template(name, uri)]
-            or [True]
-        ):
+        own = {at: each for at, each in enumerate(snapshot.entities) if each.server == server}
+        filters = Filters(kinds=frozenset(each.kind for each in own.values()))
+        seen = snapshot.mask(caller.filters(filters))
+        closed = snapshot.mask(_EVERY_SCOPE.filters(filters)) & ~seen
+        resources = {at: each.name for at, each in own.items() if each.kind in _READABLE}
+        exact = [at for at, name in resources.items() if name == uri or is_file_of(name, uri)]
+        known = exact or [at for at, name in resources.items() if matches_template(name, uri)]
+        if known:
+            is_open = bool(seen[known].any())
+        else:
+            is_open = not closed[[*resources]].any() and not (own and closed[[*own]].all())
+        if not is_open:
             raise _missing("resource", uri)
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:

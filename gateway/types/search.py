@@ -35,7 +35,7 @@ class SearchRequest:
     display_limit: int = 0
     """How many of *limit* are displayed; 0 gives all. See `gateway.search.rank.display`."""
     tenant: str = ""
-    """The host's label of the tenant, whose own calls count more. Empty for none."""
+    """The host's label of the tenant; empty for none."""
     explain: bool = False
     """Whether the result says how its scores were made, and the log too."""
 

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 import pytest
@@ -30,12 +31,12 @@ TOKEN = "s3cret-of-the-test"  # noqa: S105  (no secret)
 
 @asynccontextmanager
 async def served(
-    gateway: Gateway, options: HttpOptions, beside: WrapApp = lambda app: app
+    gateway: Gateway, options: HttpOptions, beside: WrapApp = lambda app: app, **more: Any
 ) -> AsyncIterator[str]:
     """Serve *gateway*, and a page of metrics, and give the address."""
     where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = serve_http(
-        mcp_server(gateway),
+        mcp_server(gateway, **more),
         options,
         beside=beside,
         metrics=PlainTextResponse("# EOF"),

@@ -18,11 +18,12 @@ from gateway.cli.session import open_session
 from gateway.cli.tables import document, pairs, table
 from gateway.errors import ConfigError
 from gateway.index.compiler import host_names
-from gateway.index.graph_documents import graph_of, node_named
+from gateway.index.graph_documents import filters_of, graph_of, node_named
 from gateway.index.tool_graph import ToolGraph
 from gateway.manifests.config_file import read_text, write_text
 from gateway.runtime.text import estimate_tokens
 from gateway.search.expand.edge_proposals import batches
+from gateway.types import Caller
 from graphs.facts.fact import Fact
 from graphs.graph import EDGE_PREDICATES
 
@@ -42,13 +43,14 @@ def show(
     *,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
+    caller: Caller | None = None,
 ) -> Output:
     """Count what the graph holds, or list the edges around one tool and where they come from."""
     with open_session(config, documents=documents) as session:
         snapshot = session.gateway.snapshot()
-    graph = graph_of(snapshot)
+    graph = graph_of(snapshot, caller)
     if tool:
-        node = node_named(snapshot, graph, tool)
+        node = node_named(snapshot, graph, tool, caller)
         outgoing = [_row(graph, edge, "out") for edge in _edges(graph) if edge.subject == node]
         incoming = [_row(graph, edge, "in") for edge in _edges(graph) if edge.object == node]
         rows = [*outgoing, *incoming]
@@ -104,7 +106,7 @@ def _row(graph: ToolGraph, edge: Fact, direction: Literal["in", "out"]) -> dict[
 
 
 @command(app, has_json=False)
-def export(
+def export(  # noqa: PLR0913  (one for each option)
     *,
     form: Annotated[
         Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"],
@@ -115,10 +117,11 @@ def export(
     out: Annotated[Path | None, Option("--out", "-o", help="A file to write.")] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
+    caller: Caller | None = None,
 ) -> Output:
     """Write the graph as RDF, or draw it, as a whole or around one tool."""
     with open_session(config, documents=documents) as session:
-        text = session.gateway.export_graph(form, centre=centre, hops=hops)
+        text = session.gateway.export_graph(form, centre=centre, hops=hops, caller=caller)
     if out is not None:
         write_text(out, text, expected=read_text(out))
     return Output(None, "" if out else text, code=session.code)
@@ -193,7 +196,10 @@ def validate(
     code, names = OK, dict[str, str]()
     if config is not None:
         with open_session(config) as session:
-            code, names = session.code, dict(host_names(session.gateway.list_tools()))
+            code, names = (
+                session.code,
+                dict(host_names(session.gateway.list_tools(filters_of(None)))),
+            )
     faults: Sequence[graphs.ShapeViolation] | None = None
     facts = graphs.extract_facts(documents, names=names)
     index = graphs.compile_facts(facts)
@@ -223,6 +229,7 @@ def propose(  # noqa: PLR0913  (one for each option)
     dry_run: Annotated[bool, Option("--dry-run", help="Show what would be asked.")] = False,
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,
+    caller: Caller | None = None,
 ) -> Output:
     """Ask a chat model which tools belong together, for you to read, edit and commit.
 
@@ -234,7 +241,7 @@ def propose(  # noqa: PLR0913  (one for each option)
     servers = tuple(server or ())
     with open_session(config) as session:
         if dry_run:
-            requests = batches(session.gateway.snapshot(), servers)
+            requests = batches(session.gateway.snapshot(), servers, caller)
             texts = [{"server": batch.server, "text": batch.text} for batch in requests]
             tokens = sum(estimate_tokens(batch.text) for batch in requests)
             data = {"requests": texts, "about_input_tokens": tokens}
@@ -242,7 +249,7 @@ def propose(  # noqa: PLR0913  (one for each option)
         from gateway.search.openai import connected  # noqa: PLC0415  (openai is heavy)
 
         with connected(model=model, base_url=base_url) as proposer:
-            proposed = session.gateway.propose_edges(proposer, servers=servers)
+            proposed = session.gateway.propose_edges(proposer, servers=servers, caller=caller)
     more = {
         "notices": proposed.notices,
         "requests": proposed.requests,
@@ -263,10 +270,11 @@ def query(
     ] = 10.0,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
+    caller: Caller | None = None,
 ) -> Output:
     """Ask the graph in SPARQL; nothing is changed and nothing is fetched."""
     with open_session(config, documents=documents) as session:
-        graph = graph_of(session.gateway.snapshot())
+        graph = graph_of(session.gateway.snapshot(), caller)
     answer = graphs.query_sparql(graph.facts, text, limit=limit, timeout_s=timeout_s)
     if answer.truncated:
         note(f"cut at {limit} rows: ask for less, or raise --limit")

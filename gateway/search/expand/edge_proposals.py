@@ -12,18 +12,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress, islice
 from typing import Protocol
 from urllib.parse import quote
 
 import graphs
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, attempt
+from gateway.index.graph_documents import filters_of
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.text import clean
 from gateway.search.normalize import ModelReply, ask
-from gateway.types import Entity
+from gateway.types import Caller, Entity
 
 BATCH = 24
 """Tools of one request: what belongs together is seen together, and an answer stays short."""
@@ -85,20 +86,24 @@ class Batch:
         return "\n".join(map(_line, self.tools))
 
 
-def batches(snapshot: Snapshot, servers: Sequence[str] = ()) -> tuple[Batch, ...]:
+def batches(
+    snapshot: Snapshot, servers: Sequence[str] = (), caller: Caller | None = None
+) -> tuple[Batch, ...]:
     """Return what would be asked: tools by server, in the order of their names.
 
     Args:
         snapshot: The catalog.
         servers: Which servers; empty for all. A tool that is alone on its server is left out.
+        caller: Only what this party may see; None is the host, which sees all.
 
     Raises:
         InvalidRequestError: If there is no such server.
     """
     by_server: defaultdict[str, list[Entity]] = defaultdict(list)
-    for entity in sorted(snapshot.entities, key=lambda each: each.id):
-        if row_of(entity.kind).graph:
-            by_server[entity.server].append(entity)
+    kinds = frozenset(each.kind for each in snapshot.entities if row_of(each.kind).graph)
+    visible = compress(snapshot.entities, snapshot.mask(filters_of(caller, kinds)))
+    for entity in sorted(visible, key=lambda each: each.id):
+        by_server[entity.server].append(entity)
     unknown = sorted(set(servers) - by_server.keys())
     if unknown:
         existing = ", ".join(sorted(by_server)) or "none"
@@ -112,15 +117,21 @@ def batches(snapshot: Snapshot, servers: Sequence[str] = ()) -> tuple[Batch, ...
 
 
 async def propose(
-    snapshot: Snapshot, proposer: Proposer, *, servers: Sequence[str] = (), telemetry: Telemetry
+    snapshot: Snapshot,
+    proposer: Proposer,
+    telemetry: Telemetry,
+    *,
+    servers: Sequence[str] = (),
+    caller: Caller | None = None,
 ) -> EdgeProposals:
     """Ask a chat model which tools belong together, as documents to read, edit and commit.
 
     Args:
         snapshot: The catalog.
         proposer: Such as `OpenAIProposer`; asked once for every few tools of a server.
-        servers: Which servers; empty for all.
         telemetry: Records each request.
+        servers: Which servers; empty for all.
+        caller: Only what this party may see; None is the host, which sees all.
 
     Raises:
         InvalidRequestError: If there is no such server.
@@ -128,7 +139,7 @@ async def propose(
     edges: defaultdict[str, dict[graphs.Edge, None]] = defaultdict(dict)
     notices: list[str] = []
     replies: list[ModelReply] = []
-    requests = batches(snapshot, servers)
+    requests = batches(snapshot, servers, caller)
     for batch in requests:
         reply = await attempt(ask(proposer, proposer.propose(batch.text), telemetry))
         if isinstance(reply, Failed):
