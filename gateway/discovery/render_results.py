@@ -19,6 +19,8 @@ from gateway.types import Match, SearchResult
 MAX_LINE_CHARS = 160
 _LINE_CHARS = (MAX_LINE_CHARS, 90, 40, 0)
 """Characters of a tool's description; the first of these that fits the budget is taken."""
+_OF_SIGNATURES = frozenset({"type", "properties", "required", "title", "description"})
+"""Keywords of a schema of which a row holds all that a call needs."""
 _SHOWN_BEFORE = "told before"
 _MAX_NAMES = 12
 """How many words or servers are named if nothing matches."""
@@ -37,9 +39,14 @@ class _Entry:
     """Whether the model has the definition already."""
 
     @property
+    def is_unexplained(self) -> bool:
+        """Whether the graph adds it without a reason."""
+        return self.kind == "related" and not self.match.evidence.path
+
+    @property
     def needs_only_name(self) -> bool:
-        """Whether the graph adds it without a reason, and it is no proxy."""
-        return self.kind == "related" and not (self.is_direct or self.match.evidence.path)
+        """Whether it is unexplained, and no proxy."""
+        return self.is_unexplained and not self.is_direct
 
 
 def render(
@@ -63,7 +70,8 @@ def render(
         shown: Names of tools whose definitions the model has, among its tools or in an earlier
             result: they are not described again.
         schemas: The parameters to write, if found tools do not become tools. They have a budget of
-            their own; those of the last tools are left out first.
+            their own; those of the last tools are left out first. What the graph adds without a
+            reason has none.
     """
     entries = _entries(result, options, hidden, shown)
     if not entries:
@@ -91,11 +99,11 @@ def _render_with_schemas(
     for row, entry in zip(rows, entries, strict=True):
         parameters: object = _SHOWN_BEFORE
         if not entry.is_shown:
-            parameters = None if entry.match.suspicious else schemas(row["name"])
+            has_schema = not (entry.match.suspicious or entry.is_unexplained)
+            parameters = _signature(schemas(row["name"])) if has_schema else None
         cost = estimate_tokens(_dump(parameters))
         # A tool without room still has its required arguments; a wrong call shows the schema.
         if parameters is not None and (entry.is_shown or cost <= left):
-            row.pop("needs", None)
             row["parameters"] = parameters
             left -= cost
     text = _dump(body)
@@ -103,6 +111,28 @@ def _render_with_schemas(
         rows.pop()
         text = _dump(body)
     return text
+
+
+def _signature(schema: Mapping[str, object] | None) -> Mapping[str, object] | None:
+    """Return the parameters of *schema* by name; which of them are required, the row says.
+
+    One of a plain type is a text such as ``"integer: Hours to wait."``. A schema that says more
+    than its properties, and whether there may be others, is returned whole.
+    """
+    says = {key for key, value in (schema or {}).items() if not isinstance(value, bool)}
+    properties = (schema or {}).get("properties")
+    if not (isinstance(properties, Mapping) and says <= _OF_SIGNATURES):
+        return schema
+    return {name: _parameter(each) for name, each in properties.items()}
+
+
+def _parameter(schema: object) -> object:
+    if not isinstance(schema, Mapping) or not schema.keys() <= {"type", "description", "title"}:
+        return schema
+    kind, description = schema.get("type"), schema.get("description")
+    if not isinstance(kind, str):
+        return schema
+    return f"{kind}: {description}" if description else kind
 
 
 def direct_names(

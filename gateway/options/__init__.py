@@ -82,8 +82,8 @@ class DiscoveryOptions(OptionObject):
     """Make proxies of declared prerequisites outside the semantic window too."""
     result_token_budget: Annotated[int, Meta(ge=100)] = 1200
     """The most tokens (estimated) that one search result takes of the conversation."""
-    schema_token_budget: Annotated[int, Meta(ge=100)] = 2500
-    """The same for a search result that carries schemas: in mode ``stable``."""
+    schema_token_budget: Annotated[int, Meta(ge=100)] = 1500
+    """The same for a search result that carries parameters: in mode ``stable`` and over MCP."""
     digest_token_budget: Count = 300
     """The most tokens (estimated) that the search tool's digest of the catalog takes."""
     description_chars: Annotated[int, Meta(ge=32)] = 1024

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import costs, graph, quality, retrieval
+from benchmarks import answers, costs, graph, quality, retrieval
 from benchmarks.quality import Row
 from benchmarks.ranking import Edges, View
 
@@ -144,3 +144,12 @@ def test_a_row_that_loses_names_what_it_loses() -> None:
         "",
     ] == quality.losses(rows)
     assert [""] == quality.losses(rows[:1])
+
+
+def test_the_tokens_of_answers_are_counted_in_both_modes() -> None:
+    """What carries parameters takes more."""
+    text = called(answers.app, "--data", FIXTURE, "--strategy", "graph", "--json")
+
+    figures = json.loads(text)
+    assert 5 == figures["queries"]
+    assert 0 < figures["proxy.p50"] < figures["stable.p50"] <= figures["stable.p95"]

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.discovery.render_results import Schemas, direct_names, direct_names_in, render
+from gateway.discovery.render_results import (
+    Schemas,
+    described_names_in,
+    direct_names,
+    direct_names_in,
+    render,
+)
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
 from gateway.types import Diagnostic, Evidence, JsonObject, Match, PathStep, SearchResult
@@ -255,3 +261,41 @@ def test_of_a_suspicious_tool_the_name_is_told_and_what_could_be_no_order(
         {"name": "p0", "kind": "prerequisite", "suspicious": True, "direct": False},
     ] == rows
     assert ("m1",) == direct_names_in(text) == direct_names(result, OPTIONS)
+
+
+def test_parameters_are_written_short_and_nothing_is_lost() -> None:
+    """A plain one is a text; what a text cannot say stays a schema, and required ones are named."""
+    unit = {"type": "string", "enum": ["km", "mi"]}
+    plain = {
+        "type": "object",
+        "title": "Arguments",
+        "additionalProperties": False,
+        "properties": {
+            "far": {"type": "integer", "description": "How far.", "title": "Far"},
+            "note": {"type": "string"},
+            "unit": unit,
+        },
+        "required": ["far"],
+    }
+    nested = {
+        "type": "object",
+        "properties": {"to": {"$ref": "#/$defs/Place"}},
+        "$defs": {"Place": {"type": "string"}},
+    }
+    edge = PathStep(subject="urn:x/go", predicate="next", object="urn:x/stop")
+    result = SearchResult(
+        mode="graph",
+        matches=(match("go", required=("far",)), match("travel")),
+        related=(match("near", required=("a",)), match("stop", evidence=Evidence(path=(edge,)))),
+    )
+    of_names = {"travel": nested}
+
+    text = render(result, OPTIONS, schemas=lambda name: of_names.get(name, plain))
+
+    rows = {row["name"]: row for row in read(text)}
+    short = {"far": "integer: How far.", "note": "string", "unit": unit}
+    assert (["far"], short) == (rows["go"]["needs"], rows["go"]["parameters"])
+    assert nested == rows["travel"]["parameters"]
+    assert short == rows["stop"]["parameters"]
+    assert (["a"], False) == (rows["near"]["needs"], "parameters" in rows["near"])
+    assert ("go", "travel", "stop") == described_names_in(text)
