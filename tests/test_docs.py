@@ -225,6 +225,7 @@ def test_the_first_example_of_the_readme_runs(tmp_path: Path) -> None:
         out = _run(examples()[0], tmp_path, OPENAI_BASE_URL=model.base_url, OPENAI_API_KEY="none")
 
     assert "12.50 EUR" in out
+    assert 3 == out.count("TokenUsage(input=")
 
 
 def test_the_second_example_of_the_readme_runs(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ class Accounting:
     """As the service reports them, over all turns; so are the next two."""
     completion_tokens: int = 0
     cached_tokens: int = 0
+    turn_tokens: tuple[TokenUsage, ...] = ()
+    """As the service reports them for each turn that it answered, in order."""
     messages: tuple[Mapping[str, object], ...] = ()
     """What the conversation gained before the reply: the model's calls of our tools, with answers.
     A host that puts them into its own messages, before the reply, keeps the found tools."""
@@ -170,6 +172,7 @@ class UsageMeter:
 
     def record_reply(self, usage: BaseModel | None) -> None:
         """Count what a reply cost."""
+        self.total += Accounting(calls=0, turn_tokens=(usage_of(usage),))
         if usage is not None:
             self.usage = usage if self.usage is None else add_usage(self.usage, usage)
 

@@ -261,6 +261,11 @@ def test_accountings_add_up_to_that_of_a_conversation(
 
     assert (2, 6, 2, 2) == (both.calls, both.turns, both.searches, both.tool_calls)
     assert first.messages + other.messages == both.messages
+    assert first.turn_tokens + other.turn_tokens == both.turn_tokens
+    assert (6, both.prompt_tokens) == (
+        len(both.turn_tokens),
+        sum(turn.input or 0 for turn in both.turn_tokens),
+    )
     assert 0 < first.definition_share < 10
     assert 0.3 < first.prefix_stability < 1
     assert other.cached_tokens >= first.cached_tokens >= 0
