@@ -2,6 +2,7 @@
 
     python -m benchmarks.graph --data DIR
     python -m benchmarks.graph --costs-only --json
+    python -m benchmarks.graph --data DIR --small-catalogs
 
 Quality is measured on a folder in the common format, costs on synthetic data. Progress goes to
 standard error, so that the output can be kept.
@@ -9,7 +10,9 @@ standard error, so that the output can be kept.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -17,12 +20,14 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks import costs, quality
+from benchmarks import costs, quality, supplements
 from benchmarks.costs import Sizes
 from benchmarks.data import read
 from benchmarks.metrics import COLUMNS
+from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
 from benchmarks.tables import percents, print_table
+from gateway import LocalEmbedder
 from gateway.types import Strategy
 
 _FIGURES = (*COLUMNS, "next_hit@5", "next_rec@5", "direct")
@@ -37,6 +42,9 @@ def main(  # noqa: PLR0913  (the options of a command)
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
     costs_only: Annotated[bool, typer.Option("--costs-only", help="No folder is read.")] = False,
     quality_only: Annotated[bool, typer.Option("--quality-only", help="Skip the costs.")] = False,
+    small_only: Annotated[
+        bool, typer.Option("--small-catalogs", help="Of 30 tools, alone.")
+    ] = False,
     strategies: Annotated[str, typer.Option(help="With commas between.")] = "auto,graph",
     limit_queries: Annotated[int, typer.Option(help="A fixed sample of so many.")] = 0,
     documents: Annotated[int, typer.Option(help="Documents that are searched.")] = 10_000,
@@ -50,6 +58,9 @@ def main(  # noqa: PLR0913  (the options of a command)
         raise typer.BadParameter("--costs-only and --quality-only exclude each other")
     if data is None and not costs_only:
         raise typer.BadParameter("--data is needed, or --costs-only")
+    if data is not None and small_only:
+        _small(data, strategies, as_json=as_json)
+        return
     figures: dict[str, object] = {}
     if data is not None and not costs_only:
         figures["quality"] = _quality(data, strategies, limit_queries, quiet=as_json)
@@ -95,6 +106,25 @@ def _quality(data: Path, strategies: str, limit: int, *, quiet: bool) -> dict[st
         ],
         "goals": goals,
     }
+
+
+def _small(data: Path, strategies: str, *, as_json: bool) -> None:
+    """Measure what the graph adds in small catalogs; see `benchmarks.supplements`."""
+    benchmark = read(data)
+    known: tuple[Strategy, ...] = get_args(Strategy)
+    chosen = [one_of(name.strip(), known) for name in strategies.split(",")]
+    embedder = Recalled(LocalEmbedder()) if set(chosen) - {"graph"} else None
+    found = [
+        {"strategy": way, **asdict(asyncio.run(supplements.measure(
+            benchmark, strategy=way, embedder=embedder, declared=declared
+        )))}
+        for way in chosen
+        for declared in (False, True)
+    ]  # fmt: skip
+    if as_json:
+        print(json.dumps({"set": benchmark.name, "small": found}, indent=2, ensure_ascii=False))
+    else:
+        print_table(f"{benchmark.name}: catalogs of {supplements.SIZE} tools", found)
 
 
 def _costs(sizes: Sizes, *, quiet: bool) -> list[dict[str, object]]:

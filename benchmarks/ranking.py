@@ -32,13 +32,11 @@ RANKED = 10
 NO_EDGES = GraphOptions(
     groups=False,
     phases=False,
-    data_flow=False,
     suppliers=False,
     calendar=False,
     checks=False,
     sign_in=False,
     connection=False,
-    mentions=False,
 )
 
 

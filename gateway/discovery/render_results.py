@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens, one_line, plain
-from gateway.types import Match, SearchResult
+from gateway.types import Match, PathStep, SearchResult
 
 MAX_LINE_CHARS = 160
 _LINE_CHARS = (MAX_LINE_CHARS, 90, 40, 0)
@@ -59,7 +59,7 @@ def render(
 ) -> str:
     """Write *result* for the model, as JSON.
 
-    Matches come first, then prerequisites, related and next steps. What the graph adds without a
+    What comes in which order says `by_kind`. What the graph adds without a
     reason is only a name under ``also``, once there is no proxy left for it. What does not fit the
     budget is left out from the end, but never the best match.
 
@@ -164,15 +164,24 @@ def _entries(
 
 
 def by_kind(result: SearchResult) -> Iterator[tuple[str, Match]]:
-    """Yield what *result* holds, with its kind, in the order in which it is shown."""
+    """Yield what *result* holds, with its kind, in the order in which it is shown.
+
+    After the matches comes what the host declares, then what is derived, then what only words
+    support; of each, prerequisites, related and next steps.
+    """
     matched = {match.id for match in result.matches}
     lists = {
-        "match": result.matches,
         "prerequisite": [match for match in result.prerequisites if match.id not in matched],
         "related": result.related,
         "next_step": result.next_steps,
     }
-    yield from ((kind, match) for kind, matches in lists.items() for match in matches)
+    added = [(kind, match) for kind, matches in lists.items() for match in matches]
+    yield from (("match", match) for match in result.matches)
+    yield from sorted(added, key=lambda row: _support(row[1].evidence.path))
+
+
+def _support(path: Sequence[PathStep]) -> int:
+    return 2 if not path else 0 if all(step.declared for step in path) else 1
 
 
 def _may_be_direct(kind: str, match: Match, options: DiscoveryOptions) -> bool:

@@ -46,11 +46,7 @@ _WEIGHTS = {
     **FIELD_WEIGHTS,
     **{str(name): weight for row in KINDS.values() for name, weight in row.indexed.items()},
 }
-_PREDICATES: Mapping[Relation, str] = {
-    "requires": "requires",
-    "next_steps": STEP_PREDICATE,
-    "related": "relatedTo",
-}
+_PREDICATES: Mapping[Relation, str] = {"requires": "requires", "next_steps": STEP_PREDICATE}
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -1,13 +1,13 @@
 """Edges between tools, derived by rules; each rule can be switched off.
 
-* phases: what finds a thing comes before what inspects it, and that before what acts on it.
+* phases: what finds a thing comes before what inspects it, and that before what acts on it; what
+  makes a thing comes before all that does something with it.
 * suppliers: a tool that gets X and needs nothing feeds a required argument called X; one that needs
   something itself feeds it where X is more than one word (``get_city_code`` feeds ``city_code``).
 * calendar: what tells the current date or time feeds arguments written as a date or a time.
 * checks: what validates X comes before what needs an X.
 * sign_in: what signs in to something comes before what uses it.
 * connection: what tells whether the machine is online comes before what needs to be.
-* mentions: a description that names another tool says how the two belong together.
 
 A single word means the same to one server only, but for what everybody has: a date, a place.
 
@@ -19,11 +19,11 @@ only the tools whose words lead to it are read again.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from gateway.index.tool_words import ACT, FILLERS, SUPPLY, Name, Relation, ToolWords
+from gateway.index.tool_words import ACT, FILLERS, HERE, SUPPLY, Name, Relation, ToolWords
 from gateway.options import GraphOptions
 from gateway.types import Entity
 
@@ -155,7 +155,6 @@ def _discard(table: dict[_Key, dict[str, None]], keys: Iterable[_Key], tool_id: 
 
 def _own_keys(tool: ToolWords) -> Iterator[_Key]:
     """Yield the keys under which other tools find *tool*."""
-    yield "name", (tool.server, tool.own)
     yield from _noun_keys(tool)
     yield from _supplier_keys(tool)
     if tool.reports_environment:
@@ -180,7 +179,6 @@ def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
     yield from (("sign_in", word) for word in tool.name)
     if _needs_network(tool):
         yield "online", ()
-    yield from (("name", (tool.server, name)) for name, _ in tool.mentions)
 
 
 def _noun_keys(tool: ToolWords) -> Iterator[_Key]:
@@ -188,14 +186,15 @@ def _noun_keys(tool: ToolWords) -> Iterator[_Key]:
 
 
 def _phase_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    tools = index.tools
-    shared: Counter[str] = Counter()
-    for key in _noun_keys(tool) if tool.phase < ACT else ():
-        shared.update(other for other in index.find(key) or () if tools[other].phase > tool.phase)
-    ranked = sorted(
-        shared, key=lambda other: (-shared[other], tools[other].phase, tools[other].order)
-    )
-    return (("next_steps", other) for other in ranked[:MAX_STEPS])
+    """Yield what does more with all that *tool* is about: what it is about alone comes first."""
+    about = frozenset(tool.nouns) - HERE
+    if not about or (tool.phase == ACT and not tool.creates):
+        return
+    found = (index.find(("about", (tool.server, noun))) or () for noun in sorted(about))
+    others = (index.tools[other] for other in min(found, key=len))
+    fitting = [other for other in others if about <= {*other.nouns} and tool.precedes(other)]
+    fitting.sort(key=lambda other: (len(other.nouns), other.phase, other.order))
+    yield from (("next_steps", other.id) for other in fitting[:MAX_STEPS])
 
 
 def _supplier_keys(tool: ToolWords) -> Iterator[_Key]:
@@ -298,12 +297,6 @@ def _reports_network(tool: ToolWords) -> bool:
     )
 
 
-def _mention_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    for name, relation in tool.mentions:
-        if found := index.find(("name", (tool.server, name))):
-            yield relation, max(found, key=lambda other: index.tools[other].order)
-
-
 RULES: Mapping[str, Callable[[ToolWords, _ToolIndex], _RuleEdges]] = {
     "phases": _phase_edges,
     "suppliers": _supplier_edges,
@@ -311,6 +304,5 @@ RULES: Mapping[str, Callable[[ToolWords, _ToolIndex], _RuleEdges]] = {
     "checks": _check_edges,
     "sign_in": _sign_in_edges,
     "connection": _connection_edges,
-    "mentions": _mention_edges,
 }
-"""By the name of their switch in `GraphOptions`; data flow and groups are links of the document."""
+"""By the name of their switch in `GraphOptions`; groups are links of the tool's document."""

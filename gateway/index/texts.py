@@ -14,8 +14,8 @@ from gateway.index.tool_graph import node_of
 from gateway.index.tool_words import nouns_of
 from gateway.mcp.skills import FRONT
 from gateway.options import GraphOptions
-from gateway.types import Entity, JsonObject
-from graphs.lexical.analysis import fold, split_identifier
+from gateway.types import Entity
+from graphs.lexical.analysis import split_identifier
 from graphs.markdown.document import Document, Link, Section
 
 EMBEDDED_CHARS = 900
@@ -140,7 +140,6 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
     """Describe *entity* as a Markdown-LD document."""
     texts = lexical_fields(entity)
     hints = entity.hints
-    flows = options.data_flow
     return Document(
         id=node_of(entity.id),
         title=entity.definition.title or humanized(entity.name),
@@ -149,8 +148,6 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
         tags=(*hints.tags, *hints.categories),
         aliases=hints.aliases,
         groups=tuple(Link(target=group) for group in _groups(entity)) if options.groups else (),
-        consumes=_data_links(entity.required) if flows else (),
-        produces=_data_links(_properties(entity.definition.output_schema)) if flows else (),
         sections=tuple(
             Section(heading=name.capitalize(), level=2, text=texts[name])
             for name in ("parameters", "examples", "skills", "metadata", "tools")
@@ -158,17 +155,6 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
         ),
         declared=False,
     )
-
-
-def _data_links(names: Iterable[str]) -> tuple[Link, ...]:
-    """Return links to kinds of data, called as their fields are: equal names are equal data."""
-    kinds = dict.fromkeys(f"data {fold(name)}" for name in names)
-    return tuple(Link(target=kind) for kind in kinds)
-
-
-def _properties(schema: JsonObject | None) -> tuple[str, ...]:
-    properties = schema.get("properties") if schema else None
-    return tuple(map(str, properties)) if isinstance(properties, Mapping) else ()
 
 
 def _groups(entity: Entity) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 from urllib.parse import quote, unquote
 
@@ -31,7 +32,7 @@ truth is known. No rule that reads descriptions is among them, or servers could 
 like."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ToolGraph:
     """The compiled graph, whose first nodes are the entities of the catalog, by position."""
 
@@ -56,6 +57,12 @@ class ToolGraph:
     def edge_count(self) -> int:
         """How many edges there are."""
         return len(self.index.edges)
+
+    @cached_property
+    def has_declared(self) -> bool:
+        """Whether the host declares any edge."""
+        used = np.unique(self.index.edges[:, 2]).tolist()
+        return any(self.index.attributes[number][1]["declared"] for number in used)
 
     @property
     def facts(self) -> Sequence[Fact]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -10,7 +9,7 @@ from typing import Literal, TypeAlias
 from gateway.types import Entity
 from graphs.lexical.analysis import split_identifier
 
-Relation = Literal["requires", "next_steps", "related"]
+Relation = Literal["requires", "next_steps"]
 Name: TypeAlias = tuple[str, ...]
 """The words of a name in lower case, the s of the plural dropped."""
 ACT = 2
@@ -19,6 +18,7 @@ INSPECT = frozenset(
     {"get", "read", "fetch", "show", "describe", "inspect", "view", "details", "info", "check"}
 )
 SUPPLY = frozenset({"get", "fetch", "read", "retrieve", "detect", "determine", "generate"})
+CREATE = frozenset({"create", "add", "register", "open", "new"})
 HERE = frozenset({"current", "system", "user", "my", "device"})
 """Words for what belongs to the machine or its user, and so means the same to every server."""
 FILLERS = HERE | {"the", "a", "an", "desired"}
@@ -28,14 +28,6 @@ UNIVERSAL = frozenset(
 """Single words that mean the same to every server."""
 SECRET = frozenset({"key", "token", "secret", "password", "session", "id"})
 """Last words of the names of what a server gives out and no other server understands."""
-_IDENTIFIER = re.compile(
-    r"\b[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+|(?<=[a-z0-9])[A-Z][a-z0-9]+)+"
-)
-_BEFORE = re.compile(
-    r"\b(?:after|first|requires?|required|from|returned by|obtained|must)\b", re.IGNORECASE
-)
-_AFTER = re.compile(r"\b(?:before|then|next|followed by|afterwards)\b", re.IGNORECASE)
-_CUE_CHARS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +38,6 @@ class ToolWords:
     server: str
     order: tuple[str, str]
     """The key that the catalog is sorted by."""
-    own: str
-    """Its source's name for it, without case."""
     description: str
     name: Name
     """The words of its name."""
@@ -55,8 +45,6 @@ class ToolWords:
     """The words of each argument's name, its description, and whether it is required."""
     required: tuple[Name, ...]
     """The words of each required argument's name."""
-    mentions: tuple[tuple[str, Relation], ...]
-    """The identifiers in its texts, without case, and how it speaks of each."""
 
     @classmethod
     def of(cls, entity: Entity) -> ToolWords:
@@ -65,14 +53,12 @@ class ToolWords:
             id=entity.id,
             server=entity.server,
             order=(entity.exposed_name.casefold(), entity.id),
-            own=entity.name.casefold(),
             description=entity.description,
             name=words(entity.name),
             arguments=tuple(
                 (words(name), text, name in entity.required) for name, text in arguments(entity)
             ),
             required=tuple(map(words, entity.required)),
-            mentions=tuple(_mentions(described(entity))),
         )
 
     @property
@@ -83,8 +69,17 @@ class ToolWords:
     @property
     def phase(self) -> int:
         """What it does with its thing: 0 finds, 1 inspects, 2 acts."""
-        verbs = set(self.name)
+        verbs = {*self.name, *map(_verb, self.name)}
         return 0 if verbs & DISCOVER else 1 if verbs & INSPECT else ACT
+
+    @property
+    def creates(self) -> bool:
+        """Whether it makes its thing: whatever is done with it comes after."""
+        return self.verb in CREATE
+
+    def precedes(self, other: ToolWords) -> bool:
+        """Return whether *other* does more with the same thing."""
+        return not other.creates and (self.creates or other.phase > self.phase)
 
     @property
     def thing(self) -> Name:
@@ -119,9 +114,17 @@ def nouns_of(entity: Entity) -> Name:
 
 
 def _nouns(name: Name) -> Name:
+    """Return the words that are no verbs; the first word is one where no other is known."""
     chosen = [word for word in name if len(word) > 1]
     verbs = DISCOVER | INSPECT
-    return tuple(dict.fromkeys(word for word in chosen[1:] or chosen if word not in verbs))
+    nouns = [word for word in chosen if verbs.isdisjoint({word, _verb(word)})]
+    return tuple(dict.fromkeys(nouns if len(nouns) < len(chosen) else chosen[1:] or chosen))
+
+
+def _verb(word: str) -> str:
+    """Return the verb of what does something: ``search`` of ``searcher``, ``get`` of ``getter``."""
+    stem = word.removesuffix("er")
+    return stem[:-1] if len(stem) > 1 and stem[-1] == stem[-2] and stem != word else stem
 
 
 def words(name: str) -> Name:
@@ -141,23 +144,3 @@ def arguments(entity: Entity) -> Iterator[tuple[str, str]]:
         for name, schema in properties.items():
             text = schema.get("description") if isinstance(schema, Mapping) else None
             yield str(name), text if isinstance(text, str) else ""
-
-
-def described(entity: Entity) -> str:
-    """Return the description of a tool and those of its arguments, a line each."""
-    return "\n".join([entity.description, *(text for _, text in arguments(entity) if text)])
-
-
-def _mentions(text: str) -> Iterator[tuple[str, Relation]]:
-    for found in _IDENTIFIER.finditer(text):
-        cue = text[max(0, found.start() - _CUE_CHARS) : found.start()]
-        yield found.group().casefold(), _relation(cue)
-
-
-def _relation(cue: str) -> Relation:
-    """Return what the words before a name say of it; the last one counts."""
-    before = [match.end() for match in _BEFORE.finditer(cue)]
-    after = [match.end() for match in _AFTER.finditer(cue)]
-    if not before and not after:
-        return "related"
-    return "requires" if max(before, default=-1) > max(after, default=-1) else "next_steps"

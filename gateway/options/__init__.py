@@ -204,9 +204,7 @@ class GraphOptions(OptionObject):
     groups: bool = True
     """Tools of one server that share a word of their names, or a category."""
     phases: bool = True
-    """What finds a thing comes before what inspects it, and that before what acts on it."""
-    data_flow: bool = True
-    """A field of one tool's output is a required argument of another."""
+    """What finds or makes a thing comes before what inspects it, then comes what acts on it."""
     suppliers: bool = True
     """A tool that needs nothing and gets X feeds a required argument called X."""
     calendar: bool = True
@@ -217,8 +215,6 @@ class GraphOptions(OptionObject):
     """What signs in to something comes before what uses it."""
     connection: bool = True
     """What tells whether the machine is online comes before signing in."""
-    mentions: bool = True
-    """A description that names another tool of its server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

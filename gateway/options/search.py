@@ -48,7 +48,8 @@ class SearchOptions(OptionObject):
     window_min: PositiveCount = 8
     """Supplements come from the first max(window_min, window_factor x limit) entities …"""
     window_margin: Share = 0.5
-    """… whose cosine is at least this share of the way from the catalog's mean to the best."""
+    """… whose cosine is at least this share of the way from the catalog's mean to the best; of
+    fewer than 60 eligible entities the share is less in proportion."""
     max_related: Count = 6
     max_next_steps: Count = 6
     max_prerequisites: Count = 9

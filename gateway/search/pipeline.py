@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 
@@ -290,7 +289,10 @@ class Search:
         named = find_named(snapshot, query.text, state.mask)
         state.record_time("lexical")
         if candidates is None:
-            window = window_of(ranked.positions, ranked.scores, request.limit, self.options)
+            eligible = int(np.count_nonzero(state.mask))
+            window = window_of(
+                ranked.positions, ranked.scores, request.limit, self.options, eligible=eligible
+            )
         else:
             window = candidates.window(request.limit, self.options)
         listed = ranked.positions
@@ -373,7 +375,7 @@ class Search:
         added = supplement(
             graph,
             matches,
-            text_hits=chain.from_iterable(ranking.graph.items() for ranking in rankings),
+            text_hits=[hit for ranking in rankings for hit in ranking.graph.items()],
             window=window,
             mask=state.mask,
             options=self.options,

@@ -18,7 +18,7 @@ from gateway.index.vectors import ScanResult, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, deviations
 from gateway.search.query import Query
-from gateway.search.rank.parameters import REWRITE_SHARE
+from gateway.search.rank.parameters import REWRITE_SHARE, SMALL_CATALOG
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.query import AnalyzedQuery, Hits
 
@@ -47,8 +47,8 @@ class Candidates:
 
     def window(self, limit: int, options: SearchOptions) -> frozenset[int]:
         """Return the positions that the supplements of *limit* matches may come from."""
-        mean = self.scan.moments.mean
-        return window_of(self.pool, self.strengths, limit, options, mean=mean)
+        mean, eligible = self.scan.moments.mean, self.scan.eligible
+        return window_of(self.pool, self.strengths, limit, options, eligible=eligible, mean=mean)
 
     def deviations(self, strengths: Vector) -> Vector:
         """Return *strengths* in deviations from the mean of all eligible entities."""
@@ -98,7 +98,13 @@ def find_candidates(
 
 
 def window_of(
-    positions: Positions, scores: Vector, limit: int, options: SearchOptions, *, mean: float = 0.0
+    positions: Positions,
+    scores: Vector,
+    limit: int,
+    options: SearchOptions,
+    *,
+    eligible: int,
+    mean: float = 0.0,
 ) -> frozenset[int]:
     """Return the head of a ranking that supplements may come from, bounded by rank and score.
 
@@ -107,12 +113,15 @@ def window_of(
         scores: What they were ranked by.
         limit: How many matches are wanted.
         options: Size and margin of the window.
+        eligible: How many entities were ranked: among few, relatives of a match lie far from the
+            best, and the margin counts in proportion.
         mean: The score from which the margin counts.
     """
     head = scores[: options.window(limit)]
     if head.size == 0:
         return frozenset()
-    floor = mean + options.window_margin * (float(head[0]) - mean)
+    margin = options.window_margin * min(1.0, eligible / SMALL_CATALOG)
+    floor = mean + margin * (float(head[0]) - mean)
     return frozenset(positions[: len(head)][head >= floor].tolist())
 
 

@@ -82,6 +82,18 @@ def test_a_person_reads_a_table() -> None:
     assert all(word in report for word in ("4 of 5", "ndcg@10", "43.7", "de 2", "next_hit@5 50.0"))
 
 
+def test_small_catalogs_show_what_their_host_declares() -> None:
+    """The same catalogs each time; a declared next step shows more often than none."""
+    words = ("--small-catalogs", "--data", FIXTURE, "--strategies", "graph", "--json")
+    first, again = (json.loads(called(graph.app, *words)) for _ in range(2))
+
+    derived, declared = first["small"]
+    assert first == again
+    assert ("derived", "declared") == (derived["edges"], declared["edges"])
+    assert derived["searches"] == declared["searches"] > 0
+    assert declared["share"] >= derived["share"]
+
+
 def test_the_graph_table_has_each_edge_source_in_both_views() -> None:
     """Losing rows are in it, not left out."""
     report = json.loads(

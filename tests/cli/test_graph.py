@@ -83,7 +83,7 @@ def test_a_picture_is_centred_on_a_tool_and_kept_in_a_file(place: Place) -> None
     """One hop around a tool is what fits on a page."""
     file = place.folder / "pictures" / "time.mmd"
     command = ("graph", "export", "-c", place.config())
-    centre, drawn = ("--centre", "get_current_time"), (*command, "-f", "mermaid")
+    centre, drawn = ("--centre", "convert_time"), (*command, "-f", "mermaid")
 
     whole = place.run(*drawn)
     ran = place.run(*drawn, *centre, "--hops", "1", "--out", str(file))
@@ -92,7 +92,7 @@ def test_a_picture_is_centred_on_a_tool_and_kept_in_a_file(place: Place) -> None
 
     assert (OK, "") == (ran.code, ran.out)
     picture = file.read_text("utf-8")
-    assert 'n0["get current time"]' in picture
+    assert 'n0["convert time"]' in picture
     assert len(picture.splitlines()) < len(whole.out.splitlines())
     assert (USAGE, USAGE) == (centred.code, nowhere.code)
     assert "turtle has no centre: draw one with mermaid, dot" in centred.err

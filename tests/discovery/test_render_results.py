@@ -114,10 +114,34 @@ def test_at_most_eight_of_a_search_become_proxies_and_the_others_are_named() -> 
 
     text = render(result, OPTIONS)
 
-    assert (*(f"m{number}" for number in range(6)), "r0", "r1") == direct_names_in(text)
-    assert {"direct": False, "why": "requires of m0"}.items() <= read(text)[-1].items()
-    assert 9 == len(read(text))
-    assert ["r3", "r4"] == json.loads(text)["also"]
+    assert (*(f"m{number}" for number in range(6)), "r2", "r0") == direct_names_in(text)
+    assert {"why": "requires of m0"}.items() <= read(text)[6].items()
+    assert 8 == len(read(text))
+    assert ["r1", "r3", "r4"] == json.loads(text)["also"]
+
+
+@pytest.mark.requirement("auto:rule-9")
+def test_what_the_host_declares_takes_a_place_before_what_is_derived() -> None:
+    """A declared next step comes before a derived relative, and before a derived prerequisite."""
+
+    def reached(name: str, predicate: str, *, declared: bool) -> Match:
+        step = PathStep(subject="x/m0", predicate=predicate, object=name, declared=declared)
+        return match(name, evidence=Evidence(path=(step,)))
+
+    result = SearchResult(
+        mode="graph",
+        matches=matches(6),
+        prerequisites=(reached("needed", "requires", declared=False),),
+        related=(match("worded"), reached("kin", "relatedTo", declared=False)),
+        next_steps=(reached("after", "nextStep", declared=True),),
+    )
+
+    text = render(result, OPTIONS)
+
+    names = [row["name"] for row in read(text)]
+    assert ["after", "needed"] == list(direct_names_in(text)[6:])
+    assert ["after", "needed", "kin"] == names[6:]
+    assert ["worded"] == json.loads(text)["also"]
 
 
 @pytest.mark.parametrize(

@@ -247,28 +247,29 @@ def test_a_secret_of_one_server_opens_no_other() -> None:
     assert set() == conditions(("a", key), ("b", pay), rule="suppliers")
 
 
-@pytest.mark.parametrize(
-    ("description", "relation"),
-    [
-        ("Use the id returned by find_room.", "requires"),
-        ("Call find_room first.", "related"),
-        ("First call find_room.", "requires"),
-        ("Use this before find_room.", "next_steps"),
-        ("Similar to find_room.", "related"),
-    ],
-)
-def test_a_description_that_names_another_tool_says_how_they_belong_together(
-    description: str, relation: str
-) -> None:
-    """The last cue before the name counts; without one the two are only related."""
-    found = edges(taking("book", description=description), taking("find_room"))
+def test_what_a_server_writes_in_prose_derives_nothing() -> None:
+    """Else a server could promote what it likes."""
+    prose = "First call find_room. Use the id returned by find_room."
 
-    assert {("book", relation, "find_room")} == found
+    assert set() == edges(taking("book", description=prose), taking("find_room"))
 
 
-def test_a_plain_word_is_no_name() -> None:
-    """``search`` in a sentence does not speak of the tool called search."""
-    assert set() == edges(taking("book", description="Search first."), taking("search"))
+def test_what_makes_a_thing_comes_before_all_that_is_done_with_it() -> None:
+    """A thing has a life: it is made, seen, changed and deleted."""
+    found = edges(taking("create_note"), taking("view_note"), taking("delete_note"))
+
+    steps = {(subject, other) for subject, relation, other in found if relation == "next_steps"}
+    assert {("create_note", "view_note"), ("create_note", "delete_note")} <= steps
+    assert "create_note" not in {other for _, other in steps}
+
+
+def test_one_shared_word_of_several_is_not_the_same_thing() -> None:
+    """Reviews of movies lead to no products; a finder in another form is one all the same."""
+    strangers = edges(taking("search_product_reviews"), taking("buy_product"))
+    found = edges(taking("article_searcher"), taking("article_getter"))
+
+    assert set() == strangers
+    assert {("article_searcher", "next_steps", "article_getter")} == found
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
@@ -429,4 +430,4 @@ def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -
 
 def test_the_sure_rules_are_those_of_conditions() -> None:
     """A search names them without loading what derives."""
-    assert RULES.keys() - {"phases", "mentions"} == RELIABLE_RULES
+    assert RULES.keys() - {"phases"} == RELIABLE_RULES

@@ -177,7 +177,8 @@ async def test_whoever_was_used_need_not_be_one_that_is_wanted_next(
     gateway = open_gateway([tool("begin")])
     gateway.add_source(ListSource("other", [tool("end")]))
 
-    found = await gateway.next_steps(["begin"], filters=Filters(servers=frozenset({"other"})))
+    other = Filters(servers=frozenset({"other"}))
+    found = await gateway.next_steps(["begin"], query="end", filters=other)
 
     assert ["end"] == [each.name for each in found]
 

@@ -12,7 +12,7 @@ from gateway.search.expand.next_steps import following_clauses
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters
-from graphs import Document, Link
+from graphs import Document, Edge, Link
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, tool
 from tests.search.conftest import Catalog
@@ -24,15 +24,47 @@ STEP = Document(id="host:1", title="get_weather", next_steps=(Link(target="book_
 async def test_a_stated_next_step_is_suggested_first_with_its_edge(
     open_gateway: OpenGateway, catalog: Catalog, strategy: str
 ) -> None:
-    """With and without vectors."""
+    """With and without vectors; without them nothing else supports another suggestion."""
     gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=[STEP])
+    await gateway.report()
 
     found = await gateway.next_steps(["get_weather"])
 
     (step,) = found[0].evidence.path
     assert ("book_flight", "nextStep", True) == (found[0].name, step.predicate, step.declared)
-    assert 5 == len(found)
+    assert (strategy == "graph") == (1 == len(found))
     assert "get_weather" not in [match.name for match in found]
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+async def test_a_declared_next_step_comes_before_a_derived_one(
+    open_gateway: OpenGateway, strategy: str
+) -> None:
+    """Whatever serves the task better; the scores fall all the same."""
+    weak = Document(
+        id="host:1",
+        title="search_mail",
+        edges=(Edge(subject="search_mail", predicate="nextStep", object="play_music", weight=0.1),),
+    )
+    gateway = open_gateway(strategy=strategy, embedder=HashingEmbedder(), graph=[weak])
+    names = ("search_mail", "get_mail", "play_music")
+    gateway.add_server("one", server=Shelf([tool(name) for name in names]).server)
+
+    found = await gateway.next_steps(["search_mail"], query="get one mail")
+
+    assert ["play_music", "get_mail"] == [match.name for match in found]
+    assert found[0].score > found[1].score
+
+
+async def test_without_vectors_edges_or_words_nothing_is_suggested(
+    open_gateway: OpenGateway,
+) -> None:
+    """A list in the order of the alphabet says nothing."""
+    gateway = open_gateway(strategy="graph")
+    gateway.add_server("one", server=Shelf([tool("alpha"), tool("beta"), tool("zulu")]).server)
+
+    assert () == await gateway.next_steps(["alpha"])
+    assert ["zulu"] == [each.name for each in await gateway.next_steps(["alpha"], query="zulu")]
 
 
 @pytest.mark.parametrize("strategy", ["graph", "auto"])
@@ -64,12 +96,12 @@ async def test_an_embedder_that_fails_costs_the_meanings_alone(
 async def test_tools_of_the_same_server_are_nearer(open_gateway: OpenGateway) -> None:
     """Who works with a server goes on working with it."""
     gateway = open_gateway()
-    gateway.add_server("one", server=Shelf([tool("alpha"), tool("zulu")]).server)
-    gateway.add_server("two", server=Shelf([tool("beta"), tool("gamma")]).server)
+    gateway.add_server("one", server=Shelf([tool("alpha"), tool("zulu_mail")]).server)
+    gateway.add_server("two", server=Shelf([tool("beta_mail"), tool("gamma")]).server)
 
-    found = await gateway.next_steps(["one/alpha"], limit=3)
+    found = await gateway.next_steps(["one/alpha"], query="mail", limit=3)
 
-    assert ["zulu", "beta", "gamma"] == [match.name for match in found]
+    assert ["zulu_mail", "beta_mail"] == [match.name for match in found]
 
 
 async def test_filters_hold_and_nothing_gives_nothing(

@@ -27,11 +27,7 @@ from gateway.types import Caller
 from graphs.facts.fact import Fact
 from graphs.graph import EDGE_PREDICATES
 
-_OWN_RULES: Mapping[str, str] = {
-    "memberOf": "groups",
-    "consumes": "data_flow",
-    "produces": "data_flow",
-}
+_OWN_RULES: Mapping[str, str] = {"memberOf": "groups"}
 """The rules whose edges stand in a tool's own document."""
 
 app = command_group("graph")

@@ -1,8 +1,10 @@
 """The tools that are likely to be used next, after given ones, and what past calls add to that.
 
 Edges count first: stated and derived next steps, tools that take what was produced, and what calls
-have shown. Beside them counts nearness: to the task, to the tool just used, and its server. Of a
-long request, the clause that the last tool served and what follows it count most.
+have shown. Those that the host declares come before all others. Beside edges counts nearness: to
+the task, to the tool just used, and its server. Of a long request, the clause that the last tool
+served and what follows it count most. Without vectors only what an edge leads to, or what holds
+words of the task, is suggested.
 
 `evaluate_usage` judges past tasks, each by all the others. For each call that followed another, all
 tools are ranked as next steps three times: plainly, with the transitions of the other tasks, and
@@ -29,12 +31,14 @@ from gateway.runtime.vectors import Matrix, Vector, deviations, moments, top
 from gateway.search.expand.supplements import (
     Supplement,
     entities_of,
+    is_declared,
     learned_path,
     learned_steps_after,
 )
 from gateway.search.query import Query
 from gateway.search.rank.fusion import lexical_deviations
 from gateway.search.rank.parameters import (
+    DECLARED_LEAD,
     EDGE_WEIGHT,
     FOLLOWING_CLAUSE_WEIGHT,
     FOLLOWING_CLAUSES,
@@ -108,7 +112,7 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
         to_match(
             snapshot.entities[step.position], score=step.score, evidence=Evidence(path=step.path)
         )
-        for step in scores.best(limit, usage.learned)
+        for step in scores.best(limit, usage.learned, supported_only=True)
     )
 
 
@@ -157,29 +161,35 @@ class NextStepScores:
     """The tool just used."""
     scores: Vector
     """One for each entity, shape (n,); minus infinity where it may not be suggested."""
+    supported: Mask
+    """Which the vectors, or words of the task, speak for, shape (n,)."""
     edges: Mapping[int, Neighbour]
     """The graph's next steps, by position."""
 
-    def best(self, limit: int, learned: LearnedSteps) -> tuple[Supplement, ...]:
+    def best(
+        self, limit: int, learned: LearnedSteps, *, supported_only: bool = False
+    ) -> tuple[Supplement, ...]:
         """Return the best *limit* suggestions, with what calls have shown.
 
-        A learned edge changes nothing of one that the host declared, and lifts no tool above one
-        that the host declared.
+        A learned edge changes nothing of one that the host declared, and lifts no tool above it.
         """
         scores = self.scores.copy()
-        declared = {at for at, edge in self.edges.items() if all(s.declared for s in edge.path)}
-        limits = sorted(float(scores[position]) for position in declared)
+        declared = {at for at, edge in self.edges.items() if is_declared(edge)}
+        ceiling = min((float(scores[position]) for position in declared), default=math.inf)
+        below = np.nextafter(np.float32(ceiling), np.float32(-np.inf))
         for position, confidence in confidences(self.graph, learned, self.last).items():
             if position not in declared:
-                before = scores[position]
-                after = before + LEARNED_WEIGHT * math.log1p(LEARNED_SCALE * confidence)
-                above = next((score for score in limits if score > before), math.inf)
-                scores[position] = min(after, np.nextafter(np.float32(above), np.float32(-np.inf)))
+                gain = LEARNED_WEIGHT * math.log1p(LEARNED_SCALE * confidence)
+                scores[position] = min(scores[position] + gain, below)
         paths = {
             position: learned_path(edge)
             for position, edge in learned_steps_after(self.graph, learned, self.last)
         }
         paths |= {position: self.graph.steps(edge.path) for position, edge in self.edges.items()}
+        if supported_only:
+            unsupported = ~self.supported
+            unsupported[list(paths)] = False
+            scores[unsupported] = -np.inf
         allowed = int(np.isfinite(scores).sum())
         return tuple(
             Supplement(position=at, score=float(scores[at]), path=paths.get(at, ()))
@@ -206,23 +216,41 @@ def score_next_steps(
     if snapshot.vectors is not None and snapshot.mean_vector is not None:
         near = _cosines_with(snapshot.vectors, snapshot.mean_vector, used[-1])
         scores += NEIGHBOUR_WEIGHT * _deviations(near)
+    supported = mask if snapshot.vectors is not None else scores > 0
     for server in {snapshot.entities[position].server for position in used}:
         scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)
-    expansion = expand(
-        graph.index,
-        [graph.nodes[position] for position in used],
-        role="next_step",
-        # What may not be suggested must not take the place of something that may.
-        excluded=graph.excluded(mask),
-        limit=MAX_STEP_EDGES,
-    )
-    edges = dict(entities_of(graph, expansion))
-    for position, neighbour in edges.items():
-        scores[position] += EDGE_WEIGHT * neighbour.score
     allowed = mask.copy()
     allowed[list(used)] = False
+    edges = _edges_after(graph, used, mask)
+    for position, neighbour in edges.items():
+        scores[position] += EDGE_WEIGHT * neighbour.score
+    declared = [at for at, edge in edges.items() if is_declared(edge) and allowed[at]]
+    if declared:
+        others = allowed.copy()
+        others[declared] = False
+        gap = float(scores.max(initial=-np.inf, where=others)) - float(scores[declared].min())
+        scores[declared] += max(gap + DECLARED_LEAD, 0.0)
     scores = np.where(allowed, scores, -np.inf).astype(np.float32)
-    return NextStepScores(graph=graph, last=used[-1], scores=scores, edges=edges)
+    return NextStepScores(
+        graph=graph, last=used[-1], scores=scores, supported=supported, edges=edges
+    )
+
+
+def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int, Neighbour]:
+    """Return the next steps of the graph, by position; what the host declares is read first."""
+    edges: dict[int, Neighbour] = {}
+    for declared in (True, False) if graph.has_declared else (False,):
+        expansion = expand(
+            graph.index,
+            [graph.nodes[position] for position in used],
+            role="next_step",
+            # What may not be suggested must not take the place of something that may.
+            excluded=graph.excluded(mask),
+            declared_only=declared,
+            limit=MAX_STEP_EDGES,
+        )
+        edges = dict(entities_of(graph, expansion)) | edges
+    return edges
 
 
 def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[int, float]:

@@ -5,6 +5,7 @@
 * A prerequisite that the host declared is listed wherever it stands. So are those that sure rules
   derive for the first match. All others must stand inside the window, and only what stands there
   becomes a direct proxy.
+* What the host declares takes its place in a list before anything that rules derive does.
 * What calls have shown is laid over the graph at each search: nothing is compiled, and what is
   forgotten is gone at once. What the host declared wins, and what it forbids is never suggested.
 * Nothing here touches the matches: the graph adds, it never reorders.
@@ -12,17 +13,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal
 
 from gateway.index.eligibility import Mask
 from gateway.index.tool_graph import RELIABLE_RULES, STEP_PREDICATE, ToolGraph, node_of
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
-from gateway.search.rank.parameters import DERIVED_HOPS, PREREQUISITE_HOPS
+from gateway.search.rank.parameters import DERIVED_HOPS, PREREQUISITE_HOPS, RELATED_COVERAGE
 from gateway.types import PathStep
 from gateway.usage.transitions import LearnedSteps, Transition
-from graphs.expansion import ExcludeNode, Expansion, Neighbour, Role, expand
+from graphs.expansion import ExcludeNode, Expansion, Neighbour, expand
 from graphs.facts.vocabulary import PREDICATES
 
 Nearness = Callable[[Sequence[int]], Vector]
@@ -59,7 +62,7 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     graph: ToolGraph,
     primaries: Sequence[int],
     *,
-    text_hits: Iterable[tuple[int, float]],
+    text_hits: Sequence[tuple[int, float]],
     window: Collection[int],
     mask: Mask,
     options: SearchOptions,
@@ -72,7 +75,7 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
         graph: The compiled graph.
         primaries: The matches' positions, best first.
         text_hits: What the graph's own text search found, as positions and coverages, 0 to 1;
-            those inside the window are related.
+            those inside the window that hold enough of the words are related.
         window: Positions that related and next steps may come from.
         mask: Eligible entities at all, shape (n,).
         options: The budget of each list.
@@ -88,20 +91,14 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
         nearness=nearness,
         listed=set(primaries),
     )
-    if options.prerequisites != "off":
-        gatherer.add_prerequisites()
-    added = gatherer.added
-    added.next_steps = gatherer.neighbours("next_step", options.max_next_steps)
-    if learned:
-        gatherer.add_learned_steps(learned)
-    added.related = gatherer.neighbours("related", options.max_related)
-    for position, coverage in text_hits:
-        if len(added.related) >= options.max_related:
-            break
-        if position in gatherer.inside and position not in gatherer.listed:
-            gatherer.listed.add(position)
-            added.related.append(Supplement(position=position, score=coverage))
-    return added
+    for declared in (True, False) if graph.has_declared else (False,):
+        gatherer.add_prerequisites(declared=declared)
+        gatherer.add_neighbours("next_step", declared=declared)
+        if learned and not declared:
+            gatherer.add_learned_steps(learned)
+        gatherer.add_neighbours("related", declared=declared)
+    gatherer.add_text_hits(text_hits)
+    return gatherer.added
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,21 +116,28 @@ class _Gatherer:
     only; the exception are matches that other matches need."""
     added: Supplements = field(default_factory=Supplements)
 
-    def add_prerequisites(self) -> None:
+    def add_prerequisites(self, *, declared: bool) -> None:
         """List what the matches need: by match, the nearest first, all under one budget.
 
         A match that a better match needs is listed too, outside the budget: where all lists are
         shown as one, it moves up.
+
+        Args:
+            declared: Whether those that the host declares are listed, or those with a derived edge.
         """
-        room = self.options.max_prerequisites
-        above: set[int] = set()
+        if self.options.prerequisites == "off":
+            return
+        above = {each.position for each in self.added.prerequisites}
+        room = self.options.max_prerequisites - len(above.difference(self.primaries))
         for primary in self.primaries:
             above.add(primary)
             far = primary == self.primaries[0] and self.options.prerequisites == "derived"
-            for position, neighbour in self._needed(primary, hops=DERIVED_HOPS if far else 1):
-                matched = position in self.listed
+            hops = PREREQUISITE_HOPS if declared else DERIVED_HOPS if far else 1
+            for position, neighbour in self._needed(primary, declared=declared, hops=hops):
+                matched = position in self.primaries
                 direct = matched or position in self.inside
-                if position in above or not self._admits(neighbour, direct=direct, far=far):
+                is_placed = position in above or (position in self.listed and not matched)
+                if is_placed or not self._admits(neighbour, direct=direct, far=far):
                     continue
                 if not matched:
                     if room <= 0:
@@ -143,33 +147,33 @@ class _Gatherer:
                 self.added.prerequisites.append(self._of(position, neighbour, direct=direct))
         self.listed |= above
 
-    def _needed(self, primary: int, *, hops: int) -> Iterator[tuple[int, Neighbour]]:
-        """Yield what *primary* needs: declared prerequisites and theirs, then derived ones.
+    def _needed(
+        self, primary: int, *, declared: bool, hops: int
+    ) -> Iterator[tuple[int, Neighbour]]:
+        """Yield what *primary* needs by distance, then strength, then nearness to the request.
 
-        By distance, then strength, then nearness to the request: there may be more conditions than
-        the budget has room for.
+        There may be more conditions than the budget has room for.
         """
         node = self.graph.nodes[primary]
-        for declared, length in ((True, PREREQUISITE_HOPS), (False, hops)):
-            if not self.graph.has_prerequisites(node, declared=declared):
-                continue
-            expansion = expand(
-                self.graph.index,
-                [node],
-                role="prerequisite",
-                excluded=self.excluded,
-                declared_only=declared,
-                hops=length,
-                limit=len(self.graph.nodes),
-            )
-            self.added.visited += expansion.visited
-            found = entities_of(self.graph, expansion)
-            near = self.nearness([position for position, _ in found])
-            rows = zip(found, near.tolist(), strict=True)
-            ordered = sorted(
-                rows, key=lambda row: (len(row[0][1].path), -round(row[0][1].score, 6), -row[1])
-            )
-            yield from (pair for pair, _ in ordered)
+        if not self.graph.has_prerequisites(node, declared=declared):
+            return
+        expansion = expand(
+            self.graph.index,
+            [node],
+            role="prerequisite",
+            excluded=self.excluded,
+            declared_only=declared,
+            hops=hops,
+            limit=len(self.graph.nodes),
+        )
+        self.added.visited += expansion.visited
+        found = entities_of(self.graph, expansion)
+        near = self.nearness([position for position, _ in found])
+        rows = zip(found, near.tolist(), strict=True)
+        ordered = sorted(
+            rows, key=lambda row: (len(row[0][1].path), -round(row[0][1].score, 6), -row[1])
+        )
+        yield from (pair for pair, _ in ordered)
 
     def _admits(self, neighbour: Neighbour, *, direct: bool, far: bool) -> bool:
         """Whether a prerequisite may be listed, if there is room.
@@ -179,8 +183,7 @@ class _Gatherer:
         * Declared, outside the window: unless the host wants nothing from there.
         * Derived, outside the window: if each step is sure, for the first match alone.
         """
-        declared = all(step.declared for step in neighbour.path)
-        if declared and not direct:
+        if is_declared(neighbour) and not direct:
             return self.options.prerequisites != "window"
         if direct and [step.predicate for step in neighbour.path] == ["requires"]:
             return True
@@ -189,11 +192,14 @@ class _Gatherer:
             for step in neighbour.path
         )
 
-    def neighbours(self, role: Role, limit: int) -> list[Supplement]:
-        """Return the neighbours inside the window that stand in no list yet."""
-        left = list(self.inside - self.listed)
-        if not left:
-            return []
+    def add_neighbours(self, role: Literal["related", "next_step"], *, declared: bool) -> None:
+        """List the neighbours inside the window that stand in no list yet, while there is room."""
+        found, limit = self.added.related, self.options.max_related
+        if role == "next_step":
+            found, limit = self.added.next_steps, self.options.max_next_steps
+        left = self.inside - self.listed
+        if not left or len(found) >= limit:
+            return
         nodes = self.graph.nodes
         expansion = expand(
             self.graph.index,
@@ -201,12 +207,21 @@ class _Gatherer:
             role=role,
             within=[nodes[position] for position in left],
             excluded=self.excluded,
-            limit=limit,
+            declared_only=declared,
+            limit=limit - len(found),
         )
         self.added.visited += expansion.visited
-        supplements = [self._of(*pair) for pair in entities_of(self.graph, expansion)]
-        self.listed.update(each.position for each in supplements)
-        return supplements
+        found += (self._of(*pair) for pair in entities_of(self.graph, expansion))
+        self.listed.update(each.position for each in found)
+
+    def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
+        """List as related what holds nearly as much of the query's words as the best of *hits*."""
+        floor = RELATED_COVERAGE * max((coverage for _, coverage in hits), default=0.0)
+        room = self.options.max_related - len(self.added.related)
+        near = (hit for hit in hits if hit[1] >= floor and hit[0] in self.inside - self.listed)
+        for position, coverage in islice(dict(near).items(), max(room, 0)):
+            self.listed.add(position)
+            self.added.related.append(Supplement(position=position, score=coverage))
 
     def add_learned_steps(self, learned: LearnedSteps) -> None:
         """Put what calls have shown among the next steps: the host's first, then the strongest."""
@@ -233,6 +248,11 @@ class _Gatherer:
     def _of(self, position: int, neighbour: Neighbour, *, direct: bool = True) -> Supplement:
         path = self.graph.steps(neighbour.path)
         return Supplement(position=position, score=neighbour.score, path=path, direct=direct)
+
+
+def is_declared(neighbour: Neighbour) -> bool:
+    """Return whether the host states every step of the way to *neighbour*."""
+    return all(step.declared for step in neighbour.path)
 
 
 def entities_of(graph: ToolGraph, expansion: Expansion) -> list[tuple[int, Neighbour]]:

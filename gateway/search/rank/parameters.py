@@ -92,9 +92,11 @@ TOOL_STRENGTH, TOOL_BREADTH = 0.7, 0.3
 """Shares of its score: what its words earn, and how many of them do."""
 
 # Next steps.
-EDGE_WEIGHT, TASK_WEIGHT, NEIGHBOUR_WEIGHT, SERVER_WEIGHT = 3.0, 1.0, 0.7, 2.0
+EDGE_WEIGHT, TASK_WEIGHT, NEIGHBOUR_WEIGHT, SERVER_WEIGHT = 8.0, 1.0, 0.7, 2.0
 """Deviations that an edge, the task, nearness to the last tool and its server add. Measured on
 nestful and mcp_bench, where the outcome is flat around these."""
+DECLARED_LEAD = 0.01
+"""Deviations between the last next step that the host declares and the best of the others."""
 FOLLOWING_CLAUSE_WEIGHT = 0.7
 """Deviations; what serving the next clauses of a long request counts beside serving all of it."""
 FOLLOWING_CLAUSES = 3
@@ -114,6 +116,13 @@ PREREQUISITE_HOPS = 8
 """Edges that a chain of declared prerequisites may have."""
 DERIVED_HOPS = 2
 """Edges that a chain with derived ones may have for the first match; for others it is one."""
+
+RELATED_COVERAGE = 0.9
+"""Share of the words of the best text hit, by rarity, that a tool must hold to be related by words
+alone. Measured by ``benchmarks.graph`` on catalogs of 30 tools."""
+SMALL_CATALOG = 60
+"""Eligible entities; among fewer the margin of the window counts in proportion. Measured likewise.
+"""
 
 # Confidence.
 GRAPH_SHARE = 0.15
