@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 from mcp.server.mcpserver import MCPServer
 
 from gateway.discovery.call_handler import ToolCall, handle_call
 from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
-from gateway.errors import UnknownToolError
+from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
+from gateway.manifests.mcp_json import parse_manifest, read_manifest
 from gateway.options import CatalogOptions, Options
 from gateway.sources.functions import FunctionSource
 from gateway.sources.transforms import Prefix, TransformedSource
@@ -160,3 +165,70 @@ async def test_rules_that_change_hide_at_the_next_search(open_gateway: OpenGatew
     after = {entity.name for entity in await gateway.list_tools()}
 
     assert ({"burn_letter", "send_letter"}, {"send_letter"}) == (before, after)
+
+
+FILE = """{
+  "mcpServers": {
+    "one": {"command": "python", "scopes": ["admin"], "tags": ["ours"]},
+    "two": {"command": "python", "enabled": false, "status": "draft"}
+  },
+  "virtualServers": {"few": {"scopes": ["staff"], "tools": {"x": "one/x"}}},
+  "rules": {"*/delete_*": {"scopes": ["admin"]}, "two": {"status": "deprecated"}}
+}"""
+
+
+def test_a_file_says_the_use_of_servers_and_of_all_that_a_pattern_names(tmp_path: Path) -> None:
+    """As keys of each entry, and in a table of rules."""
+    path = tmp_path / "mcp.json"
+    path.write_text(FILE)
+    manifest = read_manifest(path)
+
+    assert {
+        "one": Access(scopes=frozenset({"admin"}), tags=("ours",)),
+        "two": Access(enabled=False, status="draft"),
+        "few": Access(scopes=frozenset({"staff"})),
+    } == manifest.access
+    assert {"*/delete_*": KEEPER, "two": Access(status="deprecated")} == manifest.rules
+    assert () == manifest.warnings
+
+
+@pytest.mark.parametrize(
+    ("entry", "rules", "message"),
+    [
+        ({"scopes": "admin"}, {}, "server 'one'.*must be a list"),
+        ({"status": "gone"}, {}, "server 'one'.*status"),
+        ({}, {"*": {"scope": ["admin"]}}, "'rules'.*unknown key 'scope'"),
+        ({}, ["*"], "'rules'.*must be an object"),
+    ],
+)
+def test_a_fault_opens_nothing(entry: dict[str, object], rules: object, message: str) -> None:
+    """A server with a faulty key cannot be used; a faulty table of rules costs the whole file."""
+    table = {"one": {"command": "python", **entry}}
+    document = {"mcpServers": table, "rules": rules}
+    if entry:
+        manifest = parse_manifest(document)
+        assert ({}, ("one",)) == (manifest.servers, manifest.unusable)
+        assert re.search(message, manifest.warnings[0].detail)
+    else:
+        with pytest.raises(ConfigError, match=message):
+            parse_manifest(document)
+
+
+async def test_rules_of_a_file_change_with_it(open_gateway: OpenGateway, tmp_path: Path) -> None:
+    """Beside those of the host: a rule for the same pattern takes nothing away."""
+    path = tmp_path / "mcp.json"
+    rule = {"shop/burn_letter": {"tags": ["hot"]}}
+    path.write_text(json.dumps({"mcpServers": {}, "rules": rule}))
+    gateway = open_gateway(
+        options=Options(catalog=CatalogOptions(rules={"shop/burn_letter": KEEPER}))
+    )
+    gateway.add_server("shop", server=shop())
+    gateway.add_config(path)
+
+    hidden = await gateway.list_tools(Filters(tags=frozenset({"hot"})))
+    tagged = await gateway.list_tools(Filters(tags=frozenset({"hot"})), caller=ADMIN)
+    path.write_text(json.dumps({"mcpServers": {}, "rules": {"shop/*": {"enabled": False}}}))
+    await gateway.reload()
+
+    assert ([], ["burn_letter"]) == ([*hidden], [each.name for each in tagged])
+    assert () == await gateway.list_tools(caller=ADMIN)

@@ -274,7 +274,7 @@ class Indexer:
             self._embedder and self._embedder.info,
             self._options.graph,
             sorted(self._reserved),
-            [(key, access_key(rule)) for key, rule in rules.rules.items()],
+            [(key, access_key(rule)) for key, rule in rules.rules],
             files_digest(source) if store and isinstance(source, str | Path) else documents,
         )
         build = partial(IndexBuild, generation=generation, listed=listed, settings=settings)

@@ -9,7 +9,7 @@ from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind
 from gateway.sources.protocol import Transform
 from gateway.sources.virtual import VirtualServer
-from gateway.types import Diagnostic
+from gateway.types import Access, Diagnostic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,10 @@ class Manifest:
     """What is shown of the tools of a server; those that are not in it show all."""
     virtual: Mapping[str, VirtualServer] = field(default_factory=dict)
     """By name, in the file's order; the disabled ones are absent."""
+    access: Mapping[str, Access] = field(default_factory=dict)
+    """What it says of the use of servers and virtual servers, by name."""
+    rules: Mapping[str, Access] = field(default_factory=dict)
+    """The same by a pattern of names; see `CatalogOptions.rules`."""
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
     """Kinds of entries that the file declares."""
     normalizer: NormalizerSettings | None = None

@@ -5,8 +5,9 @@
   ``keyring:SERVICE/NAME`` from the keyring; what is not there and has no default makes that
   server unusable, not the file.
 * A fault of one server leaves the others; an unknown key is a warning.
-* Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), the table
-  ``virtualServers``, and the tables ``kinds`` and ``normalizer``.
+* Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), its
+  ``status``, ``enabled``, ``tags`` and ``scopes`` (who may find it), and the tables
+  ``virtualServers``, ``rules``, ``kinds`` and ``normalizer``.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from gateway.runtime.json_models import StrictModel, Text, read_value
 from gateway.sources.protocol import Transform
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename
 from gateway.sources.virtual import Alias, VirtualServer
-from gateway.types import Diagnostic, Kind
+from gateway.types import Access, Diagnostic, Kind, Status
 
 V = TypeVar("V")
 
 _TOP_KEYS = frozenset(
-    {"mcpServers", "servers", "virtualServers", "kinds", "normalizer", "inputs", "$schema"}
+    {"mcpServers", "servers", "virtualServers", "rules", "kinds", "normalizer", "inputs", "$schema"}
 )
 
 
@@ -72,7 +73,23 @@ class _Rules(_ResourceRules):
             yield Prefix(self.prefix, kind=kind)
 
 
-class _Server(StrictModel):
+class _Access(StrictModel):
+    status: Status | None = None
+    enabled: bool | None = None
+    tags: list[str] = Field(default_factory=list)
+    scopes: list[str] = Field(default_factory=list)
+
+    @property
+    def access(self) -> Access:
+        return Access(
+            status=self.status,
+            enabled=self.enabled,
+            tags=tuple(self.tags),
+            scopes=frozenset(self.scopes),
+        )
+
+
+class _Server(_Access):
     model_config = ConfigDict(extra="allow")
     """Other clients have keys of their own."""
 
@@ -164,7 +181,7 @@ class _Alias(StrictModel):
 _Aliases = dict[str, Annotated[_Alias, _as("tool", str)]]
 
 
-class _VirtualServer(StrictModel):
+class _VirtualServer(_Access):
     description: str = ""
     disabled: Any = None
     tools: _Aliases = Field(default_factory=dict)
@@ -223,6 +240,8 @@ def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
     normalizer = reader.read_normalizer(document.get("normalizer"))
     return Manifest(
         kinds=_read_kinds(document.get("kinds", {})),
+        access=reader.access,
+        rules=_read_rules(document.get("rules", {})),
         servers=reader.servers,
         warnings=tuple(reader.notes),
         unusable=tuple(reader.unusable),
@@ -241,6 +260,7 @@ class _Reader:
         self.servers: dict[str, StdioServer | HttpServer] = {}
         self.transforms: dict[str, tuple[Transform, ...]] = {}
         self.virtual: dict[str, VirtualServer] = {}
+        self.access: dict[str, Access] = {}
         self.unusable: list[str] = []
 
     def warn(self, details: Iterable[str]) -> None:
@@ -271,6 +291,7 @@ class _Reader:
         )
         target, transforms = server.target(), server.transforms
         self.servers[name] = target
+        self.access[name] = server.access
         if transforms:
             self.transforms[name] = transforms
 
@@ -300,6 +321,7 @@ class _Reader:
             return
         if not (table.tools or table.resources or table.prompts):
             raise ConfigError(f"{where} needs 'tools': an object of names and server/tool")
+        self.access[name] = table.access
         self.virtual[name] = VirtualServer(
             name=name,
             tools=_read_aliases(table.tools),
@@ -349,6 +371,12 @@ def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
         name: CustomKind(searchable=tuple(kind.searchable), max_entries=kind.maxEntries)
         for name, kind in kinds.items()
     }
+
+
+def _read_rules(raw: object) -> Mapping[str, Access]:
+    """Read ``{"*/delete_*": {"scopes": ["admin"]}}``; a fault costs the file, never a rule."""
+    rules: Mapping[str, _Access] = read_value(dict[str, _Access], raw, where="'rules'")
+    return {pattern: rule.access for pattern, rule in rules.items()}
 
 
 def _expand_all(texts: Mapping[str, str]) -> dict[str, str]:

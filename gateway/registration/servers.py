@@ -78,6 +78,11 @@ class ConfigFiles:
         """The kinds that they declare."""
         return {name: kind for each in self.manifests for name, kind in each.kinds.items()}
 
+    @property
+    def rules(self) -> tuple[Mapping[str, Access], ...]:
+        """The rules of each file."""
+        return tuple(each.rules for each in self.manifests)
+
     def add(self, manifest: Manifest, names: Container[str]) -> dict[str, Configured]:
         """Add a file, and return its servers.
 
@@ -142,7 +147,10 @@ def _server_entries(manifest: Manifest) -> dict[str, Configured]:
     """Return the entry of each server in *manifest*, virtual ones last."""
     return {
         name: Configured(
-            target=target, transforms=manifest.transforms.get(name, ()), owner=manifest.owner(name)
+            target=target,
+            transforms=manifest.transforms.get(name, ()),
+            owner=manifest.owner(name),
+            access=manifest.access.get(name, NO_ACCESS_RULE),
         )
         for name, target in {**manifest.servers, **manifest.virtual}.items()
     }

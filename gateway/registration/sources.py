@@ -211,6 +211,7 @@ class GatewaySources:
         for name, entry in self._config_files.add(manifest, self._registry).items():
             self._servers.add(name, entry)
         self._declare_kinds(self._config_files.kinds)
+        self._registry.set_rules("files", *self._config_files.rules)
         return manifest.warnings
 
     async def reload(self) -> Reloaded:
@@ -309,6 +310,7 @@ class GatewaySources:
                 self._servers.change(name, after.servers[name], restart=name in restarted)
             self._config_files = after
             self._declare_kinds(after.kinds)
+            self._registry.set_rules("files", *after.rules)
             self._servers.recheck(changes.kept)
             return changes
 

@@ -18,12 +18,12 @@ class AccessRules:
     """The rules of one moment.
 
     Args:
-        rules: By pattern; all that match count, the later ones last.
+        tables: Rules by pattern; all that match count, the later ones last.
     """
 
-    def __init__(self, rules: Mapping[str, Access]) -> None:
-        self.rules = dict(rules)
-        self._compiled = [(re.compile(translate(key)), rule) for key, rule in rules.items()]
+    def __init__(self, *tables: Mapping[str, Access]) -> None:
+        self.rules = tuple(pair for table in tables for pair in table.items())
+        self._compiled = [(re.compile(translate(key)), rule) for key, rule in self.rules]
 
     def access(self, server: str, name: str) -> Access:
         """Return what the rules say of one item; *name* is *server* for a server itself."""
@@ -33,4 +33,4 @@ class AccessRules:
         return combine(rule for pattern, rule in self._compiled if pattern.match(key))
 
 
-NO_RULES = AccessRules({})
+NO_RULES = AccessRules()

@@ -49,7 +49,7 @@ class Registry:
     """
 
     def __init__(self, rules: Mapping[str, Access] | None = None) -> None:
-        self._rules = {"": dict(rules or {})}
+        self._rules: dict[str, tuple[Mapping[str, Access], ...]] = {"": (dict(rules or {}),)}
         """By their origin."""
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
@@ -121,14 +121,15 @@ class Registry:
     def rules(self) -> AccessRules:
         """The rules that hold now: those of the options first."""
         with self._lock:
-            return AccessRules({k: v for rules in self._rules.values() for k, v in rules.items()})
+            return AccessRules(*(table for tables in self._rules.values() for table in tables))
 
-    def set_rules(self, origin: str, rules: Mapping[str, Access]) -> None:
-        """Replace the rules of *origin*, such as a file; they come after those of the options."""
+    def set_rules(self, origin: str, *tables: Mapping[str, Access]) -> None:
+        """Replace the rules of *origin*, such as files; they come after those of the options."""
+        rules = tuple(table for table in map(dict, tables) if table)
         with self._lock:
-            if self._rules.get(origin, {}) == rules:
+            if self._rules.get(origin, ()) == rules:
                 return
-            self._rules[origin] = dict(rules)
+            self._rules[origin] = rules
             self.generation += 1
         self._notify()
 

@@ -163,7 +163,8 @@ def call(
 ) -> Output:
     """Call one tool. With an id, only its server is started."""
     parsed = parse_object(arguments, "the arguments")
-    with open_session(config, only=tool) as session:
+    # A server that is started alone would tell a caller that it is there: all are.
+    with open_session(config, only="" if caller else tool) as session:
         try:
             result = session.gateway.invoke(tool, parsed, caller=caller or ANYONE)
         except UnknownToolError as error:
