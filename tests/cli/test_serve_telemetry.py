@@ -210,3 +210,20 @@ def test_over_pipes_there_is_no_page(place: Place) -> None:
     ran = place.run("serve", "--metrics", "--config", place.config({}))
 
     assert (2, True) == (ran.code, "--metrics needs --http" in ran.err)
+
+
+def test_the_providers_of_an_agent_around_the_process_stay(place: Place) -> None:
+    """It has read the variables already; only the page is added."""
+    script = """
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+provider = MeterProvider(shutdown_on_exit=False)
+metrics.set_meter_provider(provider)
+from gateway.serve.exporters import start_exporters
+assert start_exporters(with_page=False) is None
+assert start_exporters(with_page=True) is not None
+print(metrics.get_meter_provider() is provider)
+"""
+    ran = child("-c", script, cwd=place.folder, env={"OTEL_METRICS_EXPORTER": "nothing"})
+
+    assert (0, "True\n") == (ran.code, ran.out)
