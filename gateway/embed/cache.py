@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from gateway.embed.protocol import Embedded, Embedder, EmbeddingLimits, Role
 from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
 from gateway.runtime.background_loop import in_thread
+from gateway.runtime.breaker import ServiceGuard
 from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.model_endpoint import ModelEndpoint, TokenUsage
 from gateway.runtime.telemetry import Telemetry
@@ -264,6 +266,8 @@ class QueryEmbedder:
     telemetry: Telemetry
     timeout_s: float | None = None
     """Seconds after which a request is given up; None is never."""
+    guard: ServiceGuard | None = None
+    """Says when the embedder is skipped; None is never."""
 
     async def __call__(self, texts: Sequence[str], dimensions: int | None) -> QueryEmbeddings:
         """Return one unit row for each text.
@@ -271,6 +275,10 @@ class QueryEmbedder:
         Args:
             texts: Not empty.
             dimensions: The length of the index's vectors; others raise.
+
+        Raises:
+            GatewayError: The embedder is skipped, since it hangs.
+            Exception: Whatever the embedder raises.
         """
         model_id = self.embedder.info.model_id
         rows: dict[str, Vector] = {}
@@ -283,7 +291,11 @@ class QueryEmbedder:
         answer = QueryEmbeddings(vectors=np.empty((0, 0), dtype=np.float32))
         if missing:
             key = (model_id, dimensions, missing)
-            answer = await self.flights.run(key, lambda: self._embed(missing, dimensions))
+            work = partial(self._embed, missing, dimensions)
+            if self.guard is None:
+                answer = await self.flights.run(key, work)
+            else:
+                answer = await self.guard.run(self.flights, key, work)
             rows.update(zip(missing, answer.vectors, strict=True))
         vectors = np.array([rows[text] for text in texts])
         return QueryEmbeddings(vectors=vectors, embedded=answer.embedded, tokens=answer.tokens)

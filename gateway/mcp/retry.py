@@ -1,26 +1,16 @@
-"""When a server is tried again, and when it is left alone. The one home of tenacity."""
+"""When a server is tried again. The one home of tenacity."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from gateway.errors import UpstreamError
 from gateway.options import UpstreamOptions
-from gateway.runtime.cache import Clock
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
-
-_JITTER = 0.2
-"""By which share the waits of a breaker vary either way, so that many gateways do not come back
-all at once."""
-_PROBE_S = 1.0
-"""How long uses that come during the probe are told to wait."""
-_MAX_DOUBLINGS = 32
 
 
 async def retry_connect(
@@ -133,62 +123,3 @@ async def _back_off(
         retry=lambda state: state.outcome is not None and should_retry(state.outcome.exception()),
         reraise=True,
     )(attempt)
-
-
-class Breaker:
-    """A circuit breaker: a server that keeps failing is left alone, then probed once.
-
-    When its time is over an open breaker lets one use through, whose outcome decides. Not for
-    several threads.
-
-    Args:
-        options: How many failures in a row open it, how long it is open the first time, and at
-            most; each failed probe doubles the time.
-        clock: Seconds that only grow.
-    """
-
-    def __init__(self, options: UpstreamOptions, *, clock: Clock) -> None:
-        self._options = options
-        self._clock = clock
-        self._failures = 0
-        self._openings = 0
-        self._open_until: float | None = None
-        self._probe: object = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the server is left alone now."""
-        return self._open_until is not None and self._clock() < self._open_until
-
-    @contextmanager
-    def admit(self) -> Iterator[float]:
-        """Yield how many seconds to stay away; 0 lets a use through, which lasts for the block."""
-        use, wait_s = object(), 0.0
-        if self._open_until is not None:
-            wait_s = max(self._open_until - self._clock(), 0.0)
-            if not wait_s and self._probe is not None:
-                wait_s = _PROBE_S
-            elif not wait_s:
-                self._probe = use
-        try:
-            yield wait_s
-        finally:
-            # If nothing was recorded, it said nothing of the server: the next use is the probe.
-            if self._probe is use:
-                self._probe = None
-
-    def record_success(self) -> None:
-        """Take note that the server answered."""
-        self._failures = self._openings = 0
-        self._open_until = self._probe = None
-
-    def record_failure(self) -> None:
-        """Take note that the server could not be reached, died or stayed silent."""
-        options = self._options
-        self._failures += 1
-        is_tripped = self._open_until is None and self._failures >= options.breaker_failures
-        if self._probe is not None or is_tripped:
-            wait_s = min(options.breaker_s * 2**self._openings, options.breaker_max_s)
-            self._openings = min(self._openings + 1, _MAX_DOUBLINGS)
-            jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311  (no secret)
-            self._open_until = self._clock() + wait_s * jitter

@@ -17,8 +17,9 @@ from contextlib import asynccontextmanager
 from typing import Generic, Literal, Protocol, TypeVar
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamUnavailableError
-from gateway.mcp.retry import Breaker, retry_connect
+from gateway.mcp.retry import retry_connect
 from gateway.options import UpstreamOptions
+from gateway.runtime.breaker import Breaker
 from gateway.runtime.cache import Clock
 
 T = TypeVar("T")

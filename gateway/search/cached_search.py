@@ -18,6 +18,7 @@ from gateway.embed.protocol import Embedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
+from gateway.runtime.breaker import ServiceGuard
 from gateway.runtime.cache import Cache, CacheListener, Clock, SingleFlight, Submit, key_of
 from gateway.runtime.telemetry import Labels, Span, Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
@@ -195,15 +196,16 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     model = rewriter = ""
     # Shared work outlives a search that gave it up: a late caller still waits for something, and a
     # request without an answer is not waited for by all to come.
-    timeout_s = 3 * options.query_timeout_s
+    shared: dict[str, Any] = {"telemetry": telemetry, "timeout_s": 3 * options.query_timeout_s}
     flights = partial(SingleFlight[Any], submit, on_event=telemetry.cache_event)
+    guard = partial(ServiceGuard, patience_s=options.query_timeout_s, submit=submit)
     embed = normalize = None
     if embedder is not None:
         model = embedder.info.model_id
-        cache, shared = caches.embeddings, flights(name=caches.embeddings.name)
-        telemetry.observe(lambda: {"gateway.embedding.queue": {"query": len(shared)}})
+        cache, queue = caches.embeddings, flights(name=caches.embeddings.name)
+        telemetry.observe(lambda: {"gateway.embedding.queue": {"query": len(queue)}})
         embed = QueryEmbedder(
-            embedder=embedder, cache=cache, flights=shared, telemetry=telemetry, timeout_s=timeout_s
+            embedder=embedder, cache=cache, flights=queue, guard=guard("embedder"), **shared
         )
     if normalizer is not None:
         check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
@@ -212,8 +214,8 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
             normalizer=normalizer,
             cache=caches.normalized,
             flights=flights(name=caches.normalized.name),
-            telemetry=telemetry,
-            timeout_s=timeout_s,
+            guard=guard("normalizer"),
+            **shared,
         )
     search = Search(
         options=options,

@@ -10,8 +10,10 @@ import asyncio
 import re
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
+from gateway.runtime.breaker import ServiceGuard
 from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.model_endpoint import ModelEndpoint, TokenUsage
 from gateway.runtime.telemetry import Attributes, Telemetry
@@ -134,17 +136,23 @@ class CachedNormalizer:
     telemetry: Telemetry
     timeout_s: float | None = None
     """Seconds until an unanswered request is given up; None is never."""
+    guard: ServiceGuard | None = None
+    """Says when the normalizer is skipped; None is never."""
 
     async def __call__(self, query: str) -> str:
         """Return the English form of *query*, or *query* itself.
 
         Raises:
+            GatewayError: The normalizer is skipped, since it hangs.
             Exception: Whatever the normalizer raises.
         """
         key = (self.normalizer.model_id, query)
         rewritten = self.cache.get(key)
         if rewritten is None:
-            rewritten = await self.flights.run(key, lambda: self._rewrite(query))
+            work = partial(self._rewrite, query)
+            if self.guard is None:
+                return await self.flights.run(key, work)
+            rewritten = await self.guard.run(self.flights, key, work)
         return rewritten
 
     async def _rewrite(self, query: str) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 import pytest
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.retry import Breaker, retry_connect, retry_if_safe, retry_while_locked
+from gateway.mcp.retry import retry_connect, retry_if_safe, retry_while_locked
 from gateway.options import UpstreamOptions
-from gateway.testing import ManualClock
 
 OPTIONS = UpstreamOptions(connect_attempts=4, backoff_s=1.0, backoff_max_s=3.0)
 UNREACHED = UpstreamError("s", "nothing answers", kind="connect", sent=False)
@@ -122,73 +119,3 @@ def test_what_others_lock_is_tried_until_it_is_free_and_nothing_else_is() -> Non
     faults.append(OSError("locked"))
     with pytest.raises(OSError, match="locked"):
         attempt(0)
-
-
-def tripped(clock: ManualClock) -> Breaker:
-    """One that opens after two failures, for 4 s, then 8 s, then 10 s; it is open."""
-    options = UpstreamOptions(breaker_failures=2, breaker_s=4, breaker_max_s=10)
-    circuit = Breaker(options, clock=clock)
-    circuit.record_failure()
-    circuit.record_success()
-    circuit.record_failure()
-    assert not circuit.is_open
-    circuit.record_failure()
-    return circuit
-
-
-def test_failures_in_a_row_open_the_breaker_and_an_answer_between_does_not() -> None:
-    """A server that works now and then works; waits vary by a fifth."""
-    circuit = tripped(ManualClock())
-
-    assert circuit.is_open
-    with circuit.admit() as wait_s:
-        assert pytest.approx(4, rel=0.2) == wait_s
-
-
-@pytest.mark.parametrize("has_answered", [False, True])
-def test_one_probe_decides_and_the_others_wait(*, has_answered: bool) -> None:
-    """A server that just came back must not be stormed; a caller that left says nothing of it."""
-    clock = ManualClock()
-    circuit = tripped(clock)
-    clock.tick(5)
-    with circuit.admit() as probe_s:
-        for _ in range(2):
-            with circuit.admit() as wait_s:
-                assert 1.0 == wait_s
-        if has_answered:
-            circuit.record_success()
-
-    with circuit.admit() as next_s, circuit.admit() as other_s:
-        assert (0.0, 0.0, 0.0 if has_answered else 1.0) == (probe_s, next_s, other_s)
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_use_from_before_does_not_end_the_probe(*, fails: bool) -> None:
-    """Whoever called while all was well, and goes away or fails now, has nothing to do with it."""
-    clock = ManualClock()
-    circuit = Breaker(UpstreamOptions(breaker_failures=1, breaker_s=4), clock=clock)
-    with ExitStack() as probing:
-        with circuit.admit():
-            circuit.record_failure()
-            clock.tick(5)
-            assert 0.0 == probing.enter_context(circuit.admit())
-            if fails:
-                circuit.record_failure()
-                clock.tick(20)
-        with circuit.admit() as wait_s:
-            assert 1.0 == wait_s
-
-
-def test_each_failed_probe_doubles_the_wait_up_to_its_limit() -> None:
-    """A server that is gone for good costs less and less."""
-    clock = ManualClock()
-    circuit = tripped(clock)
-    waits = []
-    for _ in range(4):
-        with circuit.admit() as wait_s:
-            waits.append(wait_s)
-        clock.tick(wait_s)
-        with circuit.admit():
-            circuit.record_failure()
-
-    assert pytest.approx([4.0, 8.0, 10.0, 10.0], rel=0.2) == waits

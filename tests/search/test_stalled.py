@@ -145,6 +145,53 @@ async def test_a_query_that_hangs_costs_the_others_nothing(
     assert second.evidence.vector is None
 
 
+@pytest.mark.requirement("auto:rule-5")
+async def test_an_embedder_that_hangs_is_skipped_until_it_answers(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Searches wait no more, and say why; a probe in the background finds that it is back."""
+    embedder = Stuck()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
+    await gateway.report()
+    details = []
+
+    async def skipped() -> bool:
+        found = await gateway.search(QUERY)
+        details.append(found.diagnostics[0].detail)
+        return "skipped" in details[-1]
+
+    await until(skipped)
+    embedder.gate.set()
+
+    async def healed() -> bool:
+        return (await gateway.search(QUERY)).mode == "hybrid"
+
+    await until(healed)
+
+    assert len(details) > 3
+    assert details[-1].startswith("the embedder was skipped: it did not answer 3 times in a row")
+
+
+@pytest.mark.requirement("auto:rule-5")
+async def test_a_normalizer_that_hangs_is_skipped(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """The query stays as it is, without a wait."""
+    gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
+    details = []
+
+    async def skipped() -> bool:
+        found = await gateway.search(QUERY)
+        details.append((found.diagnostics[0].code, found.diagnostics[0].detail))
+        return "skipped" in details[-1][1]
+
+    await until(skipped)
+
+    assert len(details) > 3
+    assert "query_normalization_failed" == details[-1][0]
+    assert "the normalizer was skipped" in details[-1][1]
+
+
 async def test_next_steps_go_by_the_words_of_a_task_that_nobody_embeds(
     open_gateway: OpenGateway, catalog: Catalog
 ) -> None:
