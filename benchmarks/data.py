@@ -107,7 +107,8 @@ def _servers(tools: Iterable[Row]) -> dict[str, str]:
 class CatalogSource:
     """One server of a benchmark: it lists, and cannot be called."""
 
-    trusted = False
+    trusted = True
+    """Data is ranked as it is, not as a listing would show it."""
 
     def __init__(self, server: str, tools: Sequence[ToolDefinition]) -> None:
         self.server = server

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -18,142 +17,17 @@ from mcp import ClientSession, MCPError, types
 from mcp.client.subscriptions import SubscriptionLost, listen
 
 from gateway.errors import InvalidRequestError
+from gateway.mcp.collector import DefinitionCollector
+from gateway.mcp.definitions import PROMPTS, RESOURCES, SKILLS, TEMPLATES, TOOLS, ListMethod
 from gateway.mcp.error_mapping import SDK_ERRORS, request_error, timeout_error
-from gateway.mcp.injection_scanner import scan_definition
-from gateway.mcp.naming import MAX_NAME_CHARS
 from gateway.mcp.skills import EXTENSION
-from gateway.mcp.validation import (
-    PROMPTS,
-    RESOURCES,
-    SKILLS,
-    TEMPLATES,
-    TOOLS,
-    ListMethod,
-    digest_definition,
-    find_fault,
-    item_name,
-    keep_raw,
-    measure_size,
-    parse_definition,
-    send_request,
-)
+from gateway.mcp.validation import keep_raw, send_request
 from gateway.options import UpstreamOptions
-from gateway.runtime.text import clean
-from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
-from gateway.types.listing import Listing, WatchCallbacks, pin_key
+from gateway.types.listing import Listing, WatchCallbacks
 
 _STREAMED_SINCE = "2026-07-28"
 Watchers = list[tuple[str, WatchCallbacks]]
 """The watched resources of a connection where the server reports changes unasked."""
-
-
-class DefinitionCollector:
-    """Collects definitions page by page, until a limit is reached.
-
-    Args:
-        server: Stands in each diagnostic.
-        options: The limits of size.
-        instructions: What the server says of itself. They are pinned, silence too.
-    """
-
-    def __init__(self, server: str, options: UpstreamOptions, instructions: str) -> None:
-        self._server = server
-        self._options = options
-        self._instructions = clean(instructions, limit=options.max_description_chars)
-        self._definitions: list[ToolDefinition] = []
-        self._diagnostics: list[Diagnostic] = []
-        self._digests: dict[str, str] = {}
-        self._suspicions: dict[str, tuple[str, ...]] = {}
-        digest = hashlib.sha256(instructions.encode("utf-8", "surrogatepass")).hexdigest()
-        self._pin(pin_key("server", server), digest, {"description": instructions})
-        self.begin("tools", options.max_tools)
-
-    def begin(self, nouns: str, max_items: int) -> None:
-        """Begin another group of definitions, with limits of its own.
-
-        Args:
-            nouns: What they are called in messages.
-            max_items: How many are taken, and how many faults are noted.
-        """
-        self._nouns = nouns
-        self._max_items = max_items
-        self._count = self._faults = self._bytes = 0
-        self.is_full = False
-        """Whether the server offers more than is taken: no more pages are needed."""
-
-    def listing(self) -> Listing:
-        """Return all that was taken, in the server's order."""
-        return Listing(
-            definitions=tuple(self._definitions),
-            instructions=self._instructions,
-            diagnostics=tuple(self._diagnostics),
-            digests=self._digests,
-            suspicions=self._suspicions,
-        )
-
-    def add_page(
-        self, method: ListMethod, page: object, accepted: frozenset[str] | None = None
-    ) -> None:
-        """Take the usable definitions of one page.
-
-        Args:
-            method: The list it is a page of.
-            page: As the server sent it.
-            accepted: The names that the SDK's own rules let through; None if it judged none.
-        """
-        for item in page if isinstance(page, list) else ():
-            reason = find_fault(item, method) or self._add(item, method, accepted)
-            if reason and self._faults == self._max_items:
-                self._fill(f"more than {self._max_items} {self._nouns} that cannot be used")
-            elif reason:
-                self._faults += 1
-                name = clean(item_name(item, method), limit=MAX_NAME_CHARS)
-                self.add_note("tool_quarantined", f"{method.kind} {name!r}: {reason}")
-            if self.is_full:
-                return
-
-    def truncate(self, why: str) -> None:
-        """Note that the server offers more than what is taken."""
-        self.add_note("listing_truncated", f"offers {why}; the rest was left out")
-
-    def add_note(self, code: Code, detail: str) -> None:
-        """Leave a diagnostic that names the server."""
-        note = Diagnostic(stage="catalog", code=code, detail=f"{self._server!r}: {detail}")
-        self._diagnostics.append(note)
-
-    def _add(self, item: JsonObject, method: ListMethod, accepted: frozenset[str] | None) -> str:
-        """Take the definition *item* if there is room; return why it cannot be used, or nothing."""
-        options, name, size = self._options, item_name(item, method), measure_size(item, method)
-        key = pin_key(method.kind, name)
-        if accepted is not None and name not in accepted:
-            return "its x-mcp-header marks are invalid"
-        # A tool may be called as the pin of a prompt: neither may hide a change of the other.
-        if key in self._digests:
-            return "the server offers it twice"
-        if size > options.max_schema_bytes:
-            part = "its schemas are" if method is TOOLS else "it is"
-            return f"{part} larger than {options.max_schema_bytes} bytes"
-        definition = parse_definition(item, method, max_chars=options.max_description_chars)
-        self._bytes += size + (len(definition.description) if method is TOOLS else 0)
-        if self._count == self._max_items:
-            self._fill(f"more than {self._max_items} {self._nouns}")
-        elif self._bytes > options.max_listing_bytes:
-            self._fill(f"{self._nouns} of more than {options.max_listing_bytes} bytes")
-        else:
-            self._count += 1
-            self._definitions.append(definition)
-            self._pin(key, digest_definition(item, method), item)
-        return ""
-
-    def _fill(self, why: str) -> None:
-        self.is_full = True
-        self.truncate(why)
-
-    def _pin(self, key: str, digest: str, item: JsonObject) -> None:
-        self._digests[key] = digest
-        reasons = scan_definition(item)
-        if reasons:
-            self._suspicions[key] = reasons
 
 
 async def read_listing(session: ClientSession, server: str, options: UpstreamOptions) -> Listing:

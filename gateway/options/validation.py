@@ -61,9 +61,12 @@ def check_hints(owner: str, hints: object) -> None:
 
 def check_members(name: str, value: object, expected: str, *members: str) -> None:
     """Raise a `ConfigError` if an object of the host's is a class, or lacks one of *members*."""
-    if isinstance(value, type) or not all(hasattr(value, member) for member in members):
-        kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-        raise ConfigError(f"{name} must be {expected}, got {kind}")
+    missing = [member for member in members if not hasattr(value, member)]
+    if isinstance(value, type):
+        raise ConfigError(f"{name} must be {expected}, got the class {value.__name__}")
+    if missing:
+        kind = type(value).__name__
+        raise ConfigError(f"{name} must be {expected}, got {kind}, without {', '.join(missing)}")
 
 
 @cache

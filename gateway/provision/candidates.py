@@ -206,7 +206,8 @@ class _EntrySource:
 
     by_name: Mapping[str, RegistryEntry]
     server = _SERVER
-    trusted = False
+    trusted = True
+    # Entries are ranked, and nothing else: a server's tools are checked when it lists them.
 
     async def list_tools(self) -> Listing:
         return Listing(

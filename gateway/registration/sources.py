@@ -13,9 +13,11 @@ from pathlib import Path
 from gateway.catalog.catalog import Catalog, View
 from gateway.errors import ConfigError, attempt
 from gateway.manifests.manifest import Manifest
+from gateway.mcp.naming import check_server_name
 from gateway.mcp.servers import server_target
 from gateway.mcp.supervisor import ConnectionState
 from gateway.options import CustomKind, Options
+from gateway.options.validation import check_members
 from gateway.registration.servers import ConfigFiles, Configured, Reloaded, Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
@@ -236,19 +238,30 @@ class GatewaySources:
         """Register any source of tools: whatever lists and calls like one is one.
 
         Args:
-            source: Its ``server`` is its name here.
+            source: Its ``server`` is its name here. Unless it is ``trusted``, what it lists passes
+                the limits, checks and scan of an MCP server's.
             hints: More to find its tools by, by the source's own tool name.
             itself: The source as something to be found itself: of kind ``server`` and of its name.
             access: Whether what it has may be found, and by which callers.
 
         Raises:
-            ConfigError: If the name is taken, or *itself* is something else.
+            ConfigError: If it lacks a member of a `Source`, its name is taken or illegal, or
+                *itself* is something else.
             ClosedError: After `close`.
         """
         self._bridge.check_open()
+        members = ("server", "trusted", "list_tools", "call", "close")
+        check_members("source", source, "a Source", *members)
+        check_server_name(source.server)
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
-        self._registry.add(source, {} if hints is None else hints, itself=itself, access=access)
+        self._registry.add(
+            source,
+            {} if hints is None else hints,
+            itself=itself,
+            access=access,
+            limits=self._upstream_options,
+        )
 
     def set_rules(self, rules: Mapping[str, Access]) -> None:
         """Replace the rules of `CatalogOptions.rules`; nothing is listed or embedded anew.

@@ -113,8 +113,8 @@ class EntrySource:
 
     def _list_described(self, key: str, listed: Sequence[object]) -> Listing:
         """Return what the entry *key* says of the tools of its server, checked as a server's."""
-        from gateway.mcp.listing import DefinitionCollector  # noqa: PLC0415  (the SDK is heavy: only who has such entries pays for it)
-        from gateway.mcp.validation import TOOLS as LISTED_TOOLS  # noqa: PLC0415  (as above)
+        from gateway.mcp import definitions  # noqa: PLC0415  (only who has such entries pays for it)
+        from gateway.mcp.collector import DefinitionCollector  # noqa: PLC0415  (as above)
 
         collector = DefinitionCollector(key, self._options, "")
         default = {"type": "object"}
@@ -124,7 +124,7 @@ class EntrySource:
             else each
             for each in listed
         )
-        collector.add_page(LISTED_TOOLS, list(schemas))
+        collector.add_page(definitions.TOOLS, list(schemas))
         return collector.listing()
 
     async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import entity_id
 from gateway.errors import ConfigError, Failed, attempt
+from gateway.options import UpstreamOptions
 from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.access_rules import AccessRules
@@ -37,6 +39,8 @@ class Registration:
     """The servers whose changes are changes of this one."""
     itself: ToolDefinition | None = None
     """The source as an entity, if it is a server."""
+    limits: UpstreamOptions | None = None
+    """By which its listing is checked; None if the source does that itself."""
     access: Access = NO_ACCESS_RULE
     """What the host says of the use of all of it."""
 
@@ -79,6 +83,7 @@ class Registry:
         follows: frozenset[str] = frozenset(),
         itself: ToolDefinition | None = None,
         access: Access = NO_ACCESS_RULE,
+        limits: UpstreamOptions | None = None,
     ) -> None:
         """Register *source*.
 
@@ -88,6 +93,7 @@ class Registry:
             follows: The servers whose changes are changes of this one.
             itself: The source as an entity, if it is a server.
             access: What the host says of the use of all of it.
+            limits: By which its listing is checked; None if the source does that itself.
 
         Raises:
             ConfigError: If its name is taken, or *hints* are of another type.
@@ -106,7 +112,12 @@ class Registry:
                     "or choose another name"
                 )
             self._registrations[source.server] = Registration(
-                source=source, hints=hints, follows=follows, itself=itself, access=access
+                source=source,
+                hints=hints,
+                follows=follows,
+                itself=itself,
+                access=access,
+                limits=limits,
             )
             self._note_change(source.server)
         self._notify()
@@ -238,7 +249,7 @@ async def list_sources(
 async def _list(
     registration: Registration, before: ListResult | None, telemetry: Telemetry
 ) -> ListResult:
-    listing = await attempt(registration.source.list_tools())
+    listing = await attempt(_read(registration))
     if isinstance(listing, Failed):
         error_type = type(listing.error).__name__
         telemetry.add("gateway.upstream.failures", attributes={"error.type": error_type})
@@ -256,6 +267,20 @@ async def _list(
     # A source of several parts reports a part that failed; it is then listed again as a whole.
     failed = "source_load_failed" in codes
     return ListResult(registration=registration, listing=listing, failed=failed)
+
+
+async def _read(registration: Registration) -> Listing:
+    source, limits = registration.source, registration.limits
+    listing = await source.list_tools()
+    if limits is None:
+        return listing
+    from gateway.mcp.collector import check_listing  # noqa: PLC0415  (the scanner is heavy: only a host with sources of its own pays for it)
+
+    # Scanning megabytes of text takes seconds, which other sources need.
+    checked = await asyncio.to_thread(
+        check_listing, listing, source.server, limits, trusted=source.trusted
+    )
+    return apply_policies(checked, {}, server=source.server, options=limits)
 
 
 def merge_hints(first: Hints, second: Hints) -> Hints:

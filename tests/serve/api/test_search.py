@@ -241,7 +241,8 @@ async def test_an_entity_that_is_closed_during_a_search_is_not_shown(mixed: Mixe
 async def test_half_a_character_does_not_cost_the_answer(mixed: Mixed) -> None:
     """UTF-8 cannot write it; texts of the host's own sources may hold one."""
     gateway = mixed()
-    gateway.add_source(ListSource("odd", [tool("fold_letter", "Fold a letter \ud800.")]))
+    odd = tool("fold_letter", "Fold a letter \ud800.")
+    gateway.add_source(ListSource("odd", [odd], trusted=True))
     answer = await found(gateway, {"query": "fold a letter"})
 
     assert "Fold a letter \ud800." in [row["description"] for row in answer["tools"]]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.mcp.listing import DefinitionCollector
-from gateway.mcp.validation import (
+from gateway.mcp.collector import DefinitionCollector
+from gateway.mcp.definitions import (
     MAX_DEPTH,
     PROMPTS,
     RESOURCES,

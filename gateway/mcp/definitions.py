@@ -1,0 +1,246 @@
+"""Definitions of tools, resources and prompts, checked and brought into a form to be trusted.
+
+* A definition that cannot be used has a fault that says why; the others are not touched.
+* Names and URIs stay as they are, since they go back to the server; every text is cleaned.
+* A definition is pinned by all that a model or a person reads of it. What describes the state of a
+  resource (``size``, ``lastModified``) is no part of that.
+* The input schema of a prompt or a template names the values that it must be filled with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
+from gateway.mcp.skills import FILES, FRONT, find_skill_fault, parse_skill
+from gateway.runtime.json_schema import map_schemas
+from gateway.runtime.text import clean
+from gateway.types import Hints, JsonObject, Kind, ToolDefinition
+
+MAX_DEPTH = 64
+"""How deep a definition's objects and lists may lie in each other; real ones lie below 20."""
+_VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
+_PINNED_OF_TOOL = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_PINNED = (
+    *("uri", "uriTemplate", "name", "title", "description", "mimeType", "arguments"),
+    "annotations",
+)
+_DETAILS: Mapping[str, type] = {
+    "mimeType": str,
+    "size": int,
+    "annotations": dict,
+    "icons": list,
+    "_meta": dict,
+}
+
+
+class ListMethod(NamedTuple):
+    """One kind of list that a server may offer."""
+
+    method: str
+    key: str
+    """The key under which a page holds its definitions."""
+    kind: Kind
+    id_key: str
+    """The key of what goes back to the server: a name or a URI."""
+
+
+TOOLS = ListMethod("tools/list", "tools", "tool", "name")
+RESOURCES = ListMethod("resources/list", "resources", "resource", "uri")
+TEMPLATES = ListMethod("resources/templates/list", "resourceTemplates", "resource", "uriTemplate")
+PROMPTS = ListMethod("prompts/list", "prompts", "prompt", "name")
+SKILLS = ListMethod("skills/list", "skills", "skill", "uri")
+LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, SKILLS)}
+"""By method."""
+
+
+def find_fault(item: object, method: ListMethod) -> str:
+    """Return why the definition *item* cannot be used; empty if it can."""
+    if not isinstance(item, dict):
+        return "it is not an object"
+    if is_too_deep(item, MAX_DEPTH):
+        return f"it is nested more than {MAX_DEPTH} levels deep"
+    faults = {
+        TOOLS: lambda: _find_schema_fault(item.get("inputSchema")),
+        SKILLS: lambda: find_skill_fault(item, item_name(item, method)),
+    }
+    return find_name_fault(item, method) or (faults[method]() if method in faults else "")
+
+
+def find_name_fault(item: JsonObject, method: ListMethod) -> str:
+    """Return why the name or URI of *item* cannot be used; empty if it can."""
+    name, key = item_name(item, method), method.id_key
+    limit = MAX_NAME_CHARS if key == "name" else MAX_URI_CHARS
+    if not name.strip():
+        return f"it has no {key}"
+    if len(name) > limit:
+        return f"its {key} is longer than {limit} characters"
+    return "" if name.isprintable() else f"its {key} holds invisible characters"
+
+
+def item_name(item: object, method: ListMethod) -> str:
+    """Return the name or URI of *item*; empty if it has none."""
+    return _text(item.get(method.id_key)) if isinstance(item, dict) else ""
+
+
+def measure_size(item: JsonObject, method: ListMethod) -> int:
+    """Return the length of *item* as JSON; of a tool, that of its schemas alone."""
+    if method is not TOOLS:
+        return len(json.dumps(item, default=str))
+    schemas = (item.get(key) for key in ("inputSchema", "outputSchema"))
+    return sum(len(json.dumps(schema, default=str)) for schema in schemas if schema)
+
+
+def digest_definition(item: JsonObject, method: ListMethod) -> str:
+    """Return the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
+    keys = {TOOLS: _PINNED_OF_TOOL, SKILLS: ("uri", FRONT, FILES)}.get(method, _PINNED)
+    pinned = {key: item.get(key) for key in keys}
+    if method is not TOOLS:
+        hints = _object(item.get("annotations"))
+        pinned["annotations"] = {key: hints[key] for key in hints if key != "lastModified"}
+    return hashlib.sha256(json.dumps(pinned, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) -> ToolDefinition:
+    """Return the definition that *item*, which has no fault, stands for.
+
+    Args:
+        item: As the server sent it.
+        method: The list it stood in.
+        max_chars: The longest description.
+    """
+    if method is SKILLS:
+        return parse_skill(item, item_name(item, method), max_chars=max_chars)
+    is_tool = method is TOOLS
+    annotations = _object(item.get("annotations"))
+    title = _text(item.get("title"))
+    if method is not PROMPTS:
+        title = title or _text(annotations.get("title") if is_tool else item.get("name"))
+    output = item.get("outputSchema") if is_tool else None
+    return ToolDefinition(
+        kind=method.kind,
+        name=item_name(item, method),
+        title=clean(title, limit=MAX_TITLE_CHARS),
+        description=clean(_text(item.get("description")), limit=max_chars),
+        input_schema=_read_schema(item, method, max_chars),
+        output_schema=_clean_schema(output, max_chars) if isinstance(output, dict) else None,
+        hints=_read_hints(annotations) if is_tool else Hints(),
+        details={} if is_tool else _read_details(item, method),
+    )
+
+
+def clean_definition(definition: ToolDefinition, max_chars: int) -> ToolDefinition:
+    """Return what a host's source lists with the texts that a server's would have."""
+    output = definition.output_schema
+    return replace(
+        definition,
+        title=clean(definition.title, limit=MAX_TITLE_CHARS),
+        description=clean(definition.description, limit=max_chars),
+        input_schema=_clean_schema(definition.input_schema, max_chars),
+        output_schema=None if output is None else _clean_schema(output, max_chars),
+    )
+
+
+def _read_schema(item: JsonObject, method: ListMethod, max_chars: int) -> JsonObject:
+    if method is TOOLS:
+        return _clean_schema(_object(item.get("inputSchema")), max_chars)
+    if method is TEMPLATES:
+        return _template_schema(item_name(item, method))
+    return _prompt_schema(item, max_chars) if method is PROMPTS else {}
+
+
+def _read_hints(annotations: JsonObject) -> Hints:
+    read_only, destructive, idempotent = (
+        hint if isinstance(hint, bool) else None
+        for hint in map(annotations.get, ("readOnlyHint", "destructiveHint", "idempotentHint"))
+    )
+    return Hints(read_only=read_only, destructive=destructive, idempotent=idempotent)
+
+
+def _clean_schema(schema: JsonObject, max_chars: int) -> JsonObject:
+    return map_schemas(schema, lambda node: _clean_texts(node, max_chars))
+
+
+def _clean_texts(node: JsonObject, max_chars: int) -> JsonObject:
+    limits = {"title": MAX_TITLE_CHARS, "description": max_chars}
+    return {
+        key: clean(value, limit=limits[key]) if key in limits and isinstance(value, str) else value
+        for key, value in node.items()
+    }
+
+
+def is_too_deep(value: object, limit: int) -> bool:
+    """Whether objects and lists lie in each other more than *limit* levels deep in *value*."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [
+            child
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _find_schema_fault(schema: object) -> str:
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return "its input schema is not of type object"
+    properties = schema.get("properties") or {}
+    if not isinstance(properties, dict) or not all(
+        isinstance(value, dict | bool) for value in properties.values()
+    ):
+        return "the properties of its input schema are not schemas"
+    required = schema.get("required") or []
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        return "the required names of its input schema are not a list of names"
+    return "" if isinstance(schema.get("$schema", ""), str) else "its $schema is not an address"
+
+
+def _template_schema(uri: str) -> JsonObject:
+    """Return the variables of a URI template (RFC 6570) as a schema."""
+    expressions = (part.partition("}")[0] for part in uri.split("{")[1:])
+    names = (
+        _VARIABLE.match(name.lstrip("+#./;?&"))
+        for expression in expressions
+        for name in expression.split(",")
+    )
+    properties = {name.group(): {"type": "string"} for name in names if name}
+    return {"type": "object", "properties": properties}
+
+
+def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
+    """Return the arguments of a prompt as a schema."""
+    raw = prompt.get("arguments")
+    properties: dict[str, JsonObject] = {}
+    required: list[str] = []
+    for argument in map(_object, raw if isinstance(raw, list) else ()):
+        name = _text(argument.get("name"))
+        if not name or not name.isprintable() or name in properties:
+            continue
+        texts = {key: argument[key] for key in ("title", "description") if _text(argument.get(key))}
+        properties[name] = {"type": "string", **_clean_texts(texts, max_chars)}
+        if argument.get("required") is True:
+            required.append(name)
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _read_details(item: JsonObject, method: ListMethod) -> JsonObject:
+    details = {key: item[key] for key in _DETAILS if isinstance(item.get(key), _DETAILS[key])}
+    if "mimeType" in details:
+        details["mimeType"] = clean(_text(item["mimeType"]), limit=MAX_NAME_CHARS)
+    return {"template": True, **details} if method is TEMPLATES else details
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
