@@ -4,7 +4,8 @@
     python -m benchmarks.confidence fit --data DIR --data DIR
 
 * Answerable: the queries of a set against its own catalog.
-* Unanswerable: the set's ``nomatch.jsonl``, and the queries of the other sets given.
+* Unanswerable: the set's ``nomatch.jsonl``, and the queries of the other sets given; or the
+  requests of a text file (``--unserved``), a language, a tab and a text a line.
 * ``measure``: the best match's confidence should tell the two apart. Results may be flagged as
   weak; none is emptied unless the host asks.
 * ``fit``: the coefficients of `gateway.search.confidence`, by a logistic regression over the best
@@ -33,9 +34,11 @@ from benchmarks.tables import percents, print_table
 from gateway import Embedder, Gateway, LocalEmbedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
+from gateway.runtime.vectors import top
 from gateway.search.confidence import ANY_MODEL, COEFFICIENTS, LOCAL_MODEL, WORDS, Coefficients
 from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
+from gateway.search.rank.parameters import MAX_LOG_ODDS
 from gateway.search.results import Ranking
 from gateway.search.retrieve import find_candidates, score_lexical
 from gateway.types import Filters
@@ -49,6 +52,8 @@ _RIDGE = 1.0
 _ROUNDS = 6
 """How often the best match is chosen anew, by the coefficients of the round before."""
 _STEPS = 30
+_FLAT = 1e-9
+"""A feature that varies less is the same in all samples."""
 Numbers = NDArray[np.float64]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -168,7 +173,7 @@ class Sample:
     """One request: the features of its first matches by each row of the table."""
 
     features: Mapping[str, Numbers]
-    """By row: a column of ones, similarity and coverage, shape (matches, 3)."""
+    """By row: a column of ones and `Features.values`, shape (matches, 5)."""
     answerable: bool
     weight: float
 
@@ -218,6 +223,7 @@ async def _rank(snapshot: Snapshot, text: str, embedder: Embedder) -> Ranking:
         ranked=ranked,
         lexical=snapshot.lexical,
         reading=lexical.best,
+        eligible=int(mask.sum()),
         candidates=candidates,
     )
 
@@ -225,33 +231,73 @@ async def _rank(snapshot: Snapshot, text: str, embedder: Embedder) -> Ranking:
 def _features(ranking: Ranking, key: str) -> Numbers:
     """Return the features of the first matches by one row of the table."""
     positions = ranking.ranked.positions[:_HEAD].tolist()
-    candidates = ranking.candidates
-    coverage = ranking.lexical.document_matches(ranking.reading, positions).coverage
-    cosines = candidates.cosines(positions) if candidates and key != WORDS else coverage
-    named = replace(ranking, model=LOCAL_MODEL if key == LOCAL_MODEL else "")
-    similar = [named.similarity(cosine) or 0.0 for cosine in cosines]
+    cosines: Sequence[float | None] = [None] * _HEAD
     if key == WORDS:
-        similar = [0.0] * len(similar)
-    return np.array([np.ones(len(similar)), similar, coverage]).T
+        scores = ranking.lexical.match(ranking.reading).scores
+        positions = [at for at in top(scores, _HEAD).tolist() if scores[at] > 0]
+    elif ranking.candidates:
+        cosines = ranking.candidates.cosines(positions)
+    held = ranking.lexical.document_matches(ranking.reading, positions)
+    named = replace(ranking, model=LOCAL_MODEL if key == LOCAL_MODEL else "")
+    found = zip(cosines, held.scores, held.words, strict=False)
+    rows = [(1.0, *named.features(*match).values()) for match in found]
+    return np.array(rows, dtype=np.float64).reshape(-1, 5)
 
 
 def fit_row(samples: Sequence[Sample], key: str) -> Coefficients:
-    """Fit one row of the table by Newton's method on a ridge logistic regression."""
+    """Fit one row of the table; what would count against a match does not count."""
+    samples = [sample for sample in samples if len(sample.features[key])]
     features = [sample.features[key] for sample in samples]
+    used = np.array([key != WORDS, True, True, True])
+    solution = _solve(samples, features, used)
+    if (solution[1:4] < 0).any():
+        used[:3] &= solution[1:4] > 0
+        solution = _solve(samples, features, used)
+    bias, similarity, coverage, strength, count = (round(float(each), 3) for each in solution)
+    return Coefficients(
+        bias=bias, similarity=similarity, coverage=coverage, strength=strength, count=count
+    )
+
+
+def _solve(samples: Sequence[Sample], features: Sequence[Numbers], used: Numbers) -> Numbers:
+    """Fit a ridge logistic regression by Newton's method, over the features that are *used*."""
     answers = np.array([sample.answerable for sample in samples], dtype=float)
     weights = np.array([sample.weight for sample in samples])
     weights *= len(samples) / weights.sum()
-    ridge = _RIDGE * np.diag([0.0, 1.0, 1.0])
-    solution = np.array([0.0, 0.0, 3.0])
+    pooled = np.concatenate(features)
+    means, scales = pooled.mean(axis=0), pooled.std(axis=0)
+    means[0], scales[0] = 0.0, 1.0
+    scales[scales < _FLAT] = 1.0
+    kept = np.append(1.0, used)
+    ridge = _RIDGE * np.diag([0.0, 1.0, 1.0, 1.0, 1.0])
+    solution = np.array([0.0, 1.0, 1.0, 1.0, 0.0])
     for _ in range(_ROUNDS):
-        best = np.array([each[np.argmax(each @ solution)] for each in features])
+        best = np.array([_scaled(each, means, scales, kept, solution) for each in features])
+        solution = np.zeros(5)
         for _ in range(_STEPS):
-            odds = 1 / (1 + np.exp(-best @ solution))
+            odds = 1 / (1 + np.exp(-np.clip(best @ solution, -MAX_LOG_ODDS, MAX_LOG_ODDS)))
             slope = best.T @ (weights * (answers - odds)) - ridge @ solution
             curve = (best * (weights * odds * (1 - odds))[:, None]).T @ best + ridge
-            solution = solution + np.linalg.solve(curve + 1e-9 * np.eye(3), slope)
-    bias, similarity, coverage = (round(float(value), 3) for value in solution)
-    return Coefficients(bias=bias, similarity=similarity, coverage=coverage)
+            step = np.linalg.solve(curve + 1e-6 * np.eye(5), slope)
+            solution = solution + step / max(1.0, float(np.abs(step).max()))
+    found: Numbers = solution * kept / scales
+    found[0] -= float(found[1:] @ means[1:])
+    return found
+
+
+def _scaled(
+    each: Numbers, means: Numbers, scales: Numbers, kept: Numbers, solution: Numbers
+) -> Numbers:
+    """Return the features of the best of a request's matches, in deviations."""
+    scaled = (each - means) / scales * kept
+    best: Numbers = scaled[np.argmax(scaled @ solution)]
+    return best
+
+
+def read_unserved(path: Path) -> list[Row]:
+    """Read the requests of a text file; ``#`` begins a comment."""
+    lines = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+    return [{"query": line.partition("\t")[2]} for line in lines]
 
 
 def _groups(related: Sequence[str] | None) -> list[frozenset[str]]:
@@ -275,18 +321,23 @@ def fit(
 
 
 @app.command()
-def measure(
+def measure(  # noqa: PLR0913  (the options of a command)
     *,
     data: DATA,
     strategy: Annotated[str, typer.Option(help="auto, graph or embeddings.")] = "auto",
     limit_queries: Annotated[int, typer.Option(help="A fixed sample a set; 0: all.")] = 200,
     others: Annotated[int, typer.Option(help="Requests of each other set; 0: all.")] = 60,
     related: RELATED = None,
+    unserved: Annotated[
+        Path | None, typer.Option(help="Unanswerable requests, instead of all others.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
     """Tell answerable requests from unanswerable ones."""
     way: Way = one_of(strategy, STRATEGIES)
     pairs = list(pairings(data, limit=limit_queries, others=others, related=_groups(related)))
+    if unserved is not None:
+        pairs = [replace(pair, unanswerable=read_unserved(unserved)) for pair in pairs]
     if not any(pair.unanswerable for pair in pairs):
         raise typer.BadParameter("nothing is unanswerable: give a second folder")
     embedder = None if way == "graph" else Recalled(LocalEmbedder())

@@ -307,6 +307,7 @@ class Search:
             ranked=ranked if request.ranking == "legacy" else pin_exact_names(ranked, named),
             lexical=snapshot.lexical,
             reading=reading,
+            eligible=int(state.mask.sum()),
             window=window,
             named=frozenset(named),
             candidates=candidates,

@@ -19,7 +19,7 @@ import numpy as np
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.vectors import Vector
-from gateway.search.confidence import COEFFICIENTS, estimate, margin
+from gateway.search.confidence import Features, closeness, estimate
 from gateway.search.expand.supplements import Supplements
 from gateway.search.query import Query
 from gateway.search.rank.fusion import RankedList
@@ -50,6 +50,8 @@ class Ranking:
     lexical: BM25Index
     reading: AnalyzedQuery
     """The query in the words of that index."""
+    eligible: int
+    """How many entities could be found."""
     window: frozenset[int] = frozenset()
     """The positions that supplements may come from."""
     named: frozenset[int] = frozenset()
@@ -82,17 +84,16 @@ class Ranking:
         if self.candidates is not None:
             cosines = self.candidates.cosines(positions)
         assessed = []
-        for position, cosine, coverage, words in zip(
-            positions, cosines, held.coverage, held.words, strict=True
+        for position, cosine, coverage, score, words in zip(
+            positions, cosines, held.coverage, held.scores, held.words, strict=True
         ):
             agreement, exact_name = self.graph.get(position), position in self.named
-            # Without vectors: the graph knows words of the entity's groups and documents, too.
+            features = self.features(cosine, score, words)
+            if cosine is None and agreement is not None and agreement > coverage:
+                # The graph knows words of the entity's groups and documents, too.
+                features = replace(features, coverage=agreement)
             confidence = estimate(
-                self.similarity(cosine),
-                max(coverage, agreement or 0.0) if cosine is None else coverage,
-                graph=agreement,
-                exact_name=exact_name,
-                model=self.model,
+                features, graph=agreement, exact_name=exact_name, model=self.model
             )
             evidence = Evidence(
                 vector=cosine, lexical=coverage, graph=agreement, words=words, exact_name=exact_name
@@ -100,13 +101,35 @@ class Ranking:
             assessed.append((confidence, evidence))
         return assessed
 
-    def similarity(self, cosine: float | None) -> float | None:
-        """Return *cosine* if confidence knows the model that made it, else its margin."""
-        if cosine is None or self.candidates is None or self.model in COEFFICIENTS:
-            return cosine
-        scan = self.candidates.scan
-        mean, spread = scan.moments.cosine_mean, scan.moments.cosine_spread
-        return margin(cosine, mean=mean, spread=spread, count=scan.eligible)
+    def features(self, cosine: float | None, score: float, words: Sequence[str]) -> Features:
+        """Return what confidence reads of a match.
+
+        Args:
+            cosine: None without vectors.
+            score: By BM25F.
+            words: Those of the query that it holds, in a near spelling too.
+        """
+        held = sum(
+            term.weight
+            for term in self.reading.terms
+            if term.word in words and not term.is_spelling_correction and not term.word.isdigit()
+        )
+        similarity = None
+        if cosine is not None and self.candidates is not None:
+            moments = self.candidates.scan.moments
+            similarity = closeness(
+                cosine,
+                mean=moments.cosine_mean,
+                spread=moments.cosine_spread,
+                count=self.eligible,
+                model=self.model,
+            )
+        return Features(
+            similarity=similarity,
+            coverage=min(held / self.reading.weight, 1.0),
+            strength=score if held else 0.0,
+            count=self.eligible,
+        )
 
 
 def browse(state: SearchState) -> SearchResult:

@@ -68,12 +68,12 @@ async def test_own_queries_are_never_unanswerable(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", [ANY_MODEL, WORDS])
 async def test_what_is_nearer_and_holds_more_words_is_likelier(tmp_path: Path, key: str) -> None:
     """The fitted coefficients are positive."""
-    folder = written(tmp_path, "one", nomatch=row("zzqq xxyy") + row("bake bread", "m"))
+    folder = written(tmp_path, "one", nomatch=row("zzqq user xxyy") + row("bake city bread", "m"))
 
     samples = await collect(list(pairings([folder], limit=0, others=0)), HashingEmbedder())
     found = fit_row(samples, key)
 
-    assert found.coverage > 0
+    assert found.coverage + found.strength > 0
     assert (found.similarity != 0) == (key != WORDS)
 
 
@@ -88,6 +88,20 @@ def test_the_command_measures(tmp_path: Path) -> None:
     assert ("graph", ["one"]) == (found["strategy"], [each["catalog"] for each in found["sets"]])
     assert (5, 2) == (found["overall"]["answerable"], found["overall"]["unanswerable"])
     assert "5 / 2" in table
+
+
+def test_what_nothing_serves_may_come_from_a_file(tmp_path: Path) -> None:
+    """Instead of the requests of the other sets; comments are left out."""
+    file = tmp_path / "unserved.txt"
+    file.write_text("# Written first.\nen\tzzqq\nde\ttransfer money\n", encoding="utf-8")
+    folder = str(written(tmp_path, "one", nomatch=row("zzqq")))
+    words = ["measure", "--data", folder, "--strategy", "graph", "--unserved", str(file), "--json"]
+
+    found = json.loads(CliRunner().invoke(confidence.app, words).stdout)
+
+    assert (5, 2, 0.5) == tuple(
+        found["overall"][key] for key in ("answerable", "unanswerable", "flagged")
+    )
 
 
 def test_one_set_without_unanswerable_requests_is_refused() -> None:

@@ -10,7 +10,7 @@ async def test_servers_of_pypi_and_npm_come_in_by_policy(site: MakeSite) -> None
     here = site(known=True, quick=False)
     here.person.stages = frozenset({"install", "run"})
 
-    clock = await here.provisioner.provision("what time is it in Kyiv", apply=True)
+    clock = await here.provisioner.provision("what is the current time in Kyiv", apply=True)
     thinking = await here.provisioner.provision("think through a problem step by step", apply=True)
     data = await here.gateway.invoke("time/get_current_time", {"timezone": "Europe/Kyiv"})
     thought = {"thought": "Go.", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}

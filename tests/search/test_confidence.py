@@ -2,60 +2,121 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import data
+from benchmarks.confidence import read_unserved
+from benchmarks.ranking import Way, opened
 from gateway.embed.local.embedder import LocalEmbedder
-from gateway.search.confidence import COEFFICIENTS, LOCAL_MODEL, estimate, margin
+from gateway.search.confidence import COEFFICIENTS, LOCAL_MODEL, Features, closeness, estimate
 
+SMALL = Path(data.__file__).with_name("small")
 shares = st.floats(0, 1)
-margins = st.none() | st.floats(-9, 9)
+similarities = st.none() | st.floats(-9, 9)
+features = st.builds(
+    Features,
+    similarity=similarities,
+    coverage=shares,
+    strength=st.floats(0, 50),
+    count=st.integers(1, 100_000),
+)
 
 
-@given(margins, shares, shares)
+@given(features, shares, shares)
 def test_more_of_the_words_is_never_less_confidence(
-    similarity: float | None, one: float, other: float
+    match: Features, one: float, other: float
 ) -> None:
     """With and without vectors; it is a share."""
-    low, high = (estimate(similarity, share) for share in sorted((one, other)))
+    low, high = (estimate(replace(match, coverage=share)) for share in sorted((one, other)))
 
     assert 0 <= low <= high <= 1
 
 
-@given(margins, shares, shares)
-def test_the_graph_raises_confidence_and_never_lowers_it(
-    similarity: float | None, coverage: float, agreement: float
-) -> None:
+@given(features, shares)
+def test_the_graph_raises_confidence_and_never_lowers_it(match: Features, agreement: float) -> None:
     """Rule 4: its agreement takes a share of the remaining doubt away."""
-    without = estimate(similarity, coverage)
-
-    assert without <= estimate(similarity, coverage, graph=agreement) <= 1
+    assert estimate(match) <= estimate(match, graph=agreement) <= 1
 
 
 def test_an_exact_name_is_certain() -> None:
     """Whatever else speaks against it."""
-    assert 1 == estimate(-5.0, 0.0, exact_name=True)
+    assert 1 == estimate(Features(similarity=-5.0), exact_name=True)
 
 
-def test_the_best_of_many_is_near_by_chance() -> None:
-    """The margin falls with the size of the catalog, and a few entities say little."""
-    few, some, many = (
-        margin(0.5, mean=0.2, spread=0.1, count=count) for count in (3, 100, 100_000)
+@pytest.mark.parametrize("model", ["", LOCAL_MODEL])
+@pytest.mark.parametrize("size", [1, 30, 100_000])
+def test_without_a_known_word_what_stands_apart_from_nothing_is_unlikely(
+    model: str, size: int
+) -> None:
+    """The nearest of a catalog that is far away as a whole, or near as a whole, is no match."""
+    alike = closeness(0.15, mean=0.15, spread=0.0, count=size, model=model)
+    match = Features(similarity=alike, count=size)
+
+    assert estimate(match, model=model) < 0.5
+
+
+@pytest.mark.parametrize("model", ["", LOCAL_MODEL])
+def test_the_best_of_many_is_near_by_chance(model: str) -> None:
+    """Equally near: of few entities it is likelier what was asked for."""
+    few, many = (
+        estimate(Features(similarity=0.3, count=count), model=model) for count in (100, 10_000)
     )
 
-    assert many < some
-    assert few < some
-    assert 0 > margin(0.5, mean=0.5, spread=0.0, count=9)
+    assert many < few
 
 
 @pytest.mark.parametrize("coverage", [0.0, 0.5])
 def test_a_nearer_match_is_likelier(coverage: float) -> None:
     """At equal words."""
-    assert estimate(2.0, coverage) > estimate(0.0, coverage)
+    near, far = (Features(similarity=each, coverage=coverage) for each in (2.0, 0.0))
+
+    assert estimate(near) > estimate(far)
 
 
 def test_the_local_model_has_a_row_of_its_own() -> None:
     """A new version of it must be fitted anew."""
     assert LOCAL_MODEL == LocalEmbedder().info.model_id
     assert LOCAL_MODEL in COEFFICIENTS
+
+
+@pytest.mark.parametrize(
+    ("strategy", "catalog", "share"),
+    [
+        ("auto", "office", 0.8),
+        ("auto", "services", 0.8),
+        ("auto", "mixed", 0.8),
+        ("graph", "office", 0.8),
+        ("graph", "services", 0.8),
+        # Without a model "about" says as much as "invoice", where one tool alone holds it.
+        ("graph", "mixed", 0.65),
+    ],
+)
+async def test_a_small_catalog_knows_what_it_does_not_serve(
+    strategy: Way, catalog: str, share: float
+) -> None:
+    """Of 40 requests that none of thirty tools serves, most are flagged or have no match."""
+    unserved = [str(row["query"]) for row in read_unserved(SMALL / "unserved.txt")]
+    async with opened(data.read(SMALL / catalog), strategy=strategy) as gateway:
+        results = [await gateway.search(text) for text in unserved]
+    flagged = [
+        {"low_confidence_results", "no_match"} & {note.code for note in result.diagnostics}
+        for result in results
+    ]
+
+    assert sum(map(bool, flagged)) >= share * len(unserved)
+
+
+@pytest.mark.parametrize("catalog", ["office", "services", "mixed"])
+async def test_a_small_catalog_knows_what_it_serves(catalog: str) -> None:
+    """Of 24 requests, in four languages, at most one is flagged."""
+    benchmark = data.read(SMALL / catalog)
+    async with opened(benchmark, strategy="auto") as gateway:
+        results = [await gateway.search(str(row["query"])) for row in benchmark.queries]
+
+    notes = [note.code for result in results for note in result.diagnostics]
+    assert notes.count("low_confidence_results") <= 1

@@ -129,6 +129,10 @@ GRAPH_SHARE = 0.15
 """Share of the remaining doubt that the graph's full agreement takes away; not fitted, since the
 graph may raise confidence and never lower it."""
 CONFIDENCE_SHRINKAGE = 8
-"""Entities; of so few the spread says little, and deviations from it count half."""
+"""Entities; of so few the mean and the spread say little, and count half."""
+CONFIDENCE_CATALOG = 60
+"""Entities; of so many the mean of the cosines counts half, and less in larger catalogs."""
+MIN_CONFIDENCE_COUNT = 30
+"""Entities; a smaller catalog counts as one of so many. None was measured."""
 MAX_LOG_ODDS = 60.0
 """Beyond it the logistic function overflows."""
