@@ -195,9 +195,9 @@ async def attempt(work: Awaitable[T]) -> T | Failed:
 
     The only broad ``except`` of the package: embedders, normalizers and tools are the host's code
     and may raise anything, while a search or a conversation must go on. ``SystemExit`` is a failure
-    as any other (an ``argparse`` that refuses), and so is a ``CancelledError`` that nobody asked
-    for: a job of the host's own was cancelled. Cancellation of the caller passes, and so does
-    ``KeyboardInterrupt``.
+    as any other (an ``argparse`` that refuses), as is any other ``BaseException`` (a panic of a
+    library in Rust), and a ``CancelledError`` that nobody asked for: a job of the host's own was
+    cancelled. Cancellation of the caller passes, and so does ``KeyboardInterrupt``.
     """
     try:
         return await work
@@ -206,9 +206,9 @@ async def attempt(work: Awaitable[T]) -> T | Failed:
         if task is None or task.cancelling():
             raise
         return Failed(error)
-    except SystemExit as error:
-        return Failed(error)
-    except Exception as error:  # noqa: BLE001  (see above)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  (see above)
         return Failed(error)
 
 

@@ -245,6 +245,10 @@ class Gated(HashingEmbedder):
         return await super().embed(texts, role=role)
 
 
+class PanicError(BaseException):
+    """As libraries in Rust raise it: no `Exception`."""
+
+
 class TableNormalizer:
     """A `Normalizer` that looks rewrites up; what it does not know stays as it is."""
 

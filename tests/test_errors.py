@@ -19,6 +19,7 @@ from gateway.errors import (
     UpstreamTimeoutError,
     attempt,
 )
+from tests.fakes import PanicError
 
 ERRORS = [
     each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)
@@ -99,7 +100,7 @@ async def test_an_attempt_lets_cancellation_through() -> None:
         await trying
 
 
-@pytest.mark.parametrize("error", [SystemExit(2), asyncio.CancelledError()])
+@pytest.mark.parametrize("error", [SystemExit(2), asyncio.CancelledError(), PanicError()])
 async def test_an_exit_and_a_cancellation_that_nobody_asked_for_are_failures(
     error: BaseException,
 ) -> None:

@@ -16,14 +16,15 @@ from gateway.runtime.vectors import Matrix
 from gateway.testing import Faults, HashingEmbedder, ScriptedModel, script
 from gateway.testing.endpoint import FaultKind
 from tests.conftest import OpenGateway
-from tests.fakes import codes, names
+from tests.fakes import PanicError, codes, names
 from tests.metrics import counted
 from tests.search.conftest import Catalog
 
 # What an embedder does, and how the search calls that.
 FAILURES = [
     *((error, "embedding_failed") for error in (
-        RuntimeError("the secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1)
+        RuntimeError("the secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1),
+        PanicError(),
     )),
     *((change, "query_vector_unusable") for change in (
         lambda rows: rows * float("nan"),

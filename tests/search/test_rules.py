@@ -17,7 +17,7 @@ from gateway.runtime.vectors import unit_rows
 from gateway.testing import HashingEmbedder
 from graphs import Document
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import TableNormalizer, codes, entity, every_id, names, tool
+from tests.fakes import PanicError, TableNormalizer, codes, entity, every_id, names, tool
 from tests.search.conftest import Catalog, auto, run, snapshot_of
 
 MEANINGS = {"надіслати": "send", "лист": "email", "wetter": "weather"}
@@ -253,7 +253,8 @@ async def test_without_a_normalizer_the_query_serves_as_it_is(
 
 @pytest.mark.requirement("edge:failed-normalizer-keeps-the-query")
 @pytest.mark.parametrize(
-    "fault", [RuntimeError("secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1)]
+    "fault",
+    [RuntimeError("secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1), PanicError()],
 )
 async def test_a_normalizer_that_fails_costs_the_rewrite_alone(
     open_gateway: OpenGateway, catalog: Catalog, fault: BaseException
