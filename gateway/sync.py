@@ -41,6 +41,7 @@ class SyncCatalog(_Twin[Catalog]):
 
     put = _blocking(Catalog.put)
     remove = _blocking(Catalog.remove)
+    govern = _blocking(Catalog.govern)
     entries = _blocking(Catalog.entries)
     get = _blocking(Catalog.get)
     list = _blocking(Catalog.list)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import heapq
+import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from typing import Protocol
 
 import numpy as np
 
 from gateway.catalog.entries import Entry, clean_entry, decode_entries
+from gateway.catalog.identity import SERVER_KINDS
 from gateway.errors import InvalidRequestError
 from gateway.options import CatalogOptions
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.vectors import NDArray
-from gateway.types import Entity, Filters
+from gateway.types import Access, Entity, Filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,12 @@ class Entries(Protocol):
 
     def remove(self, key: str) -> bool:
         """Forget the entry with this id; return whether it was there."""
+
+    def rules(self) -> Mapping[str, str]:
+        """Return what was said of the use of listed things, as JSON, by pattern."""
+
+    def put_rule(self, pattern: str, rule: str) -> None:
+        """Keep a rule instead of that of the same pattern."""
 
     def close(self) -> None:
         """Let go of what is held; the next call takes it up again."""
@@ -135,6 +144,28 @@ class Catalog:
         if gone:
             self._changed()
         return gone
+
+    async def govern(self, entity: Entity, said: Mapping[str, object]) -> None:
+        """Say ``status``, ``enabled``, ``tags`` or ``scopes`` of what a server lists.
+
+        It holds beside the host's other rules, and after a restart. What was said here before and
+        is not named stays.
+
+        Raises:
+            TypeError: A value is of another type.
+            StoreError: It could not be kept.
+            ClosedError: The gateway was closed.
+        """
+        self._check_open()
+        itself = entity.kind in SERVER_KINDS
+        pattern = escape(entity.server if itself else f"{entity.server}/{entity.name}")
+        await in_thread(self._govern, pattern, said)
+        self._changed()
+
+    def _govern(self, pattern: str, said: Mapping[str, object]) -> None:
+        rule = {**json.loads(self._store.rules().get(pattern, "{}")), **said}
+        Access(**rule)
+        self._store.put_rule(pattern, json.dumps(rule))
 
     async def entries(self) -> Sequence[Entry]:
         """Return all entries that can be read, as they were put, by id.

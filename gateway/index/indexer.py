@@ -267,7 +267,8 @@ class Indexer:
     ) -> IndexBuild:
         """Read the saved snapshot at the first build, if there is one; else compile."""
         notes = [note for each in listed.values() for note in each.listing.diagnostics]
-        source, store, rules = self._graph, self._index_store, self._registry.rules
+        source, store = self._graph, self._index_store
+        rules = self._registry.rules.followed_by(*(each.listing.rules for each in listed.values()))
         is_path = isinstance(source, str | Path)
         documents, faults = await load(None if is_path else source)
         settings = (

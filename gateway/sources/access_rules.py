@@ -22,8 +22,13 @@ class AccessRules:
     """
 
     def __init__(self, *tables: Mapping[str, Access]) -> None:
+        self._tables = tables
         self.rules = tuple(pair for table in tables for pair in table.items())
         self._compiled = [(re.compile(translate(key)), rule) for key, rule in self.rules]
+
+    def followed_by(self, *tables: Mapping[str, Access]) -> AccessRules:
+        """Return these rules and then those of *tables*."""
+        return AccessRules(*self._tables, *tables)
 
     def access(self, server: str, name: str) -> Access:
         """Return what the rules say of one item; *name* is *server* for a server itself."""

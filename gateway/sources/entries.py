@@ -15,7 +15,7 @@ from gateway.catalog.kinds import KINDS, tool_details
 from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.options import CustomKind, UpstreamOptions
 from gateway.sources.protocol import unknown_tool
-from gateway.types import Code, Diagnostic, Entity, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import Access, Code, Diagnostic, Entity, InvokeResult, JsonObject, ToolDefinition
 from gateway.types.listing import Listing
 
 ENTRIES = "catalog:"
@@ -50,6 +50,7 @@ class EntrySource:
         self._options = options
         self._rows: dict[tuple[str, str], _Row] = {}
         """By id and text."""
+        self._rules: dict[str, Access] = {}
         self._closed = False
 
     async def list_tools(self) -> Listing:
@@ -61,15 +62,17 @@ class EntrySource:
             raise ClosedError("the catalog is closed; make a new gateway")
         notes: list[Diagnostic] = []
         try:
-            rows = self.store.rows()
+            rows, rules = self.store.rows(), self.store.rules()
         except StoreError as error:
             notes.append(Diagnostic(stage="store", code="catalog_unavailable", detail=str(error)))
         else:
             self._rows = {
                 row: self._rows.get(row) or self._read(*row) for row in sorted(rows.items())
             }
+            self._rules = {pattern: _read_rule(text) for pattern, text in sorted(rules.items())}
         return Listing(
             entities=tuple(entity for found, _ in self._rows.values() for entity in found),
+            rules=self._rules,
             diagnostics=(*notes, *(note for _, odd in self._rows.values() for note in odd)),
         )
 
@@ -135,6 +138,14 @@ class EntrySource:
         """Refuse what comes later, and let go of the store."""
         self._closed = True
         self.store.close()
+
+
+def _read_rule(text: str) -> Access:
+    """Return a rule of the store; one that cannot be read closes what it is of."""
+    try:
+        return Access(**json.loads(text))
+    except (ValueError, TypeError):
+        return Access(enabled=False)
 
 
 def _described_tool(entry: Entry, tool: ToolDefinition, notes: tuple[Diagnostic, ...]) -> Entity:

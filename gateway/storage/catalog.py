@@ -45,6 +45,10 @@ CATALOG = Schema(
             "DROP TABLE IF EXISTS heads",
             "DROP TABLE IF EXISTS approved",
         ),
+        (
+            """CREATE TABLE IF NOT EXISTS rules (pattern TEXT PRIMARY KEY, rule TEXT NOT NULL)
+            WITHOUT ROWID""",
+        ),
     ),
 )
 
@@ -81,6 +85,18 @@ class SqliteCatalog:
         """See `Entries.remove`."""
         with self._database.transaction() as connection:
             return connection.execute("DELETE FROM entries WHERE id = ?", (key,)).rowcount > 0
+
+    def rules(self) -> Mapping[str, str]:
+        """See `Entries.rules`; no file is made for it."""
+        if not self._database.path.exists():
+            return {}
+        with self._database.reading() as connection:
+            return dict(connection.execute("SELECT pattern, rule FROM rules"))
+
+    def put_rule(self, pattern: str, rule: str) -> None:
+        """See `Entries.put_rule`."""
+        with self._database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO rules VALUES (?, ?)", (pattern, rule))
 
     def listing(self, fingerprint: str) -> StoredListing | None:
         """See `ListingStore.listing`."""

@@ -33,6 +33,8 @@ class Listing:
     """Under the same keys: why a definition looks like an attack on a model; only such ones."""
     access: Mapping[str, Access] = field(default_factory=dict)
     """Under the same keys: what the host says of the use of its own tools."""
+    rules: Mapping[str, Access] = field(default_factory=dict)
+    """What the catalog's store says of the use of things of any source, by pattern."""
     originals: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Under the same keys: the server and the name of what an alias stands for."""
 

@@ -13,7 +13,7 @@ from gateway.catalog.entries import Entry, encode_entry
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreError
 from gateway.options import CatalogOptions, CustomKind, Options, UpstreamOptions
 from gateway.sources.entries import EntrySource
-from gateway.types import Filters, Hints, ToolDefinition
+from gateway.types import Access, Filters, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, codes, tool
 
@@ -190,6 +190,8 @@ async def test_while_the_store_fails_the_entries_are_as_they_were() -> None:
     await source.close()
 
     assert before.entities == after.entities
+    # A rule that cannot be read opens nothing.
+    assert dict.fromkeys(("bad", "worse"), Access(enabled=False)) == after.rules
     assert ["catalog_unavailable"] == [each.code for each in after.diagnostics]
     with pytest.raises(ClosedError):
         await source.list_tools()
@@ -352,6 +354,12 @@ class FailingShelf:
         raise AssertionError
 
     def remove(self, key: str) -> bool:
+        raise AssertionError
+
+    def rules(self) -> Mapping[str, str]:
+        return {"bad": "{", "worse": '{"scope": []}'}
+
+    def put_rule(self, pattern: str, rule: str) -> None:
         raise AssertionError
 
     def close(self) -> None:

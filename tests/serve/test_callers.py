@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -62,7 +63,7 @@ async def test_each_caller_hears_of_the_changes_that_it_can_see(open_gateway: Op
         for client in (clerk, guest):
             await client.list_tools()
             await client.list_prompts()
-        wanted = {"tools_list_changed": True, "prompts_list_changed": True}
+        wanted: Any = {"tools_list_changed": True, "prompts_list_changed": True}
         async with clerk.listen(**wanted) as few, guest.listen(**wanted) as all_others:
             gateway.add_source(ListSource("bank", [tool("pay")]), access=PAID)
             first = await anext(few)

@@ -35,7 +35,7 @@ from gateway.serve.api.visibility import (
     filters_of,
 )
 from gateway.serve.auth import ADMIN, WRITE
-from gateway.types import Caller, Entity, Hints
+from gateway.types import Access, Caller, Entity, Hints
 
 _view = models.EntityView.model_validate
 ROOT = "/api/entities"
@@ -204,15 +204,28 @@ class CatalogRoutes:
 
     @operation("PATCH", ONE, right=WRITE, body=models.EntityChange, response=models.EntityView)
     async def change_entity(self, call: ApiCall) -> models.EntityView:
-        """Change an entity's status, or enable or disable it."""
+        """Change an entity's status, tags or scopes, or enable or disable it.
+
+        Of what a server lists this is kept beside it, and holds whatever the server says.
+
+        Raises:
+            RefusedError: 403, if the caller could not see it afterwards.
+        """
         change: models.EntityChange = call.request
+        said = change.model_dump(exclude_none=True)
         async with self._write_lock:
             entity = await self._visible(call)
-            _check_writable(entity)
-            enabled = entity.hints.enabled if change.enabled is None else change.enabled
-            hints = replace(entity.hints, enabled=enabled)
-            entry = _to_entry(_view(entity), hints, status=change.status or entity.status)
-            return await self._put(call.caller, entry)
+            if _view(entity).listed:
+                _check_scopes(call.caller, frozenset(change.scopes or ()))
+                await self._gateway.catalog.govern(entity, said)
+                return _view(await self._visible(call))
+            use = Access(**said)
+            enabled = entity.hints.enabled if use.enabled is None else use.enabled
+            tags = entity.hints.tags if change.tags is None else use.tags
+            hints = replace(entity.hints, enabled=enabled, tags=tags)
+            scopes = entity.scopes if change.scopes is None else use.scopes
+            entry = _to_entry(_view(entity), hints, status=use.status or entity.status)
+            return await self._put(call.caller, replace(entry, scopes=scopes))
 
     @operation("DELETE", ONE, right=WRITE, response=None, statuses=(204,))
     async def remove_entity(self, call: ApiCall) -> HttpResponse:
@@ -230,11 +243,7 @@ class CatalogRoutes:
         return entity
 
     async def _put(self, caller: Caller, entry: Entry) -> models.EntityView:
-        if not caller.holds(entry.scopes):
-            missing = ", ".join(sorted(entry.scopes - caller.scopes))
-            raise RefusedError(
-                403, "scope_missing", f"you could not see it: your token lacks the scopes {missing}"
-            )
+        _check_scopes(caller, entry.scopes)
         clean = clean_entry(entry)
         await self._gateway.catalog.put(clean)
         return _view(to_entity(clean))
@@ -295,6 +304,14 @@ def _texts(entity: Entity) -> Mapping[str, str]:
         "tools": " ".join(text for texts in tools if isinstance(texts, list) for text in texts),
         "metadata": str(details.get(WORDS, "")).replace("\n", " "),
     }
+
+
+def _check_scopes(caller: Caller, scopes: frozenset[str]) -> None:
+    if not caller.holds(scopes):
+        missing = ", ".join(sorted(scopes - caller.scopes))
+        raise RefusedError(
+            403, "scope_missing", f"you could not see it: your token lacks the scopes {missing}"
+        )
 
 
 def _check_writable(entity: Entity) -> None:

@@ -144,6 +144,9 @@ class EntityChange(_Body):
 
     status: Status | None = None
     enabled: bool | None = None
+    tags: Words | None = None
+    scopes: Words | None = None
+    """Of what a server lists, tags and scopes are added to those that it has otherwise."""
 
 
 class EntityPageQuery(Visibility, _Request):
@@ -345,7 +348,7 @@ class EntityView(Response):
     @computed_field  # type: ignore[prop-decorator]  # (mypy knows no decorated property)
     @property
     def listed(self) -> bool:
-        """Whether a server lists it: then it is changed there, not here."""
+        """Whether a server lists it: then only its use is changed here, by PATCH."""
         is_own = self.kind not in LISTED and FRONT not in self.details
         return not is_own or self.id != entry_id(self.kind, self.namespace, self.name)
 

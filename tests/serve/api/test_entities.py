@@ -12,6 +12,7 @@ from gateway.gateway import Gateway
 from gateway.serve.auth import WRITE
 from gateway.types import ALL_SCOPES, Hints
 from tests.serve.api.client import ids, open_client
+from tests.serve.api.conftest import Mixed
 
 ROOT = "/api/entities"
 COURIER = f"{ROOT}/agent:catalog/courier"
@@ -76,12 +77,11 @@ async def test_put_makes_what_is_not_there(client: AsyncClient) -> None:
 
 
 async def test_what_a_server_lists_is_not_written_here(client: AsyncClient) -> None:
-    """Neither its tools nor itself; it can be read."""
+    """Neither its tools nor itself; it can be read, and its use be said."""
     tool = await client.get(f"{ROOT}/mail/send_email")
     server = await client.get(f"{ROOT}/server:mail")
     refused = [
         await client.put(f"{ROOT}/mail/send_email", json={}),
-        await client.patch(f"{ROOT}/mail/send_email", json={"enabled": False}),
         await client.delete(f"{ROOT}/mail/send_email"),
         await client.delete(f"{ROOT}/server:mail"),
     ]
@@ -89,6 +89,43 @@ async def test_what_a_server_lists_is_not_written_here(client: AsyncClient) -> N
     assert (True, "server:mail") == (tool.json()["listed"], tool.json()["parent"])
     assert server.json()["listed"]
     assert {(409, "listed")} == {(each.status_code, each.json()["code"]) for each in refused}
+
+
+async def test_the_use_of_what_a_server_lists_is_said_here(mixed: Mixed) -> None:
+    """Status, tags, scopes, on and off: at once and at the next start; another stays as it is."""
+    one = f"{ROOT}/mail/send_email"
+    async with open_client(mixed(), scopes=(WRITE, "billing")) as client:
+        first = await client.patch(one, json={"status": "deprecated", "tags": ["old"]})
+        more = await client.patch(one, json={"scopes": ["billing"], "enabled": False})
+        closed = await client.patch(one, json={"scopes": ["vault"]})
+        again = await client.patch(one, json={"enabled": True, "status": "active"})
+    async with open_client(mixed(), scopes=(WRITE,)) as other:
+        hidden = await other.get(one)
+        near = await other.get(f"{ROOT}/mail/read_email")
+    async with open_client(mixed(), scopes=("billing",)) as holder:
+        seen = (await holder.get(one)).json()
+
+    assert ("deprecated", ["old"]) == (first.json()["status"], first.json()["hints"]["tags"])
+    assert (["billing"], False) == (more.json()["scopes"], more.json()["enabled"])
+    assert (403, "scope_missing") == (closed.status_code, closed.json()["code"])
+    assert ("active", ["billing"], True) == tuple(
+        again.json()[key] for key in ("status", "scopes", "enabled")
+    )
+    assert (404, 200, []) == (hidden.status_code, near.status_code, near.json()["scopes"])
+    assert (["old"], ["billing"]) == (seen["hints"]["tags"], seen["scopes"])
+
+
+async def test_tags_and_scopes_of_an_entry_are_replaced(full: Gateway) -> None:
+    """By those that are named; the rest stays."""
+    one = f"{ROOT}/agent:catalog/courier"
+    async with open_client(full, scopes=(WRITE, "billing")) as client:
+        tagged = (await client.patch(one, json={"tags": ["post"]})).json()
+        scoped = (await client.patch(one, json={"scopes": ["billing"]})).json()
+        opened = (await client.patch(one, json={"scopes": []})).json()
+
+    assert (["post"], []) == (tagged["hints"]["tags"], tagged["scopes"])
+    assert (["post"], ["billing"]) == (scoped["hints"]["tags"], scoped["scopes"])
+    assert [] == opened["scopes"]
 
 
 async def test_pages_follow_each_other(client: AsyncClient) -> None:
