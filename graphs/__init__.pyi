@@ -31,6 +31,10 @@ from graphs.markdown.document import Edge as Edge
 from graphs.markdown.document import Link as Link
 from graphs.markdown.document import Section as Section
 from graphs.markdown.document import Text as Text
+from graphs.node_search import FindMode as FindMode
+from graphs.node_search import FoundNode as FoundNode
+from graphs.node_search import TextEvidence as TextEvidence
+from graphs.node_search import find as find
 from graphs.rdf.serialization import from_json_ld as from_json_ld
 from graphs.rdf.serialization import from_turtle as from_turtle
 from graphs.rdf.serialization import to_json_ld as to_json_ld
@@ -54,6 +58,8 @@ __all__ = [
     "Expansion",
     "ExtraError",
     "Fact",
+    "FindMode",
+    "FoundNode",
     "GraphBuilder",
     "GraphError",
     "GraphIndex",
@@ -69,11 +75,13 @@ __all__ = [
     "Step",
     "Term",
     "Text",
+    "TextEvidence",
     "TextMatch",
     "collect",
     "compile_facts",
     "expand",
     "extract_facts",
+    "find",
     "from_json_ld",
     "from_turtle",
     "parse",

@@ -27,6 +27,19 @@ QUERY_TIMEOUT_S = 10.0
 QUERY_START_TIMEOUT_S = 120.0
 """How long the process for a query may take to start."""
 
+# Search by schema
+SCHEMA_WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {
+        "name": 1.0, "altLabel": 0.9, "description": 0.9, "keywords": 0.8, "prefLabel": 0.65,
+        "about": 0.75, "memberOf": 0.65, "mentions": 0.6,
+    }
+)  # fmt: skip
+"""What a text that is the whole question counts, by its predicate."""
+SCHEMA_PARTLY = 0.8
+"""What a text counts that holds more or less than the question."""
+FIND_RRF_K, FIND_POOL = 60, 4
+"""Rank offset of reciprocal rank fusion, and how many times the limit each list brings to it."""
+
 # Text search and neighbours
 MAX_GROUP_SIZE = 64
 """More edges of one role than this at one concept, and it relates nothing."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.discovery.approval import Approve, request_approval
-from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.meta_tools import ROUTES, MetaNames
 from gateway.discovery.proxies import to_parameters
 from gateway.discovery.render_results import render
 from gateway.discovery.tool_list import ToolList
@@ -33,7 +33,7 @@ from gateway.runtime.telemetry_names import OTHER
 from gateway.runtime.text import estimate_tokens
 from gateway.types import Caller, Entity, InvokeResult, JsonObject, SearchResult
 
-_TOOLS_A_SERVER = 3
+_TOOLS_A_GROUP = 3
 _MAX_SUGGESTIONS = 32
 """How many suggestions are examined for those that an edge leads to."""
 
@@ -302,25 +302,35 @@ def _clip(text: str, limit: int) -> str:
 
 
 async def _route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
-    """Group the result of a search by server, the server of the best match first.
+    """Group the result of a search by server or by category, that of the best match first.
 
     Raises:
-        InvalidRequestError: If there is no query.
+        InvalidRequestError: If there is no query, or it is grouped by something else.
     """
     query = arguments.get("query")
     if not isinstance(query, str) or not query.strip():
         raise InvalidRequestError("'query' is a text")
+    by = arguments.get("by", "server")
+    if by not in ROUTES:
+        raise InvalidRequestError(f"'by' is one of: {', '.join(ROUTES)}")
     limit = gateway.options.search.max_limit
     result = await gateway.search(query, limit=limit, caller=caller)
-    servers: dict[str, list[str]] = {}
+    snapshot = await gateway.snapshot()
+    by_id, entities = snapshot.eligibility.by_id, snapshot.entities
+    groups: dict[str, list[str]] = {}
     for match in result.matches:
-        servers.setdefault(match.server, []).append(match.name)
+        names = [match.server]
+        if by == "category":
+            position = by_id.get(match.id)
+            names = [] if position is None else [*entities[position].hints.categories]
+        for name in names:
+            groups.setdefault(name, []).append(match.name)
     rows = [
-        {"server": server, "found": len(names), "best": names[:_TOOLS_A_SERVER]}
-        for server, names in servers.items()
+        {str(by): group, "found": len(names), "best": names[:_TOOLS_A_GROUP]}
+        for group, names in groups.items()
     ]
     limit = gateway.options.search.limit
-    return json.dumps({"servers": rows[:limit]}, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps({ROUTES[str(by)]: rows[:limit]}, ensure_ascii=False, separators=(",", ":"))
 
 
 async def _next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 
@@ -21,6 +21,8 @@ FunctionTool = dict[str, object]
 """One entry of a request's ``tools``."""
 
 _WORDS_A_SERVER = 8
+ROUTES: Mapping[str, str] = {"server": "servers", "category": "categories"}
+"""By what tools are routed, and the plural under which the answer lists it."""
 _VERBS = frozenset({"get", "set", "list", "add", "create", "delete", "update", "from", "to", "and"})
 
 
@@ -103,8 +105,8 @@ def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
     tools = {"type": "array", "items": {"type": "string"}, "description": "The last one last."}
     route = _function(
         names.route,
-        "Say which servers have tools for a task, before tools are searched for.",
-        {"query": _QUERY["query"]},
+        "Say which servers or categories have tools for a task, before tools are searched for.",
+        {"query": _QUERY["query"], "by": {"type": "string", "enum": [*ROUTES]}},
         "query",
     )
     following = _function(

@@ -8,9 +8,10 @@ from importlib.resources import files
 from typing import Literal
 
 from rdflib import RDF, SH, Graph, URIRef
+from rdflib.plugins.parsers.notation3 import BadSyntax
 from rdflib.term import Node
 
-from graphs.errors import ExtraError
+from graphs.errors import DocumentError, ExtraError
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import DOCUMENT_BASE
 from graphs.rdf.serialization import to_rdf
@@ -31,22 +32,31 @@ class ShapeViolation:
     """What is wrong."""
 
 
-def validate(facts: Iterable[Fact]) -> tuple[ShapeViolation, ...]:
-    """Compare *facts* with the shapes of the dialect.
+def validate(facts: Iterable[Fact], *, shapes: str = "") -> tuple[ShapeViolation, ...]:
+    """Compare *facts* with the shapes of the dialect, and with further ones.
+
+    Args:
+        facts: The graph.
+        shapes: SHACL in Turtle, beside the dialect's own; what it imports is not fetched.
 
     Returns:
         The violations first, each once; empty if all is well.
 
     Raises:
         ExtraError: pyshacl is not installed.
+        DocumentError: *shapes* cannot be read.
     """
     try:
         import pyshacl  # noqa: PLC0415  (an optional extra)
     except ModuleNotFoundError as error:
         raise ExtraError("shacl", package="pyshacl") from error
-    shapes = Graph().parse(data=files("graphs").joinpath("shapes.ttl").read_text(encoding="utf-8"))
+    compared = Graph().parse(data=files("graphs").joinpath("shapes.ttl").read_text("utf-8"))
+    try:
+        compared.parse(data=shapes, format="turtle")
+    except (BadSyntax, ValueError) as error:
+        raise DocumentError(f"the shapes are no Turtle: {error}") from error
     _, report, _ = pyshacl.validate(
-        to_rdf(facts), shacl_graph=shapes, do_owl_imports=False, advanced=False, js=False
+        to_rdf(facts), shacl_graph=compared, do_owl_imports=False, advanced=False, js=False
     )
     found = sorted(_violations(report), key=lambda f: (f.severity, f.node, f.detail))
     return tuple(dict.fromkeys(found))

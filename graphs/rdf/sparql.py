@@ -1,8 +1,11 @@
-"""Read-only SPARQL over facts: SELECT, ASK, CONSTRUCT and DESCRIBE. Nothing is fetched.
+"""Read-only SPARQL over facts: SELECT, ASK, CONSTRUCT and DESCRIBE.
 
+* Nothing is fetched, unless the caller names endpoints for SERVICE: the caller's own functions ask
+  them, outside the process of the query.
 * Each query runs in a process of its own, which ends itself at its time limit whatever the query
   does. Answers are plain values.
-* A query is parsed and looked through before it runs: updates, FROM, GRAPH and SERVICE are refused.
+* A query is parsed and looked through before it runs: updates, FROM, GRAPH, and SERVICE of an
+  endpoint that was not named, are refused.
 """
 
 from __future__ import annotations
@@ -12,20 +15,28 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import accumulate, islice
+from functools import partial
+from itertools import accumulate, chain, islice
 from pathlib import Path
+from threading import Timer
 from types import MappingProxyType
 from typing import IO, Any, Literal, TypeAlias, cast
 
 from rdflib import BNode, Graph
 from rdflib import Literal as RdfLiteral
+from rdflib.plugins.sparql import CUSTOM_EVALS
 from rdflib.plugins.sparql.algebra import translateQuery
-from rdflib.plugins.sparql.evaluate import ParseException  # type: ignore[attr-defined]  # pyparsing is rdflib's own affair
+from rdflib.plugins.sparql.evaluate import (  # type: ignore[attr-defined]  # pyparsing is rdflib's own affair
+    ParseException,
+    _buildQueryStringForServiceCall,
+    _yieldBindingsFromServiceCallResult,
+)
 from rdflib.plugins.sparql.parser import parseQuery
 from rdflib.plugins.sparql.parserutils import CompValue
-from rdflib.plugins.sparql.sparql import Query, SPARQLError
+from rdflib.plugins.sparql.sparql import FrozenBindings, Query, QueryContext, SPARQLError
 from rdflib.term import Identifier
 
 from graphs.errors import QueryError, QueryTimeoutError
@@ -51,9 +62,12 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "DatasetClause": "FROM is refused: there is one graph, and nothing is fetched",
         "GraphGraphPattern": "GRAPH is refused: there is one graph",
-        "ServiceGraphPattern": "SERVICE is refused: nothing is fetched",
     }
 )
+_SERVICE = re.compile(r"service\s*<(.*?)>\s*\{(.*)\}\s*", re.DOTALL | re.IGNORECASE)
+AskService: TypeAlias = Callable[[str], Mapping[str, Any]]
+"""Sends a query to one endpoint, and returns its SPARQL results in JSON. Raises `QueryError`."""
+NO_SERVICES: Mapping[str, AskService] = MappingProxyType({})
 _FAULTS = (
     SPARQLError, NotImplementedError, ValueError, TypeError, LookupError, AttributeError, re.error
 )  # fmt: skip
@@ -98,41 +112,72 @@ def query_sparql(
     *,
     limit: int = QUERY_LIMIT,
     timeout_s: float = QUERY_TIMEOUT_S,
+    services: Mapping[str, AskService] = NO_SERVICES,
 ) -> Answer:
     """Answer a SPARQL query over *facts*.
 
     Args:
         facts: The graph.
         text: SPARQL; the prefixes of the vocabulary are known without being declared. Updates,
-            FROM, GRAPH and SERVICE are refused.
+            FROM and GRAPH are refused.
         limit: How many rows or triples at most.
         timeout_s: How long the query may take, in seconds, without starting the process.
+        services: Who asks the endpoints that SERVICE may name, by their IRIs; without any it is
+            refused.
 
     Raises:
         QueryTimeoutError: The query took too long.
         QueryError: The query is refused, is no SPARQL, or cannot be answered.
     """
+    request = [list(map(asdict, facts)), text, limit, timeout_s, list(services)]
+    child = subprocess.Popen(  # noqa: S603  (our own program)
+        [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[2])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    timer = Timer(QUERY_START_TIMEOUT_S + timeout_s, child.kill)
+    timer.start()
     try:
-        done = subprocess.run(  # noqa: S603  (our own program)
-            [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[2])],
-            input=json.dumps([list(map(asdict, facts)), text, limit, timeout_s]),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=QUERY_START_TIMEOUT_S + timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise QueryTimeoutError(timeout_s) from error
+        reply = _converse(child, request, services)
+    finally:
+        is_late = not timer.is_alive()
+        timer.cancel()
+        child.kill()
+        _, errors = child.communicate()
     # The words of the standard library's watchdog, see `serve`.
-    if done.stderr.startswith("Timeout"):
+    if is_late or errors.startswith("Timeout"):
         raise QueryTimeoutError(timeout_s)
-    if done.returncode:
+    if reply is None:
         raise QueryError("the query cannot be answered: its process ended")
-    reply = json.loads(done.stdout)
     if isinstance(reply, str):
         raise QueryError(reply)
     rows = (tuple(term and Term(**term) for term in row) for row in reply["rows"])
     return Answer(**{**reply, "columns": tuple(reply["columns"]), "rows": tuple(rows)})
+
+
+def _converse(
+    child: subprocess.Popen[str], request: object, services: Mapping[str, AskService]
+) -> Any:
+    """Return the reply of the process of a query; None if it ended before.
+
+    In between it may ask for what an endpoint says.
+    """
+    requests, replies = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
+    with suppress(BrokenPipeError):
+        _write(requests, request)
+        for line in replies:
+            message = json.loads(line)
+            if "reply" in message:
+                return message["reply"]
+            _write(requests, services[message["endpoint"]](message["query"]))
+    return None
+
+
+def _write(file: IO[str], message: object) -> None:
+    file.write(json.dumps(message) + "\n")
+    file.flush()
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
@@ -141,22 +186,36 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
     A watchdog outside of Python's own threads ends the process at the time limit, in the midst of
     a hostile regular expression too.
     """
-    facts, text, limit, timeout_s = json.load(requests)
+    facts, text, limit, timeout_s, endpoints = json.loads(requests.readline())
+
+    def ask(endpoint: str, query: str) -> Mapping[str, Any]:
+        _write(replies, {"endpoint": endpoint, "query": query})
+        results: Mapping[str, Any] = json.loads(requests.readline())
+        return results
+
+    services = {endpoint: partial(ask, endpoint) for endpoint in endpoints}
     graph = to_rdf(Fact(**row) for row in facts)
     faulthandler.dump_traceback_later(timeout_s, exit=True)
     try:
-        reply: object = asdict(answer(graph, text, limit=limit))
+        reply: object = asdict(answer(graph, text, limit=limit, services=services))
     except QueryError as error:
         reply = str(error)
     finally:
         faulthandler.cancel_dump_traceback_later()
-    json.dump(reply, replies)
+    _write(replies, {"reply": reply})
 
 
-def answer(graph: Graph, text: str, *, limit: int = QUERY_LIMIT) -> Answer:
+def answer(
+    graph: Graph,
+    text: str,
+    *,
+    limit: int = QUERY_LIMIT,
+    services: Mapping[str, AskService] = NO_SERVICES,
+) -> Answer:
     """Answer *text* over *graph*, without a time limit; see `query_sparql`."""
+    CUSTOM_EVALS["service"] = partial(_evaluate_service, services)
     try:
-        result = graph.query(_parse(text))
+        result = graph.query(_parse(text, services))
         kind = cast("Kind", result.type.lower())
         if kind == "ask":
             return Answer(kind=kind, value=bool(result.askAnswer))
@@ -174,10 +233,30 @@ def answer(graph: Graph, text: str, *, limit: int = QUERY_LIMIT) -> Answer:
         ) from error
     except _FAULTS as error:
         raise QueryError(f"the query cannot be answered: {error}") from error
+    finally:
+        del CUSTOM_EVALS["service"]
     return Answer(kind=kind, columns=columns, rows=tuple(rows[:limit]), truncated=len(rows) > limit)
 
 
-def _parse(text: str) -> Query:
+def _evaluate_service(
+    services: Mapping[str, AskService], context: QueryContext, part: CompValue
+) -> Iterator[FrozenBindings]:
+    """Take the place of rdflib's own SERVICE, which would fetch whatever a query names."""
+    if part.name != "ServiceGraphPattern":
+        # So rdflib is told that the part is evaluated as usual.
+        raise NotImplementedError
+    written = _SERVICE.fullmatch(str(part.service_string))
+    if written is None or written[1] not in services:
+        raise QueryError("SERVICE is written as: SERVICE <endpoint> { … }")
+    results = services[written[1]](_buildQueryStringForServiceCall(context, written[2]))
+    names = results["head"]["vars"]
+    return chain.from_iterable(
+        _yieldBindingsFromServiceCallResult(context, row, names)
+        for row in results["results"]["bindings"]
+    )
+
+
+def _parse(text: str, services: Collection[str]) -> Query:
     if len(text) > MAX_QUERY_CHARS:
         raise QueryError("the query is longer than 64 kB: shorten it")
     steps = ((mark in "({[") - (mark in ")}]") for mark in text)
@@ -188,6 +267,8 @@ def _parse(text: str) -> Query:
     for part in _parts(parsed):
         if part.name in _REFUSED:
             raise QueryError(_REFUSED[part.name])
+        if part.name == "ServiceGraphPattern" and str(part.term) not in services:
+            raise QueryError("SERVICE is refused: nothing is fetched but from endpoints you name")
         if part.name == "PrefixDecl":
             prefixes.add(str(part.get("prefix") or ""))
         if part.name == "pname" and (part.get("prefix") or "") not in prefixes:

@@ -14,7 +14,7 @@ from gateway.discovery.approval import Approval
 from gateway.errors import LoopError
 from gateway.options import ChatOptions, DiscoveryOptions, Options
 from gateway.testing import Call, Turn
-from tests.chat.conftest import summing
+from tests.chat.conftest import add, summing
 from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, look, text
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
@@ -309,12 +309,15 @@ async def test_two_more_meta_tools_on_demand(
 ) -> None:
     """Servers before tools, and what the graph says comes next; neither is callable by name."""
     names = DiscoveryOptions(route_name="route_tools", next_name="next_tools")
-    gateway = summing(open_gateway, discovery=names)
+    gateway = open_gateway(options=Options(discovery=names))
+    gateway.add_tool(add, hints=Hints(categories=("arithmetic",)))
     role = stage.cast(
         Turn(
             calls=(
                 Call("route_tools", {"query": "add two numbers"}),
                 Call("next_tools", {"tools": ["add"]}),
+                Call("route_tools", {"query": "add two numbers", "by": "category"}),
+                Call("route_tools", {"query": "add", "by": "colour"}),
                 Call("route_tools", {}),
                 Call("next_tools", {"tools": ["nothing"]}),
                 Call("next_tools", {}),
@@ -327,7 +330,9 @@ async def test_two_more_meta_tools_on_demand(
     await speaker.ask("whole", gateway, role)
 
     assert ("search_tools", "call_tool", "route_tools", "next_tools") == role.tool_names[0]
-    routed, coming, no_query, unknown, no_tools, by_name = role.results()
+    routed, coming, by_category, no_way, no_query, unknown, no_tools, by_name = role.results()
+    assert '"category":"arithmetic"' in by_category
+    assert "'by' is one of: server, category" in no_way
     assert '"server":"local"' in routed
     assert coming.startswith('{"tools"')
     assert "'query' is a text" in no_query

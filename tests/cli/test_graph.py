@@ -11,6 +11,7 @@ from gateway.cli.exit_codes import NOTHING, OK, USAGE
 from gateway.testing import ScriptedModel, Turn
 from graphs import read
 from tests.cli.running import WITHOUT_PACKAGE, Place, child
+from tests.graphs.rdf.test_shapes import OWN
 
 _WITHOUT_SHACL = WITHOUT_PACKAGE.format("pyshacl")
 NOTES = """---
@@ -269,3 +270,36 @@ def test_a_model_proposes_and_a_person_decides(place: Place) -> None:
     assert "requests       1" in notices
     assert "--requires-->" in shown.out
     assert (1, "time.md") == (data["requests"], data["documents"][0]["path"])
+
+
+def test_the_graph_finds_what_a_question_means(place: Place, notes: str) -> None:
+    """By words and by schema, each node once, with the place where it is stated."""
+    command = ("graph", "find", "convert time", "-c", place.config(), "--graph", notes)
+
+    ran = place.run(*command, "--json")
+    shown = place.run(*command, "--mode", "schema")
+    nothing = place.run("graph", "find", "xyzzy", "-c", place.config())
+
+    ids = [each["id"] for each in ran.json["found"]]
+    assert (OK, OK, NOTHING) == (ran.code, shown.code, nothing.code)
+    assert "time/convert_time" == ids[0]
+    assert len(ids) == len({*ids})
+    assert "name: " in shown.out
+
+
+def test_own_shapes_and_endpoints_are_named_on_the_command_line(place: Place, notes: str) -> None:
+    """A file of shapes must be there, and nothing is fetched but from what was named."""
+    shapes = place.folder / "own.ttl"
+    shapes.write_text(OWN, "utf-8")
+    text = "ASK { SERVICE <http://10.0.0.1/sparql> { ?s ?p ?o } }"
+    query = ("graph", "query", text, "-c", place.config(), "--json")
+
+    ran = place.run("graph", "validate", notes, "--shapes", str(shapes), "--json")
+    gone = place.run("graph", "validate", notes, "--shapes", str(place.folder / "gone"), "--json")
+    unnamed = place.run(*query)
+    private = place.run(*query, "--service", "http://10.0.0.1/sparql")
+
+    assert "say what it is" in json.dumps(ran.json["faults"])
+    assert (USAGE, USAGE) == (ran.code, gone.code)
+    assert "SERVICE is refused" in unnamed.json["error"]["message"]
+    assert "10.0.0.1" in private.json["error"]["message"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import quote
@@ -21,6 +23,7 @@ from gateway.index.compiler import host_names
 from gateway.index.graph_documents import filters_of, graph_of, node_named
 from gateway.index.tool_graph import ToolGraph
 from gateway.manifests.config_file import read_text, write_text
+from gateway.mcp.sparql_endpoint import ask_endpoint
 from gateway.runtime.text import estimate_tokens
 from gateway.search.expand.edge_proposals import batches
 from gateway.types import Caller
@@ -180,6 +183,9 @@ def _derived_document(
 def validate(
     path: Annotated[Path, Argument(help="A folder, a file or a bundle.")],
     *,
+    shapes: Annotated[
+        Path | None, Option("--shapes", help="SHACL shapes of your own, as Turtle.")
+    ] = None,
     config: Annotated[
         Path | None,
         Option("--config", "-c", help="An mcp.json whose tools the documents may name."),
@@ -188,6 +194,7 @@ def validate(
     """Check Markdown-LD documents, and the graph they make: for prerequisites in a circle, and with
     SHACL if pyshacl is installed.
     """
+    own = "" if shapes is None else _turtle(shapes)
     documents, notices = graphs.collect(path)
     code, names = OK, dict[str, str]()
     if config is not None:
@@ -201,8 +208,10 @@ def validate(
     index = graphs.compile_facts(facts)
     cycles = [list(map(index.label, nodes)) for nodes in graphs.prerequisite_cycles(index)]
     try:
-        faults = graphs.validate(facts)
+        faults = graphs.validate(facts, shapes=own)
     except graphs.ExtraError as error:
+        if own:
+            raise
         note(f"the graph's shape was not checked: {error}")
     data = {
         "documents": len(documents),
@@ -213,6 +222,44 @@ def validate(
     # A notice is a fault too: the author meant something by what was skipped.
     is_wrong = notices or cycles or any(fault.severity == "violation" for fault in faults or ())
     return Output({**data, "faults": faults or ()}, code=USAGE if is_wrong else code)
+
+
+def _turtle(path: Path) -> str:
+    if not path.is_file():
+        raise ConfigError(f"no file {str(path)!r} with shapes")
+    return read_text(path)
+
+
+@command(app)
+def find(
+    text: Annotated[str, Argument(help="A question in any language.")],
+    *,
+    mode: Annotated[
+        Literal["words", "schema", "hybrid"],
+        Option(help="By words, by what names, descriptions and topics say, or by both."),
+    ] = "hybrid",
+    limit: Annotated[int, Option("--limit", "-n", min=1, help="Nodes at most.")] = 5,
+    config: options.Config = options.DEFAULT_CONFIG,
+    documents: options.Graph = None,
+    caller: Caller | None = None,
+) -> Output:
+    """Find tools and documents of the graph, with the statements that speak for them."""
+    with open_session(config, documents=documents) as session:
+        graph = graph_of(session.gateway.snapshot(), caller)
+    found = graphs.find(graph.index, text, mode=mode, limit=limit)
+    rows = [{"id": _name(graph, node.node), **asdict(node)} for node in found]
+    view = [
+        {"id": _name(graph, node.node), "score": round(node.score, 4), "place": _place(node),
+         "why": "; ".join(f"{each.predicate}: {each.text}" for each in node.evidence[:2])}
+        for node in found
+    ]  # fmt: skip
+    columns = ("id", "score", "place", "why")
+    data = {"mode": mode, "found": rows}
+    return Output(data, table(view, *columns), found=found, code=session.code)
+
+
+def _place(node: graphs.FoundNode) -> str:
+    return f"{node.path}:{node.line}" if node.line else node.path
 
 
 @command(app)
@@ -257,21 +304,28 @@ def propose(  # noqa: PLR0913  (one for each option)
 
 
 @command(app)
-def query(
+def query(  # noqa: PLR0913  (one for each option)
     text: Annotated[str, Argument(help="A read-only SPARQL query.")],
     *,
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Rows at most.")] = 1000,
     timeout_s: Annotated[
         float, Option("--timeout", min=0.1, help="Seconds that the query may take.")
     ] = 10.0,
+    service: Annotated[
+        options.Texts, Option(help="An endpoint that SERVICE may ask; repeatable.")
+    ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     caller: Caller | None = None,
 ) -> Output:
-    """Ask the graph in SPARQL; nothing is changed and nothing is fetched."""
+    """Ask the graph in SPARQL; nothing is changed, and nothing fetched but from --service."""
+    ask = partial(ask_endpoint, timeout_s=timeout_s)
+    services = {url: partial(ask, url) for url in service or ()}
     with open_session(config, documents=documents) as session:
         graph = graph_of(session.gateway.snapshot(), caller)
-    answer = graphs.query_sparql(graph.facts, text, limit=limit, timeout_s=timeout_s)
+    answer = graphs.query_sparql(
+        graph.facts, text, limit=limit, timeout_s=timeout_s, services=services
+    )
     if answer.truncated:
         note(f"cut at {limit} rows: ask for less, or raise --limit")
     if answer.value is not None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+from graphs.errors import DocumentError
 from graphs.facts.extraction import extract_facts
 from graphs.markdown.dialect import parse
 from graphs.rdf.shapes import validate
@@ -34,6 +37,25 @@ def test_each_fault_names_its_node_and_what_is_wrong() -> None:
     ]
     assert ("urn:t:c", "warning") == (found[1].node, found[1].severity)
     assert "only a label" in found[1].detail
+
+
+OWN = """
+@prefix sh: <http://www.w3.org/ns/shacl#> .
+@prefix schema: <https://schema.org/> .
+[] a sh:NodeShape ; sh:targetSubjectsOf schema:name ;
+   sh:property [ sh:path schema:description ; sh:minCount 1 ; sh:message "say what it is" ] .
+"""
+
+
+def test_shapes_of_the_host_are_compared_too() -> None:
+    """What a team demands of its documents; a file that is no Turtle is an error."""
+    found = validate(GOOD, shapes=OWN)
+
+    assert {("urn:t:a", "say what it is"), ("urn:t:b", "say what it is")} <= {
+        (each.node, each.detail) for each in found
+    }
+    with pytest.raises(DocumentError, match="the shapes are no Turtle"):
+        validate(GOOD, shapes="no turtle")
 
 
 WITHOUT = """

@@ -114,6 +114,44 @@ def test_the_worker_replies_with_an_answer_or_a_fault() -> None:
     for text, reply in (("ASK { ?s ?p ?o }", '"value": false'), ("DROP ALL", '"the query is no ')):
         replies = io.StringIO()
 
-        serve(io.StringIO(json.dumps([[], text, 1, 60.0])), replies)
+        serve(io.StringIO(json.dumps([[], text, 1, 60.0, []])), replies)
 
         assert reply in replies.getvalue()
+
+
+SERVICE = (
+    "SELECT ?name ?said WHERE { ?a schema:name ?name SERVICE <https://e.org/> { ?a ?b ?said } }"
+)
+
+
+def test_a_service_is_asked_where_the_caller_names_it() -> None:
+    """By the caller's own function, with what is bound; in a process or without one."""
+    asked: list[str] = []
+
+    def ask(query: str) -> dict[str, object]:
+        asked.append(query)
+        said = {"said": {"type": "literal", "value": "paid"}}
+        return {"head": {"vars": ["said"]}, "results": {"bindings": [said]}}
+
+    services = {"https://e.org/": ask}
+    found = query_sparql(FACTS, SERVICE, services=services)
+
+    assert found == answer(GRAPH, SERVICE, services=services)
+    assert {"paid"} == {row[1].value for row in found.rows if row[1]}
+    assert "?a ?b ?said" in asked[0]
+    assert "<urn:t:" in asked[0]
+    with pytest.raises(QueryError, match="but from endpoints you name"):
+        query_sparql(FACTS, SERVICE.replace("e.org", "other.org"), services=services)
+
+
+def test_a_service_that_fails_or_hides_its_address_is_an_error() -> None:
+    """Its own error reaches the caller, and the process ends."""
+
+    def refuse(_query: str) -> dict[str, object]:
+        raise QueryError("it is down")
+
+    services = {"https://e.org/": refuse}
+    with pytest.raises(QueryError, match="it is down"):
+        query_sparql(FACTS, SERVICE, services=services)
+    with pytest.raises(QueryError, match="SERVICE is refused"):
+        query_sparql(FACTS, "ASK { ?s ?p ?o SERVICE ?o { ?a ?b ?c } }", services=services)
