@@ -165,7 +165,7 @@ def test_what_cannot_be_served_is_said(place: Place) -> None:
 
 
 def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None:
-    """With a token by reference; not with --no-api."""
+    """With a token by reference, which guards the protocol as well; not with --no-api."""
     (place.folder / "tokens.toml").write_text('[tokens.me]\ntoken = "${MY_TOKEN}"\n')
 
     def statuses(*more: str) -> list[int]:
@@ -177,10 +177,11 @@ def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None
             tags = url.replace("/mcp", "/api/search/tags")
             bare = client.get(tags)
             named = client.get(tags, headers={"Authorization": "Bearer 0123456789abcdef"})
-        return [bare.status_code, named.status_code]
+            protocol = client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        return [bare.status_code, named.status_code, protocol.status_code]
 
-    assert [401, 200] == statuses("--tokens", str(place.folder / "tokens.toml"))
-    assert [404, 404] == statuses("--no-api")
+    assert [401, 200, 401] == statuses("--tokens", str(place.folder / "tokens.toml"))
+    assert [404, 404, 400] == statuses("--no-api")
 
 
 def test_searches_over_http_are_rewritten_too(place: Place) -> None:
