@@ -17,6 +17,7 @@ from gateway.runtime.background_loop import Bridge
 from gateway.sources.registry import Registry
 from gateway.testing import ManualClock
 from gateway.types import Filters, SearchResult
+from graphs import Document, Link
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.mcp.conftest import PATIENCE_S, served, until
@@ -25,6 +26,11 @@ from tests.sources.live_source import LiveSource, Room
 
 HEALTHY = Filters(healthy_only=True)
 RETRY_S = 10.0
+STEPS = Document(
+    id="host:1",
+    title="srv/echo",
+    next_steps=tuple(Link(target=name) for name in ("srv/add", "shelf/say_nothing", "mine/hush")),
+)
 
 
 async def test_a_server_that_nobody_finds_is_tried_again_now_and_then(
@@ -91,8 +97,8 @@ async def test_a_server_that_dies_is_not_found_until_it_is_back(
 
     Whoever finds its tools nevertheless is told that it is down.
     """
-    clock = ManualClock()
-    gateway = open_gateway([tool("say_nothing", "Say it never.")], **patient(clock, tmp_path))
+    clock, tools = ManualClock(), [tool("say_nothing", "Say it never.")]
+    gateway = open_gateway(tools, graph=[STEPS], **patient(clock, tmp_path))
     async with AsyncExitStack() as stack:
         app = plain(tmp_path / "record").streamable_http_app()
         port = await stack.enter_async_context(served(bridge, app))
