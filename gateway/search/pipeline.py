@@ -218,7 +218,7 @@ class Search:
         """Rank by vectors, and as strategy or policy want it by words too."""
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
-            query = compare_vectors(vectors, query, mask=state.mask)
+            query = compare_vectors(vectors, snapshot.lexical, query, mask=state.mask)
         candidates = find_candidates(
             vectors, query.vectors, mask=state.mask, count=self.options.pool(request.limit)
         )

@@ -74,19 +74,33 @@ class Candidates:
         return cosines[positions], strengths[positions]
 
 
-def compare_vectors(index: VectorIndex, query: Query, *, mask: Mask) -> Query:
-    """Trust a rewrite that contradicts in words if it is nearer to the query than any entity.
+def compare_vectors(index: VectorIndex, lexical: BM25Index, query: Query, *, mask: Mask) -> Query:
+    """Weigh a rewrite that contradicts in words by its vector.
 
-    Else its vector counts by its share.
+    It does not contradict if it is nearer to the query than any entity. Else its vector counts by
+    its share; or whole, if the query is foreign and less near to the entities than the rewrite is,
+    as where the model does not know the query's language.
     """
     *_, original, english = query.vectors.texts
-    alone = VectorQuery(texts=original[None], clauses=query.vectors.clauses[:0])
-    nearest = index.search(alone, mask=mask, count=1).cosines.max(initial=-1.0)
-    if float(np.dot(original, english)) >= nearest:
+    alone = [
+        VectorQuery(texts=text[None], clauses=query.vectors.clauses[:0])
+        for text in (original, english)
+    ]
+    nearest = [index.search(text, mask=mask, count=1).cosines for text in alone]
+    best, rewritten = (float(cosines.max(initial=-1.0)) for cosines in nearest)
+    if float(np.dot(original, english)) >= best:
         return replace(query, contradicts=False)
+    readings = [lexical.analyze(query.tokens(text)) for text in query.texts[-2:]]
+    if rewritten > best and _is_foreign(*readings):
+        return query
     mean = original + np.float32(REWRITE_SHARE) * (english - original)
     texts = np.stack([*query.vectors.texts[:-1], mean])
     return replace(query, vectors=replace(query.vectors, texts=texts))
+
+
+def _is_foreign(original: AnalyzedQuery, english: AnalyzedQuery) -> bool:
+    """Return whether the catalog knows hardly a word of a query, but words of its rewrite."""
+    return original.known_share < REWRITE_SHARE * english.known_share
 
 
 def find_candidates(
@@ -167,10 +181,10 @@ def _match(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
 
 
 def _mean(original: Hits, english: Hits) -> Hits:
-    """Let a rewrite that contradicts count by its share; alone if it alone has words known here."""
-    share = np.float32(REWRITE_SHARE)
-    if original.known_share < share * english.known_share:
+    """Let a rewrite that contradicts count by its share; alone if the query is foreign."""
+    if _is_foreign(original, english):
         return english
+    share = np.float32(REWRITE_SHARE)
     # The scores of a long query and of a short one do not compare.
     scale = original.scores.max(initial=0.0) / (english.scores.max(initial=0.0) or 1.0)
     scores = original.scores + share * np.maximum(scale * english.scores - original.scores, 0)

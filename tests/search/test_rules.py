@@ -221,6 +221,23 @@ async def test_a_rewrite_of_what_the_catalog_does_not_know_ranks_alone_by_words(
     assert (1.0, ["query_normalized"]) == (match.evidence.graph, codes(found))
 
 
+@pytest.mark.requirement("auto:rule-6")
+async def test_a_model_without_the_querys_language_ranks_by_the_rewrite(
+    open_gateway: OpenGateway, catalog: Catalog
+) -> None:
+    """Its vector is far from the query's because that says nothing: it counts whole."""
+    normalizer = TableNormalizer({"надіслати лист": "send an e-mail"})
+    gateway = open_gateway(
+        catalog, strategy="embeddings", embedder=HashingEmbedder(), normalizer=normalizer
+    )
+
+    rewritten = await gateway.search("надіслати лист")
+    english = await gateway.search("send an e-mail")
+
+    assert rewritten.matches[0].name == english.matches[0].name == "send_email"
+    assert rewritten.matches[0].evidence.vector == english.matches[0].evidence.vector
+
+
 @pytest.mark.requirement("auto:rule-7")
 @pytest.mark.parametrize("is_near", [True, False])
 async def test_a_rewrite_that_vectors_agree_with_does_not_contradict(
