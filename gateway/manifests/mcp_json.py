@@ -197,7 +197,7 @@ class _Kind(StrictModel):
 class _Normalizer(StrictModel):
     model: Text
     baseUrl: str = ""  # noqa: N815  (the name in the file)
-    apiKey: str = ""  # noqa: N815  (likewise)
+    apiKey: str = "${GATEWAY_NORMALIZE_API_KEY}"  # noqa: N815  (likewise)
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -304,9 +304,7 @@ class _Reader:
             return NormalizerSettings(
                 model=expand(table.model),
                 base_url=expand(table.baseUrl),
-                api_key=read_secret(table.apiKey, owner=f"{where}: 'apiKey'")
-                if table.apiKey
-                else "",
+                api_key=read_secret(table.apiKey, owner=f"{where}: 'apiKey'"),
             )
         except ConfigError as error:
             self.warn([f"{self._where}: queries stay as they are: {error}"])

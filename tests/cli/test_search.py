@@ -109,8 +109,10 @@ def test_a_normalizer_without_a_key_says_which_variable_holds_it(place: Place) -
     ran = place.run(*command, "-c", place.config(), "--normalize", "m", env=env)
     literal = place.config(normalizer={"model": "m", "apiKey": "sk-own"})
     told = place.run(*command, "-c", literal, env=env)
+    unset = place.run(*command, "-c", place.config(normalizer={"model": "m"}), env=env)
 
-    assert (USAGE, OK) == (ran.code, told.code)
+    assert (USAGE, OK, OK) == (ran.code, told.code, unset.code)
+    assert "'apiKey' needs the environment variable GATEWAY_NORMALIZE_API_KEY" in unset.err
     assert "set GATEWAY_NORMALIZE_API_KEY" in ran.err
     assert "'normalizer': 'apiKey' must refer to a secret" in told.err
     assert "sk-own" not in told.out + told.err
