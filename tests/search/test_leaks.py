@@ -80,7 +80,7 @@ def passes(each: Entity, wanted: Filters) -> bool:
         and each.status in wanted.statuses
         and wanted.tags <= {tag.casefold() for tag in each.hints.tags}
         and (not wanted.servers or each.server in wanted.servers)
-        and each.scopes <= wanted.scopes
+        and (each.scopes <= wanted.scopes or "*" in wanted.scopes)
         and (wanted.include_disabled or each.hints.enabled)
         and not wanted.without & {each.id, each.server}
     )
@@ -144,7 +144,7 @@ def worlds(draw: st.DrawFn) -> World:
         statuses=draw(st.sampled_from([frozenset({"active"}), frozenset(STATUSES)])),
         tags=draw(st.frozensets(st.sampled_from(TAGS), max_size=1)),
         servers=draw(st.frozensets(st.sampled_from(SERVERS), max_size=2)),
-        scopes=draw(st.frozensets(st.sampled_from(SCOPES))),
+        scopes=draw(st.frozensets(st.sampled_from([*SCOPES, "*"]), max_size=2)),
         include_disabled=draw(st.booleans()),
         without=draw(st.frozensets(st.sampled_from([*SERVERS, *(e.id for e in made)]), max_size=2)),
     )

@@ -20,7 +20,7 @@ from gateway.options import UsageOptions
 from gateway.serve.api.app import api_app, beside
 from gateway.serve.auth import Token
 from gateway.serve.http import HttpOptions
-from gateway.types import ANYONE, Access, Caller
+from gateway.types import ANYONE, Access, Caller, Hints
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, tool
 from tests.search.test_resources import Shop, thing
@@ -73,6 +73,48 @@ async def test_each_caller_hears_of_the_changes_that_it_can_see(open_gateway: Op
     assert [ToolsListChanged(), PromptsListChanged(), PromptsListChanged()] == heard
 
 
+async def call(
+    url: str, who: str, name: str, arguments: dict[str, object], **more: object
+) -> httpx2.Response:
+    """The response to a call as a client of today sends it."""
+    meta = {
+        "protocolVersion": "2026-07-28",
+        "clientInfo": {"name": "test", "version": "1"},
+        "clientCapabilities": {"elicitation": {"form": {}}},
+    }
+    params = {
+        "name": name,
+        "arguments": arguments,
+        "_meta": {f"io.modelcontextprotocol/{key}": value for key, value in meta.items()},
+        **more,
+    }
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": name,
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        return await http.post(url, json=body, headers=headers | bearer(who))
+
+
+async def test_a_call_that_waits_is_resumed_by_its_caller_alone(open_gateway: OpenGateway) -> None:
+    """Whoever learns its state is told that there is no such call."""
+    gateway = open_gateway((tool("wipe", hints=Hints(destructive=True)),))
+    wipe: dict[str, object] = {"name": "wipe"}
+    async with served(gateway, OPTIONS) as url:
+        asked = (await call(url, "clerk", "call_tool", wipe)).json()["result"]
+        answers = {key: {"action": "accept", "content": {}} for key in asked["inputRequests"]}
+        more = {"requestState": asked["requestState"], "inputResponses": answers}
+        stolen, own = [
+            await call(url, who, "call_tool", wipe, **more) for who in ("guest", "clerk")
+        ]
+
+    assert "names no call that waits" in stolen.text
+    assert "called wipe" in own.text
+
+
 async def test_a_tool_that_another_was_sent_checks_no_headers_of_mine(
     open_gateway: OpenGateway,
 ) -> None:
@@ -86,33 +128,9 @@ async def test_a_tool_that_another_was_sent_checks_no_headers_of_mine(
     )
     gateway = open_gateway((tool("a"),))
     gateway.add_source(ListSource("bank", [secret]), access=PAID)
-    call = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {
-            "name": "pay",
-            "arguments": {"account": "7"},
-            "_meta": {
-                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            },
-        },
-    }
-    headers = {
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": "pay",
-    }
     async with served(gateway, OPTIONS, expose="all") as url, client_of(url, "clerk") as clerk:
         listed = [each.name for each in (await clerk.list_tools()).tools]
-        async with httpx2.AsyncClient(trust_env=False) as http:
-            mine, others = [
-                await http.post(url, json=call, headers=headers | bearer(who))
-                for who in ("clerk", "guest")
-            ]
+        mine, others = [await call(url, who, "pay", {"account": "7"}) for who in SECRETS]
 
     assert ["a", "pay"] == listed
     assert 400 == mine.status_code
