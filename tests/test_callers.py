@@ -34,7 +34,7 @@ from gateway.gateway import Gateway
 from gateway.options import CatalogOptions, DiscoveryOptions, Options
 from gateway.provision.discover import discover, overview_for_model
 from gateway.serve.api.app import api_app
-from gateway.serve.auth import WRITE, Token
+from gateway.serve.auth import WRITE, BearerToken
 from gateway.serve.extra_tools import extra_tools
 from gateway.serve.http import HttpOptions
 from gateway.serve.mcp_server import Expose, mcp_server
@@ -285,7 +285,7 @@ async def mcp_client(
         async with Client(server) as client:
             yield client
         return
-    options = HttpOptions(port=0, tokens=(Token.from_secret("caller", SECRET, caller),))
+    options = HttpOptions(port=0, tokens=(BearerToken.from_secret("caller", SECRET, caller),))
     async with (
         served(gateway, options, expose=expose, extras=extras) as url,
         httpx2.AsyncClient(headers=BEARER, trust_env=False) as http,
@@ -313,7 +313,7 @@ async def api_lists(gateway: Gateway, caller: Caller) -> str:
 async def api_client(gateway: Gateway, caller: Caller) -> AsyncIterator[httpx2.AsyncClient]:
     """Give a client of the HTTP API with the caller's token, which may write besides."""
     caller = replace(caller, scopes=caller.scopes | {WRITE})
-    options = HttpOptions(tokens=(Token.from_secret("caller", SECRET, caller),))
+    options = HttpOptions(tokens=(BearerToken.from_secret("caller", SECRET, caller),))
     transport = httpx2.ASGITransport(app=api_app(gateway, options))
     base = "http://127.0.0.1:8930"
     async with httpx2.AsyncClient(transport=transport, base_url=base, headers=BEARER) as client:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from gateway.chat.accounting import Accounting, usage_of
 from gateway.runtime.model_endpoint import ModelEndpoint
-from gateway.runtime.telemetry import Labels, Operation, Telemetry
+from gateway.runtime.telemetry import Labels, Telemetry, TimedSpan
 
 AGENT = "gateway"
 """The agent's name, if the host gives none."""
@@ -36,7 +36,7 @@ class ConversationTrace:
         self._labels: Labels = {"gen_ai.conversation.id": conversation} if conversation else {}
         labels = {"gen_ai.agent.name": agent, **endpoint.attributes, **self._labels}
         self._span = telemetry.begin("invoke_agent", agent, labels)
-        self._turn: Operation | None = None
+        self._turn: TimedSpan | None = None
         """The turn that is under way."""
 
     def within(self) -> AbstractContextManager[object]:

@@ -1,6 +1,7 @@
 """What a server asks while a call runs, and the way back to the caller.
 
-* Code that calls on behalf of a client sets `CALLER`; a call without one has no client to ask.
+* Code that calls on behalf of a client sets `CALLING_CLIENT`; a call without one has no client to
+  ask.
 * A server is told what the caller can do and no more (`declare_capabilities`). What the caller
   cannot do is never asked of it.
 * Since 2026-07-28 the answer to a call may be that input is required: the caller is asked, and the
@@ -38,7 +39,7 @@ _PROGRESS_GRACE_S = 1.0
 Send = Callable[[JsonObject], Awaitable[dict[str, Any]]]
 
 
-class Caller(Protocol):
+class CallingClient(Protocol):
     """A client that waits for a call. Its methods may be awaited on any loop."""
 
     @property
@@ -64,24 +65,26 @@ class Caller(Protocol):
         """Hear how far the call is."""
 
 
-CALLER: ContextVar[Caller | None] = ContextVar("gateway_upstream_caller", default=None)
+CALLING_CLIENT: ContextVar[CallingClient | None] = ContextVar(
+    "gateway_upstream_caller", default=None
+)
 
 
 @contextmanager
-def on_behalf_of(caller: Caller) -> Iterator[None]:
+def on_behalf_of(caller: CallingClient) -> Iterator[None]:
     """Make every call in this context one of *caller*."""
-    token = CALLER.set(caller)
+    token = CALLING_CLIENT.set(caller)
     try:
         yield
     finally:
-        CALLER.reset(token)
+        CALLING_CLIENT.reset(token)
 
 
 @dataclass(slots=True, eq=False)
 class ActiveCall:
     """One call that waits for its answer."""
 
-    caller: Caller | None
+    caller: CallingClient | None
     """The client that waits for it; None if no client can be asked."""
     limit: asyncio.Timeout
     limit_s: float
@@ -145,7 +148,7 @@ class ActiveCalls:
         """Hold a call of the current caller, within its time limit without the time of asking."""
         limit_s = self._options.call_timeout_s
         async with asyncio.timeout(limit_s) as limit:
-            call = ActiveCall(caller=CALLER.get(), limit=limit, limit_s=limit_s)
+            call = ActiveCall(caller=CALLING_CLIENT.get(), limit=limit, limit_s=limit_s)
             self._calls.append(call)
             try:
                 yield call
@@ -238,12 +241,12 @@ def declare_capabilities(method: str, params: JsonObject, *, can_be_asked: bool)
     meta = params.get("_meta")
     if not isinstance(meta, dict) or CLIENT_CAPABILITIES_META_KEY not in meta:
         return params
-    caller = CALLER.get()
+    caller = CALLING_CLIENT.get()
     declared = forwarded_capabilities(caller.capabilities) if caller is not None else {}
     return {**params, "_meta": {**meta, CLIENT_CAPABILITIES_META_KEY: declared}}
 
 
-def missing_capabilities(caller: Caller | None, request: types.InputRequest) -> JsonObject:
+def missing_capabilities(caller: CallingClient | None, request: types.InputRequest) -> JsonObject:
     """Return the capabilities that *caller* lacks for *request*; empty if none."""
     name, part = _required_capability(request)
     declared = caller.capabilities.get(name) if caller is not None else None

@@ -94,7 +94,7 @@ class Telemetry:
         *,
         metric: str,
         labels: Labels,
-    ) -> Operation:
+    ) -> TimedSpan:
         """Begin what has a span of *kind* and *metric* for its duration.
 
         Args:
@@ -105,7 +105,7 @@ class Telemetry:
             labels: Attributes of both; those of the metric may be filled in until the end.
         """
         span = self.begin(kind, target, {**labels, **(attributes or {})})
-        return Operation(self, span, metric, labels)
+        return TimedSpan(self, span, metric, labels)
 
     def within(self, span: Span) -> AbstractContextManager[Span]:
         """Make *span* the parent of what the block starts, without ending it."""
@@ -152,7 +152,7 @@ class Telemetry:
 
     def tool_call(
         self, name: str, *, kind: str = "function", server: str = "", call_id: str = ""
-    ) -> AbstractContextManager[Operation]:
+    ) -> AbstractContextManager[TimedSpan]:
         """Trace and time one call of a tool; an exception marks it as failed.
 
         Args:
@@ -173,7 +173,7 @@ class Telemetry:
 
     def model_request(
         self, operation: str, endpoint: ModelEndpoint, attributes: Attributes | None = None
-    ) -> Operation:
+    ) -> TimedSpan:
         """Begin a request to a model; its owner ends it.
 
         Args:
@@ -198,7 +198,7 @@ class Telemetry:
         span.set_status(Status(StatusCode.ERROR))
 
 
-class Operation:
+class TimedSpan:
     """What has a span, and its duration as a metric. Its owner ends it, once, or `within` does."""
 
     def __init__(self, telemetry: Telemetry, span: Span, metric: str, labels: Labels) -> None:

@@ -47,7 +47,7 @@ MIN_SECRET_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class BearerToken:
     """A bearer token that is accepted, and the party that bears it."""
 
     name: str
@@ -56,7 +56,7 @@ class Token:
     """SHA-256 of the secret, which itself is not kept; empty if requests need none."""
 
     @classmethod
-    def from_secret(cls, name: str, secret: str, caller: Caller) -> Token:
+    def from_secret(cls, name: str, secret: str, caller: Caller) -> BearerToken:
         """Return the token whose secret is *secret*."""
         return cls(name=name, caller=caller, digest=_digest(secret))
 
@@ -73,7 +73,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Connection:
+class ConnectionContext:
     """What the requests of one connection share."""
 
     caller: Caller
@@ -86,7 +86,7 @@ def caller_of(context: ServerRequestContext[Any]) -> Caller:
     if isinstance(user, AuthenticatedUser):
         return caller_of_token(user.access_token)
     connection = context.lifespan_context
-    return connection.caller if isinstance(connection, Connection) else ANYONE
+    return connection.caller if isinstance(connection, ConnectionContext) else ANYONE
 
 
 def caller_of_token(access: AccessToken) -> Caller:
@@ -111,7 +111,7 @@ def check_right(caller: Caller, right: str) -> None:
         raise _challenge(403, "scope_missing", detail, error)
 
 
-def authenticate(tokens: Sequence[Token], authorization: str) -> Token:
+def authenticate(tokens: Sequence[BearerToken], authorization: str) -> BearerToken:
     """Return the one of *tokens* that the header *authorization* names.
 
     Raises:
@@ -157,7 +157,7 @@ class _TokenFile(StrictModel):
     tokens: Annotated[dict[str, _TokenEntry], Field(min_length=1)]
 
 
-def read_tokens(path: Path) -> tuple[Token, ...]:
+def read_tokens(path: Path) -> tuple[BearerToken, ...]:
     """Read a file of tokens.
 
     Raises:
@@ -170,7 +170,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
     file: _TokenFile = read_value(_TokenFile, table, where=repr(str(path)))
     tokens = tuple(
-        Token.from_secret(
+        BearerToken.from_secret(
             name,
             _read_secret(name, entry.token),
             Caller(user=entry.user, tenant=entry.tenant, scopes=frozenset(entry.scopes)),

@@ -26,7 +26,7 @@ from mcp.shared.message import ServerMessageMetadata
 from gateway.discovery.approval import Approval
 from gateway.errors import CallerError, GatewayError, InvalidRequestError
 from gateway.mcp.server_requests import (
-    CALLER,
+    CALLING_CLIENT,
     forwarded_capabilities,
     missing_capabilities,
     on_behalf_of,
@@ -111,7 +111,7 @@ async def ask_client(approval: Approval, *, options: Options) -> bool:
     message = visible(f"May the model call {approval.entity.id} with {arguments}?")
     form: dict[str, Any] = {"type": "object", "properties": {}}
     params = types.ElicitRequestFormParams(message=message, requested_schema=form)
-    request, caller = types.ElicitRequest(params=params), CALLER.get()
+    request, caller = types.ElicitRequest(params=params), CALLING_CLIENT.get()
     if caller is None or missing_capabilities(caller, request):
         detail = (
             "it takes no elicitation; allow all calls with 'gateway serve --confirm never', or let "
@@ -129,7 +129,8 @@ async def leave_to_client(_approval: Approval) -> bool:
 
 
 class _SessionClient:
-    """A client with a session, which answers requests; see `gateway.mcp.server_requests.Caller`.
+    """A client with a session, which answers requests; see
+    `gateway.mcp.server_requests.CallingClient`.
 
     Args:
         context: Its call.
@@ -142,21 +143,21 @@ class _SessionClient:
 
     @property
     def capabilities(self) -> JsonObject:
-        """See `Caller.capabilities`."""
+        """See `CallingClient.capabilities`."""
         declared = self.context.session.client_capabilities or types.ClientCapabilities()
         return declared.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     @property
     def listens(self) -> bool:
-        """See `Caller.listens`."""
+        """See `CallingClient.listens`."""
         return "progress_token" in (self.context.meta or {})
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
-        """See `Caller.ask`."""
+        """See `CallingClient.ask`."""
         return await self._on_own_loop(lambda: self._send_all(requests))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """See `Caller.progress`."""
+        """See `CallingClient.progress`."""
         session = self.context.session
         await self._on_own_loop(lambda: session.report_progress(progress, total, message))
 

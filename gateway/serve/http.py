@@ -28,7 +28,14 @@ from gateway.options.validation import Meta, OptionObject
 from gateway.runtime.telemetry import Labels, Telemetry
 from gateway.runtime.telemetry_names import OTHER
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.auth import METRICS, OPERATOR, Token, authenticate, caller_of_token, check_right
+from gateway.serve.auth import (
+    METRICS,
+    OPERATOR,
+    BearerToken,
+    authenticate,
+    caller_of_token,
+    check_right,
+)
 from gateway.types import ANYONE, Caller
 
 PATH = "/mcp"
@@ -59,7 +66,7 @@ class HttpOptions(OptionObject):
     token: str = field(default="", repr=False)
     """The operator's bearer token. Without any token no client needs one, which is allowed on
     loopback only."""
-    tokens: tuple[Token, ...] = ()
+    tokens: tuple[BearerToken, ...] = ()
     """More bearer tokens, each with its caller."""
     caller: Caller = ANYONE
     """The operator, which every client is where none needs a token. It may write and rebuild."""
@@ -81,12 +88,12 @@ class HttpOptions(OptionObject):
         """Whether a request needs one of the tokens."""
         return bool(self.token or self.tokens)
 
-    def accepted_tokens(self) -> tuple[Token, ...]:
+    def accepted_tokens(self) -> tuple[BearerToken, ...]:
         """Return what `authenticate` accepts: the tokens, or one that needs no secret."""
         operator = replace(self.caller, scopes=self.caller.scopes | OPERATOR)
         if not self.needs_token:
-            return (Token(name="operator", caller=operator),)
-        own = (Token.from_secret("operator", self.token, operator),) if self.token else ()
+            return (BearerToken(name="operator", caller=operator),)
+        own = (BearerToken.from_secret("operator", self.token, operator),) if self.token else ()
         return (*own, *self.tokens)
 
 
@@ -149,7 +156,7 @@ def _is_bare_ipv6(name: str) -> bool:
     return name.count(":") > 1 and not name.startswith("[")
 
 
-def _guarded(app: ASGIApp, tokens: Sequence[Token]) -> ASGIApp:
+def _guarded(app: ASGIApp, tokens: Sequence[BearerToken]) -> ASGIApp:
     """Refuse requests without one of the *tokens*; note in the others whose it is."""
     admitted = AuthContextMiddleware(app)
 

@@ -29,7 +29,7 @@ from mcp.shared.subscriptions import event_to_notification
 
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.search.resources import ResourceLibrary
-from gateway.serve.auth import Connection, caller_of
+from gateway.serve.auth import ConnectionContext, caller_of
 from gateway.serve.client import Context, client_identity, is_stateless, raise_as_mcp_error
 from gateway.types import ANYONE, Caller, Entity, Kind
 from gateway.types.listing import WatchCallbacks
@@ -232,7 +232,7 @@ class Subscriptions:
             self._catalog_task = asyncio.create_task(self._watch(), name="list_changed")
         self._connections += 1
         try:
-            yield Connection(caller=self._caller)
+            yield ConnectionContext(caller=self._caller)
         finally:
             self._connections -= 1
             if not self._connections and self._catalog_task is not None:

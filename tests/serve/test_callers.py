@@ -18,7 +18,7 @@ from mcp.client.subscriptions import PromptsListChanged, ToolsListChanged
 from gateway.gateway import Gateway
 from gateway.options import UsageOptions
 from gateway.serve.api.app import api_app, beside
-from gateway.serve.auth import Token
+from gateway.serve.auth import BearerToken
 from gateway.serve.http import HttpOptions
 from gateway.types import ANYONE, Access, Caller, Hints
 from tests.conftest import PATIENT, OpenGateway
@@ -31,8 +31,8 @@ SECRETS = {"clerk": "s3cret-of-the-clerk", "guest": "s3cret-of-the-guest"}
 OPTIONS = HttpOptions(
     port=0,
     tokens=(
-        Token.from_secret("clerk", SECRETS["clerk"], CLERK),
-        Token.from_secret("guest", SECRETS["guest"], ANYONE),
+        BearerToken.from_secret("clerk", SECRETS["clerk"], CLERK),
+        BearerToken.from_secret("guest", SECRETS["guest"], ANYONE),
     ),
 )
 PAID = Access(scopes=frozenset({"billing"}))

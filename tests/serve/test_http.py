@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.serve.auth import Token
+from gateway.serve.auth import BearerToken
 from gateway.serve.http import HttpOptions, WrapApp, is_loopback, serve_http
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import ANYONE, Caller
@@ -121,7 +121,7 @@ async def test_the_tokens_of_callers_guard_the_protocol_too(
     open_gateway: OpenGateway, authorization: str, *, admitted: bool
 ) -> None:
     """A file of tokens says who may ask: nothing on the port is open beside it."""
-    options = HttpOptions(port=0, tokens=(Token.from_secret("ci", TOKEN, ANYONE),))
+    options = HttpOptions(port=0, tokens=(BearerToken.from_secret("ci", TOKEN, ANYONE),))
     response = await answer(open_gateway(), options, {"Authorization": authorization})
 
     assert admitted == (response.status_code != 401)
@@ -131,7 +131,9 @@ async def test_the_tokens_of_callers_guard_the_protocol_too(
 async def test_a_session_is_kept_to_the_token_that_began_it(open_gateway: OpenGateway) -> None:
     """Whoever learns its id is told that there is no such session."""
     other = "s3cret-of-the-other"
-    options = HttpOptions(port=0, token=TOKEN, tokens=(Token.from_secret("other", other, ANYONE),))
+    options = HttpOptions(
+        port=0, token=TOKEN, tokens=(BearerToken.from_secret("other", other, ANYONE),)
+    )
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     hello = {
         "jsonrpc": "2.0",
@@ -160,7 +162,7 @@ def test_an_open_address_needs_a_token() -> None:
     """Nobody opens a catalog to the network by a flag alone."""
     with pytest.raises(ConfigError, match="token"):
         HttpOptions(host="0.0.0.0")  # noqa: S104  (refused)
-    tokens = (Token.from_secret("ci", TOKEN, ANYONE),)
+    tokens = (BearerToken.from_secret("ci", TOKEN, ANYONE),)
     assert HttpOptions(host="0.0.0.0", token=TOKEN).needs_token  # noqa: S104  (guarded)
     assert HttpOptions(host="0.0.0.0", tokens=tokens).needs_token  # noqa: S104  (likewise)
 
@@ -215,9 +217,9 @@ async def test_metrics_are_guarded_as_the_protocol_is(
     open_gateway: OpenGateway, headers: dict[str, str], status: int
 ) -> None:
     """And only for whom they are: they name tools and servers of all tenants."""
-    tenant = Token.from_secret("tenant", "of-a-tenant", Caller(tenant="acme"))
+    tenant = BearerToken.from_secret("tenant", "of-a-tenant", Caller(tenant="acme"))
     reader = Caller(scopes=frozenset({"metrics:read"}))
-    prometheus = Token.from_secret("prometheus", "of-prometheus", reader)
+    prometheus = BearerToken.from_secret("prometheus", "of-prometheus", reader)
     options = HttpOptions(port=0, token=TOKEN, tokens=(tenant, prometheus))
     async with (
         served(open_gateway(), options) as url,

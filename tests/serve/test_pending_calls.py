@@ -8,7 +8,7 @@ import pytest
 from mcp import Client, MCPError, types
 from mcp.server import Server
 
-from gateway.mcp.server_requests import CALLER
+from gateway.mcp.server_requests import CALLING_CLIENT
 from gateway.options import ChatOptions, Options, UpstreamOptions
 from gateway.serve.client import PendingCalls
 from gateway.serve.mcp_server import mcp_server
@@ -307,7 +307,7 @@ def alone(calls: PendingCalls) -> Server[Any]:
 
     async def call(context: Any, params: types.CallToolRequestParams) -> Any:
         async def work() -> types.CallToolResult:
-            caller = CALLER.get()
+            caller = CALLING_CLIENT.get()
             assert caller is not None
             responses = await caller.ask({"name": NAME})
             text = types.TextContent(text=str(responses["name"]))

@@ -38,7 +38,7 @@ from gateway.serve.api.operations import (
 )
 from gateway.serve.api.problems import MEDIA_TYPE, RefusedError, RequestFault, refusal
 from gateway.serve.api.search_routes import SearchRoutes, default_ranking
-from gateway.serve.auth import Token, authenticate, check_right
+from gateway.serve.auth import BearerToken, authenticate, check_right
 from gateway.serve.http import ROUTE, HttpOptions, transport_security
 from gateway.types import ANYONE
 
@@ -98,7 +98,7 @@ def api_app(
 
 async def _answer(
     operations: Mapping[str, Operation],
-    tokens: Sequence[Token],
+    tokens: Sequence[BearerToken],
     time_limit_s: float,
     request: Request,
 ) -> Response:
@@ -115,7 +115,9 @@ async def _answer(
     return problem(refusal(response)) if isinstance(response, Failed) else response
 
 
-async def _read_call(operation: Operation, tokens: Sequence[Token], request: Request) -> ApiCall:
+async def _read_call(
+    operation: Operation, tokens: Sequence[BearerToken], request: Request
+) -> ApiCall:
     caller = ANYONE
     if not operation.is_public:
         caller = authenticate(tokens, request.headers.get("authorization", "")).caller

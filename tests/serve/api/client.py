@@ -12,7 +12,7 @@ import httpx2
 
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_app
-from gateway.serve.auth import Token
+from gateway.serve.auth import BearerToken
 from gateway.serve.http import HttpOptions
 from gateway.types import Caller
 
@@ -27,14 +27,14 @@ async def open_client(
     http: HttpOptions = HERE,
     *,
     scopes: Sequence[str] | None = None,
-    tokens: Sequence[Token] = (),
+    tokens: Sequence[BearerToken] = (),
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Give a client; with *scopes*, one that bears `SECRET`, the token that has these."""
     own = (
         []
         if scopes is None
-        else [Token.from_secret("me", SECRET, Caller(scopes=frozenset(scopes)))]
+        else [BearerToken.from_secret("me", SECRET, Caller(scopes=frozenset(scopes)))]
     )
     app = api_app(gateway, replace(http, tokens=(*tokens, *own)), **options)
     headers = {"Authorization": f"Bearer {SECRET}"} if own else {}

@@ -12,7 +12,7 @@ from gateway import errors
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 from gateway.serve.api.app import api_app
 from gateway.serve.api.problems import refusal
-from gateway.serve.auth import ADMIN, WRITE, Token
+from gateway.serve.auth import ADMIN, WRITE, BearerToken
 from gateway.serve.http import HttpOptions
 from gateway.types import ALL_SCOPES, ANYONE
 from tests.conftest import OpenGateway
@@ -120,7 +120,7 @@ async def test_a_token_allows_what_its_scopes_say(
     mixed: Mixed, scopes: tuple[str, ...], expected: list[int]
 ) -> None:
     """Reading, writing, rebuilding."""
-    other = Token.from_secret("other", "another-secret", ANYONE)
+    other = BearerToken.from_secret("other", "another-secret", ANYONE)
     async with open_client(mixed(), scopes=scopes, tokens=[other]) as client:
         answers = [
             await client.get("/api/search/tags"),

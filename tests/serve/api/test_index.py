@@ -7,7 +7,7 @@ import asyncio
 from httpx2 import AsyncClient
 
 from gateway.options import Options, SearchOptions
-from gateway.serve.auth import ADMIN, Token
+from gateway.serve.auth import ADMIN, BearerToken
 from gateway.testing import HashingEmbedder
 from gateway.types import Caller
 from gateway.types.listing import Listing
@@ -75,7 +75,7 @@ async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:
     broken = ListSource("broken")
     broken.fail_with = OSError()
     gateway.add_source(broken)
-    admin = Token.from_secret("admin", SECRET * 2, Caller(scopes=frozenset({ADMIN})))
+    admin = BearerToken.from_secret("admin", SECRET * 2, Caller(scopes=frozenset({ADMIN})))
     async with open_client(gateway, scopes=(), tokens=[admin]) as client:
         await until(client, "/api/index", "rebuilding", value=False)
         mine = (await client.get("/api/index")).json()
