@@ -208,8 +208,8 @@ class CatalogCorrector:
         if lists[0].language == self._home:
             return word.folded not in language_signs(self.folder, word.script)
         every = [rare_words(self.folder, each.language) for each in lists]
-        known = any((words == hash(word.folded)).any() for words in every)
-        return not known and len(every[0]) >= RARE_WORDS
+        is_listed = any((words == hash(word.folded)).any() for words in every)
+        return not is_listed and len(every[0]) >= RARE_WORDS
 
     def _guess(
         self,
