@@ -192,12 +192,8 @@ def _normalizer(
         return
     from gateway.search.openai import connected_normalizer  # noqa: PLC0415  (openai is heavy)
 
-    with connected_normalizer(
-        model=settings.model,
-        base_url=settings.base_url,
-        api_key=settings.api_key,
-        timeout_s=options.search.query_timeout_s,
-    ) as normalizer:
+    timeout_s = options.search.query_timeout_s
+    with connected_normalizer(settings, timeout_s=timeout_s) as normalizer:
         yield normalizer
 
 

@@ -13,6 +13,7 @@ from openai.types.chat import ChatCompletionMessageParam
 
 from gateway.embed.openai import endpoint_of
 from gateway.errors import ConfigError
+from gateway.manifests.manifest import NormalizerSettings
 from gateway.options.environment import environment
 from gateway.search.expand.edge_proposals import MAX_EDGES
 from gateway.search.normalize import ModelReply
@@ -111,29 +112,27 @@ class OpenAIProposer(_ChatModel):
 
 @contextmanager
 def connected_normalizer(
-    *, model: str, base_url: str = "", api_key: str = "", timeout_s: float
+    settings: NormalizerSettings, *, timeout_s: float
 ) -> Iterator[OpenAINormalizer]:
     """Return a normalizer with a client of its own; nothing of the host's main client is used.
 
     Args:
-        model: The chat model's name.
-        base_url: Empty is what the environment says, else OpenAI's.
-        api_key: Empty is what the environment says.
+        settings: Where they name no address, the environment or else OpenAI's is taken.
         timeout_s: Seconds that one request may take.
 
     Raises:
         ConfigError: If there is no key.
     """
     own = environment()
-    key = api_key or own.normalizer_key
+    key = settings.api_key or own.normalizer_key
     if not key:
         raise ConfigError(
             "no key for the normalizer: set GATEWAY_NORMALIZE_API_KEY, to any text if its service "
             "wants none"
         )
-    url = base_url or own.normalizer_url or _OPENAI_URL
+    url = settings.base_url or own.normalizer_url or _OPENAI_URL
     with OpenAI(base_url=url, api_key=key, timeout=timeout_s, max_retries=1) as client:
-        yield OpenAINormalizer(client, model=model)
+        yield OpenAINormalizer(client, model=settings.model)
 
 
 @contextmanager
