@@ -84,12 +84,16 @@ def find(
         fact.subject: (fact.path, _line(fact)) for fact in index.facts if fact.predicate == "name"
     }
 
+    def may_be_found(node: str) -> bool:
+        # What an excerpt of the graph leaves out has no kind, but still a row of texts.
+        return bool(index.kinds[index.rows[node]]) and (allowed is None or allowed(node))
+
     def node_of(node: str, score: float) -> FoundNode:
         path, line = places.get(node, ("", 0))
         return FoundNode(node=node, label=index.label(node), score=score, path=path, line=line)
 
     if mode != "schema":
-        hits = search_text(index, text, limit=pool, allowed=allowed)
+        hits = search_text(index, text, limit=pool, allowed=may_be_found)
         lists.append([replace(node_of(hit.node, hit.score), words=hit.words) for hit in hits])
     if mode != "words":
         found = _by_schema(index, text, weights)
@@ -99,7 +103,7 @@ def find(
                 evidence=tuple(sorted(evidence, key=lambda each: (-each.score, each.predicate))),
             )
             for node, evidence in found.items()
-            if allowed is None or allowed(node)
+            if may_be_found(node)
         ]
         lists.append(sorted(nodes, key=_order)[:pool])
     merged = lists[0] if len(lists) == 1 else _merge(*lists)

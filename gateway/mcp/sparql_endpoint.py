@@ -45,11 +45,7 @@ async def _ask(url: str, query: str, timeout_s: float) -> Mapping[str, object]:
         raise ConfigError(f"the endpoint {url!r} cannot be asked: {reason}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"the endpoint {url!r} answers no JSON") from error
-    results, head = (
-        found.get(key) if isinstance(found, dict) else None for key in ("results", "head")
-    )
-    if not (isinstance(results, dict) and isinstance(results.get("bindings"), list)):
-        raise ConfigError(f"the endpoint {url!r} answers no SPARQL results")
-    if not (isinstance(head, dict) and isinstance(head.get("vars"), list)):
-        raise ConfigError(f"the endpoint {url!r} answers no SPARQL results")
-    return dict(found)
+    match found:
+        case {"head": {"vars": [*_]}, "results": {"bindings": [*_]}}:
+            return dict(found)
+    raise ConfigError(f"the endpoint {url!r} answers no SPARQL results")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from graphs import Document, compile_facts, extract_facts, find, parse
 
 NOTES = """---
@@ -53,3 +55,13 @@ def test_bounds_hold_in_every_mode() -> None:
         assert () == find(INDEX, "invoice", mode=mode, limit=5, allowed=lambda _: False)
         assert () == find(INDEX, "", mode=mode, limit=5)
         assert () == find(INDEX, "invoice", mode=mode, limit=0)
+
+
+def test_what_an_excerpt_leaves_out_is_not_found() -> None:
+    """Its texts are still in the index of words."""
+    hidden = INDEX.rows["urn:t:2"]
+    kinds = ["" if row == hidden else kind for row, kind in enumerate(INDEX.kinds)]
+
+    for mode in ("words", "schema", "hybrid"):
+        found = find(replace(INDEX, kinds=kinds), "send an invoice", mode=mode, limit=5)
+        assert "urn:t:2" not in {each.node for each in found}
