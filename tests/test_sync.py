@@ -43,7 +43,7 @@ def test_every_verb_works_without_a_loop(
 TWINS: dict[type, tuple[type, set[str]]] = {
     Gateway: (SyncGateway, {"aclose"}),
     Catalog: (SyncCatalog, set()),
-    ResourceLibrary: (SyncLibrary, {"ask", "follow", "owner"}),
+    ResourceLibrary: (SyncLibrary, {"ask", "follow", "owner", "read_contents"}),
 }
 """What is async, its blocking twin, and what of it the house alone awaits."""
 

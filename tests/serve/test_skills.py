@@ -216,6 +216,6 @@ async def test_files_of_a_hidden_skill_are_hidden(behind: Gateway) -> None:
 async def test_a_skill_of_a_server_is_changed_there(behind: Gateway) -> None:
     """It is no entry."""
     async with open_client(behind) as client:
-        answer = await client.patch(f"/api/entities/skill:desk/{REFUNDS}", json={"enabled": False})
+        answer = await client.delete(f"/api/entities/skill:desk/{REFUNDS}")
 
     assert (409, "listed") == (answer.status_code, answer.json()["code"])
