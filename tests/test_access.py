@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from mcp.server.mcpserver import MCPServer
 
+from gateway.catalog.entries import Entry
+from gateway.chat.loop import ClientContext
+from gateway.discovery.approval import Approval
 from gateway.discovery.call_handler import ToolCall, handle_call
-from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
-from gateway.errors import ConfigError, UnknownToolError
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
+from gateway.errors import ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.manifests.mcp_json import parse_manifest, read_manifest
 from gateway.options import CatalogOptions, Options
 from gateway.sources.functions import FunctionSource
 from gateway.sources.transforms import Prefix, TransformedSource
-from gateway.types import Access, Caller, Filters, SearchResult
-from tests.conftest import OpenGateway
-from tests.fakes import every_id
+from gateway.types import Access, Caller, Filters, Hints, SearchResult
+from tests.conftest import PATIENT, OpenGateway
+from tests.fakes import ListSource, every_id, tool
 
 ADMIN = Caller(user="ada", tenant="acme", scopes=frozenset({"admin"}))
 KEEPER = Access(scopes=frozenset({"admin"}))
@@ -40,6 +45,21 @@ def shop() -> MCPServer:
     server = MCPServer("shop")
     server.add_tool(send_letter)
     server.add_tool(burn_letter)
+    return server
+
+
+def notes() -> MCPServer:
+    """A real server with one resource, and one for each path."""
+    server = MCPServer("notes")
+
+    @server.resource("note://a")
+    def a() -> str:
+        return "the secret"
+
+    @server.resource("note://of/{name}")
+    def note_of(name: str) -> str:
+        return f"the secret of {name}"
+
     return server
 
 
@@ -232,3 +252,102 @@ async def test_rules_of_a_file_change_with_it(open_gateway: OpenGateway, tmp_pat
 
     assert ([], ["burn_letter"]) == ([*hidden], [each.name for each in tagged])
     assert () == await gateway.list_tools(caller=ADMIN)
+
+
+async def test_a_tool_called_as_its_server_is_under_the_rules_of_tools(
+    open_gateway: OpenGateway,
+) -> None:
+    """Only the server itself is `server`."""
+    rules = {"fetch/*": Access(enabled=False)}
+    gateway = open_gateway(options=Options(catalog=CatalogOptions(rules=rules)))
+    gateway.add_source(ListSource("fetch", [tool("fetch")]))
+
+    assert () == await gateway.list_tools()
+    with pytest.raises(UnknownToolError):
+        await gateway.invoke("fetch", {})
+
+
+async def test_an_alias_is_under_the_rules_of_every_name_of_its_original(
+    open_gateway: OpenGateway,
+) -> None:
+    """A rule on the shown name, and what the host says of the tool's behaviour, hold for it too."""
+    gateway = open_gateway()
+    gateway.add_server("shop", server=shop(), transforms=[Prefix("my_")])
+    gateway.add_server(
+        "bank",
+        server=shop(),
+        hints={"send_letter": Hints(enabled=False), "burn_letter": Hints(destructive=True)},
+    )
+    gateway.add_virtual_server(
+        "desk",
+        {"ashes": "shop/burn_letter", "post": "bank/send_letter", "fire": "bank/burn_letter"},
+    )
+    gateway.set_rules({"shop/my_burn_*": KEEPER})
+
+    (fire,) = await gateway.list_tools(Filters(servers=frozenset({"desk"})))
+
+    assert ("fire", True) == (fire.name, fire.hints.destructive)
+
+
+async def test_the_tool_that_was_approved_is_the_one_that_runs(open_gateway: OpenGateway) -> None:
+    """A name may come to mean another tool while the host decides."""
+    gateway = open_gateway()
+    gateway.add_source(ListSource("a", [tool("send", hints=Hints(destructive=True))]))
+
+    async def approve(_approval: Approval) -> bool:
+        await gateway.remove_server("a")
+        gateway.add_source(ListSource("b", [tool("send")]))
+        return True
+
+    tools = ToolList(names=MetaNames(search="search_tools", call="call_tool"))
+    call = ToolCall(id="1", name="send", arguments="{}")
+    answer = await handle_call(gateway, tools, call, approve=approve)
+
+    assert answer.failed
+    assert answer.result is None
+
+
+@pytest.mark.parametrize(
+    "access",
+    [Access(enabled=False), Access(status="draft"), KEEPER],
+    ids=["disabled", "a draft", "a scope"],
+)
+async def test_what_no_list_of_a_closed_server_has_is_not_read(
+    open_gateway: OpenGateway, access: Access
+) -> None:
+    """Its address alone opens nothing, and tells nothing of the server."""
+    gateway = open_gateway()
+    gateway.add_server("legacy", server=notes(), access=access)
+    errors = []
+
+    for server in ("legacy", "nowhere"):
+        with pytest.raises(InvalidRequestError) as caught:
+            await gateway.read(f"gateway:/{server}/note://unlisted")
+        errors.append(str(caught.value).replace(server, "SERVER"))
+
+    assert errors[0] == errors[1]
+
+
+async def test_an_entry_opens_no_resource_of_a_hidden_server(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """A namespace may be the name of a server; an entry in it is none of its resources."""
+    gateway = open_gateway(options=replace(PATIENT, catalog_store_path=tmp_path / "c.sqlite3"))
+    gateway.add_server("payroll", server=notes(), access=KEEPER)
+    await gateway.catalog.put(Entry(kind="skill", namespace="payroll", name="note://a"))
+
+    with pytest.raises(InvalidRequestError, match="no server has the resource"):
+        await gateway.read("gateway:/payroll/note://a")
+    (content,) = await gateway.read("gateway:/payroll/note://a", caller=ADMIN)
+    assert "the secret" == content.text
+
+
+def test_the_conversations_of_a_caller_outlive_the_wrapper(open_gateway: OpenGateway) -> None:
+    """A host may make a wrapper for each request; what a service refused stays known too."""
+    context = ClientContext(open_gateway())
+
+    ada, again, bob = (context.for_caller(each) for each in (ADMIN, ADMIN, Caller(user="bob")))
+
+    assert ada.store is again.store
+    assert ada.store is not bob.store
+    assert ada.tool_lists is bob.tool_lists

@@ -57,7 +57,7 @@ async def request_approval(
     *,
     call_id: str,
     caller: Caller,
-) -> None:
+) -> Entity:
     """Ask the host about a call, if its options want that for this tool.
 
     Raises:
@@ -69,7 +69,7 @@ async def request_approval(
     entity = resolve(await gateway.snapshot(), tool, caller.filters())
     confirm = gateway.options.chat.confirm
     if not needs_approval(entity, confirm, can_ask=approve is not None):
-        return
+        return entity
     check_arguments(entity, arguments)
     if approve is None:
         raise NotApprovedError(
@@ -87,6 +87,7 @@ async def request_approval(
             f"{tool!r} was not approved{'' if decision is False else reason}: "
             "do not repeat the call, say what you wanted to do"
         )
+    return entity
 
 
 async def _decide(approve: Approve, approval: Approval) -> object:

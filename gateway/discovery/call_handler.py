@@ -141,13 +141,18 @@ async def _handle(
             text = await advise(gateway, given, caller)
             return ToolAnswer(call=call, text=text, tool=call.name, arguments=given)
         tool, arguments = _target(names, call, given)
-        await request_approval(gateway, approve, tool, arguments, call_id=call.id, caller=caller)
+        entity = await request_approval(
+            gateway, approve, tool, arguments, call_id=call.id, caller=caller
+        )
     except InvalidRequestError as error:
         if tool not in names:
             await _trace_refused(gateway, call.id, tool, error, caller)
         return await _failure(gateway, call, tool, arguments, error, caller)
     try:
-        result = await gateway.invoke(tool, arguments, call_id=call.id, task=task, caller=caller)
+        # By its id: the name may mean another tool by now.
+        result = await gateway.invoke(
+            entity.id, arguments, call_id=call.id, task=task, caller=caller
+        )
     except GatewayError as error:
         return await _failure(gateway, call, tool, arguments, error, caller)
     text = _clip(result_text(result), gateway.options.chat.max_result_chars)

@@ -6,13 +6,14 @@ A thing is named by its id, by its address here, or as its own server calls it, 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeGuard
+from dataclasses import replace
+from typing import TypeGuard, get_args
 
 from gateway.catalog.identity import from_gateway_uri
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import matches_template
-from gateway.mcp.skills import FILES, is_as_listed, is_file_of
+from gateway.mcp.skills import FILES, FRONT, is_as_listed, is_file_of
 from gateway.sources.cached import CachedSource
 from gateway.sources.mcp import ClientCapabilities
 from gateway.sources.protocol import ResourceSource, Source, resources_of, watchable
@@ -30,7 +31,9 @@ from gateway.types import (
     Kind,
     PromptMessage,
     PromptResult,
+    Status,
 )
+from gateway.types.access import NO_ACCESS_RULE
 from gateway.types.listing import WatchCallbacks
 
 _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
@@ -187,8 +190,7 @@ class ResourceLibrary:
         """
         placed = from_gateway_uri(kind, name)
         if placed is not None and placed[0] in self._registry and kind == "resource":
-            await self._check_visible(*placed, caller)
-            return await self._real(kind, *placed)
+            return await self._real_visible(*placed, caller, name)
         matches, exact = _candidates(await self.entities(kind, caller=caller), kind, name)
         if not matches:
             raise _missing(kind, name)
@@ -196,33 +198,61 @@ class ResourceLibrary:
         for each in matches:
             own = each.name if exact else name
             if kind == "resource" and not exact:
-                await self._check_visible(each.server, own, caller)
-            owners.add(await self._real(kind, each.server, own))
+                owners.add(await self._real_visible(each.server, own, caller, name))
+            else:
+                owners.add(await self._real(kind, each.server, own))
         if len(owners) > 1:
             names = ", ".join(sorted(each.exposed_name for each in matches))
             raise InvalidRequestError(f"{kind} {name!r} could be any of {names}: say which")
         return owners.pop()
 
-    async def _check_visible(self, server: str, uri: str, caller: Caller) -> None:
+    async def _real_visible(
+        self, server: str, uri: str, caller: Caller, name: str
+    ) -> tuple[str, str]:
+        """Return what `_real` does, of a resource that may be seen here and where it is."""
+        await self._check_visible(server, uri, caller, name)
+        real = await self._real("resource", server, uri)
+        if real[0] != server:
+            await self._check_visible(*real, caller, name)
+        return real
+
+    async def _check_visible(self, server: str, uri: str, caller: Caller, name: str) -> None:
         """Refuse a resource if all that the catalog knows of it is hidden, as a file of a skill.
 
         One that is in no list is refused as well where the caller lacks the scopes of a resource of
         its server, or of all that it has: else the refusal would tell which of the two it is.
         """
         snapshot = await self._snapshot()
-        own = {at: each for at, each in enumerate(snapshot.entities) if each.server == server}
+        # Entries are called by their ids; their namespace may be the name of a server.
+        own = {
+            at: each
+            for at, each in enumerate(snapshot.entities)
+            if each.server == server
+            and (each.exposed_name != each.id or FRONT in each.definition.details)
+        }
         filters = Filters(kinds=frozenset(each.kind for each in own.values()))
         seen = snapshot.mask(caller.filters(filters))
-        closed = snapshot.mask(_EVERY_SCOPE.filters(filters)) & ~seen
+        every = replace(
+            filters,
+            statuses=frozenset(get_args(Status)),
+            include_disabled=True,
+            include_described=True,
+        )
+        closed = snapshot.mask(_EVERY_SCOPE.filters(every)) & ~seen
         resources = {at: each.name for at, each in own.items() if each.kind in _READABLE}
         exact = [at for at, name in resources.items() if name == uri or is_file_of(name, uri)]
         known = exact or [at for at, name in resources.items() if matches_template(name, uri)]
         if known:
             is_open = bool(seen[known].any())
         else:
-            is_open = not closed[[*resources]].any() and not (own and closed[[*own]].all())
+            # A server may have nothing that is listed.
+            registration = self._registry.all().get(server)
+            access = registration.access if registration else NO_ACCESS_RULE
+            is_shut = access.enabled is False or access.status not in {None, "active"}
+            is_shut |= not caller.holds(access.scopes) or bool(own and closed[[*own]].all())
+            is_open = not closed[[*resources]].any() and not is_shut
         if not is_open:
-            raise _missing("resource", uri)
+            raise _missing("resource", name)
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
         """Return the server and its own name of what is shown as *name*, or of what an alias means.

@@ -218,7 +218,10 @@ class Subscriptions:
 
     async def _publish_update(self, event: ResourceUpdated) -> None:
         for audience in tuple(self._audiences.values()):
-            await audience.bus.publish(event)
+            # What was open when it was subscribed to may be closed by now.
+            owner = self._library.owner("resource", event.uri, caller=audience.caller)
+            if not isinstance(await attempt(owner), Failed):
+                await audience.bus.publish(event)
 
     def note_list(self, kind: Kind, entities: Iterable[Entity], caller: Caller) -> None:
         """Note that *caller* was sent *entities*, all that are `listable` of *kind*."""

@@ -30,11 +30,11 @@ class AccessRules:
         """Return these rules and then those of *tables*."""
         return AccessRules(*self._tables, *tables)
 
-    def access(self, server: str, name: str) -> Access:
-        """Return what the rules say of one item; *name* is *server* for a server itself."""
+    def access(self, server: str, name: str = "") -> Access:
+        """Return what the rules say of one item; without *name*, of the server itself."""
         if not self._compiled:
             return NO_ACCESS_RULE
-        key = server if name == server else f"{server}/{name}"
+        key = f"{server}/{name}" if name else server
         return combine(rule for pattern, rule in self._compiled if pattern.match(key))
 
 

@@ -146,7 +146,10 @@ class CombinedSource:
         # A URI that nothing listed: qualified, or made of one template.
         for source in self._listings:
             if name.startswith(f"{source}+"):
-                return source, name.removeprefix(f"{source}+")
+                original = name.removeprefix(f"{source}+")
+                # What is listed has one name here, by which the host's rules know it.
+                is_listed = self._to_uri(source, original) != name
+                return None if is_listed else (source, original)
         sources = {
             source
             for (kind, template), (source, _) in self._owners.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gateway.catalog.identity import (
@@ -15,10 +15,11 @@ from gateway.catalog.identity import (
 )
 from gateway.catalog.kinds import tool_details
 from gateway.sources.access_rules import NO_RULES, AccessRules
-from gateway.sources.registry import ListResult
-from gateway.types import Access, Diagnostic, Entity, Kind, ToolDefinition
+from gateway.sources.registry import ListResult, merge_hints
+from gateway.sources.transforms import TransformedSource
+from gateway.types import Access, Diagnostic, Entity, Hints, Kind, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine
-from gateway.types.listing import pin_key
+from gateway.types.listing import Listing, pin_key
 
 
 class EntityRegistry:
@@ -54,7 +55,12 @@ class EntityRegistry:
                 for key, item in items.items()
             }
             trusted = listed[server].registration.source.trusted
-            governed = _governed(items, access)
+            originals = listed[server].listing.originals
+            hinted = {
+                key: _with_host_hints(listed, server, item) if originals else item
+                for key, item in items.items()
+            }
+            governed = _governed(hinted, access, originals)
             entities |= self._update_server(server, governed, names, access, trusted=trusted)
             for item in listed[server].listing.entities:
                 if item.described and item.server in listed:
@@ -119,17 +125,56 @@ def _access(
     An alias needs what the thing needs that it stands for.
     """
     result = listed.get(server)
+    rule = rules.access(server, "" if kind in SERVER_KINDS else name)
     if result is None:
-        return rules.access(server, name)
+        return rule
     listing, key = result.listing, pin_key(kind, name)
     parts = [result.registration.access, listing.access.get(key, NO_ACCESS_RULE)]
-    if original := listing.originals.get(key):
-        parts.append(_access(listed, original[0], kind, original[1], rules))
-    return combine((*parts, rules.access(server, name)))
+    for origin, own in _names_of_original(listed, listing, kind, name):
+        parts.append(_access(listed, origin, kind, own, rules))
+        if kind == "tool" and not _host_hints(listed, origin, own).enabled:
+            parts.append(Access(enabled=False))
+    return combine((*parts, rule))
+
+
+def _names_of_original(
+    listed: Mapping[str, ListResult], listing: Listing, kind: Kind, name: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the server of what an alias stands for, with its own name and those it is shown by."""
+    original = listing.originals.get(pin_key(kind, name))
+    if original is None:
+        return
+    yield original
+    server, own = original
+    result = listed.get(server)
+    source = result.registration.source if result else None
+    if result is None or not isinstance(source, TransformedSource):
+        return
+    for item in result.listing.definitions:
+        if item.kind == kind and item.name != own and source.original_name(kind, item.name) == own:
+            yield server, item.name
+
+
+def _host_hints(listed: Mapping[str, ListResult], server: str, name: str) -> Hints:
+    result = listed.get(server)
+    return result.registration.hints.get(name, Hints()) if result else Hints()
+
+
+def _with_host_hints(
+    listed: Mapping[str, ListResult], server: str, item: ToolDefinition
+) -> ToolDefinition:
+    """Return an alias with what the host says of the behaviour of what it stands for."""
+    listing, hints = listed[server].listing, item.hints
+    if item.kind == "tool":
+        for origin, own in _names_of_original(listed, listing, "tool", item.name):
+            hints = merge_hints(_host_hints(listed, origin, own), hints)
+    return item if hints is item.hints or hints == item.hints else replace(item, hints=hints)
 
 
 def _governed(
-    definitions: Mapping[str, ToolDefinition], access: Mapping[str, Access]
+    definitions: Mapping[str, ToolDefinition],
+    access: Mapping[str, Access],
+    originals: Mapping[str, tuple[str, str]],
 ) -> Mapping[str, ToolDefinition]:
     """Return *definitions* with the hints of their access.
 
@@ -146,7 +191,18 @@ def _governed(
                 and not (tool.hints.enabled and _is_open(access[other], access[key]))
             }
             shown = [each for name in names if name not in hidden and (each := tools.get(name))]
-            governed[key] = replace(item, details={**item.details, **tool_details(shown)})
+            details = {**item.details, **tool_details(shown)}
+            if "servers" in details:
+                details["servers"] = sorted(
+                    {
+                        originals[pin][0]
+                        for other, each in governed.items()
+                        if (pin := pin_key(each.kind, each.name)) in originals
+                        and each.hints.enabled
+                        and _is_open(access[other], access[key])
+                    }
+                )
+            governed[key] = replace(item, details=details)
     return governed
 
 

@@ -142,7 +142,7 @@ class SearchRoutes:
         if not request.query.strip() and not request.tags:
             raise RefusedError(400, "nothing_asked", "give a query, or tags, or both")
         snapshot = await self._gateway.snapshot()
-        kinds = resolve_kinds(snapshot, request.entity_types)
+        kinds = resolve_kinds(call.caller, snapshot, request.entity_types, request)
         filters = filters_of(call.caller, snapshot, kinds, request.tags, request)
         ranking = request.ranking or self._ranking
         result = await self._gateway.search(

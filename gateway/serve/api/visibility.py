@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from gateway.catalog.kinds import KINDS, REGISTRY_NAMES
 from gateway.index.snapshot import Snapshot
 from gateway.serve.api.models import SearchMode, Visibility
@@ -61,13 +63,16 @@ def filters_of(
     return caller.filters(filters)
 
 
-def resolve_kinds(snapshot: Snapshot, names: Sequence[str] | None) -> frozenset[str]:
+def resolve_kinds(
+    caller: Caller, snapshot: Snapshot, names: Sequence[str] | None, shown: Visibility = _ACTIVE
+) -> frozenset[str]:
     """Return the kinds that a request names; None is all that need not be named.
 
     Raises:
         RefusedError: 404, if there is no such kind.
     """
-    existing = _kinds(snapshot)
+    seen = np.flatnonzero(snapshot.mask(filters_of(caller, snapshot, shown=shown)))
+    existing = frozenset({*KINDS, *snapshot.eligibility.kinds(seen)})
     if names is None:
         return existing - _ON_REQUEST
     kinds = frozenset(REGISTRY_KINDS.get(name, name) for name in names)
