@@ -80,8 +80,10 @@ def find(
     """
     pool = FIND_POOL * limit if mode == "hybrid" else limit
     lists = []
+    named = (fact for fact in index.facts if fact.predicate == "name")
     places = {
-        fact.subject: (fact.path, _line(fact)) for fact in index.facts if fact.predicate == "name"
+        fact.subject: (fact.path, _line(fact))
+        for fact in sorted(named, key=lambda fact: bool(fact.path))
     }
 
     def may_be_found(node: str) -> bool:

@@ -145,7 +145,7 @@ class Catalog:
             self._changed()
         return gone
 
-    async def govern(self, entity: Entity, said: Mapping[str, object]) -> None:
+    async def govern(self, entity: Entity, use: Mapping[str, object]) -> None:
         """Say ``status``, ``enabled``, ``tags`` or ``scopes`` of what a server lists.
 
         It holds beside the host's other rules, and after a restart. What was said here before and
@@ -159,11 +159,11 @@ class Catalog:
         self._check_open()
         itself = entity.kind in SERVER_KINDS
         pattern = escape(entity.server if itself else f"{entity.server}/{entity.name}")
-        await in_thread(self._govern, pattern, said)
+        await in_thread(self._govern, pattern, use)
         self._changed()
 
-    def _govern(self, pattern: str, said: Mapping[str, object]) -> None:
-        rule = {**json.loads(self._store.rules().get(pattern, "{}")), **said}
+    def _govern(self, pattern: str, use: Mapping[str, object]) -> None:
+        rule = {**json.loads(self._store.rules().get(pattern, "{}")), **use}
         Access(**rule)
         self._store.put_rule(pattern, json.dumps(rule))
 

@@ -199,7 +199,7 @@ def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entit
 
 def encode_entry(entry: Entry) -> str:
     """Return *entry* as the text of `entry_to_json`."""
-    return json.dumps(entry_to_json(entry), ensure_ascii=False, sort_keys=True)
+    return json.dumps(entry_to_json(entry), ensure_ascii=False)
 
 
 def entry_to_json(entry: Entry) -> JsonObject:

@@ -74,12 +74,12 @@ KINDS: Mapping[Kind, KindRow] = {
             *("tools", "metadata", "tool_descriptions"),
         ),
         leaning=("name", "description"),
-        indexed={**_ALL_TEXTS, "tools": 0.5},
+        indexed={**_ALL_TEXTS, "tools": 0.5, "tool_descriptions": 0.25},
         word="MCP server",
     ),
     "virtual_server": KindRow(
         embedded=(*_LISTED.embedded, "tools", "metadata", "tool_descriptions"),
-        indexed={**_ALL_TEXTS, "tools": 0.5},
+        indexed={**_ALL_TEXTS, "tools": 0.5, "tool_descriptions": 0.25},
     ),
     "agent": KindRow(
         embedded=(

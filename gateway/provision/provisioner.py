@@ -67,7 +67,8 @@ class Provisioner:
     @property
     def folder(self) -> Path:
         """The folder of packages and the audit."""
-        return self.options.folder or Path(platformdirs.user_data_dir("tool-gateway")) / "servers"
+        folder = self.options.folder or Path(platformdirs.user_data_dir("tool-gateway")) / "servers"
+        return folder.absolute()
 
     async def provision(
         self,

@@ -114,6 +114,16 @@ def test_what_was_derived_becomes_documents_that_say_the_same(place: Place) -> N
     assert list(before["predicates"]) == list(after["predicates"])
 
 
+def test_a_virtual_server_is_derived_from_like_any_other(place: Place) -> None:
+    """Its id has no slash."""
+    virtual = {"desk": {"tools": {"now": "time/get_current_time", "later": "time/convert_time"}}}
+    config = place.config(virtualServers=virtual)
+
+    ran = place.run("graph", "derive", "-c", config, "--json")
+
+    assert OK == ran.code
+
+
 def test_documents_on_disk_are_never_overwritten_unasked(place: Place) -> None:
     """They may have been edited."""
     folder = place.folder / "derived"

@@ -48,6 +48,16 @@ def test_the_schema_says_why() -> None:
     assert best.score > max(each.score for each in others)
 
 
+def test_the_place_is_that_of_the_document_that_names_a_node() -> None:
+    """What is derived names it too, and stands nowhere."""
+    stated = extract_facts([parse(NOTES, path="billing.md")])
+    derived = [replace(fact, path="", line=0, declared=False) for fact in stated]
+
+    for facts in ([*stated, *derived], [*derived, *stated]):
+        (found, *_) = find(compile_facts(facts), "billing", mode="hybrid", limit=5)
+        assert "billing.md" == found.path
+
+
 def test_bounds_hold_in_every_mode() -> None:
     """At most as many as wanted, only what is allowed, and nothing for nothing."""
     for mode in ("words", "schema", "hybrid"):

@@ -264,3 +264,10 @@ async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
         await by_policy(question("pass", "tool x: asks for secrets")),
     ]
     assert not await refuse_all(question("pass"))
+
+
+def test_a_relative_folder_is_where_the_program_runs(site: MakeSite) -> None:
+    """pip runs in the folder of a package: a relative path would mean another place there."""
+    here = site("http://127.0.0.1:9", folder=Path("servers"))
+
+    assert Path.cwd() / "servers" == here.provisioner.folder

@@ -165,10 +165,10 @@ def _derived_document(
 ) -> graphs.Document:
     tool = graph.entity_id(node)
     # Quoted, a name of an upstream is one part of a path, whatever it holds.
-    server, name = (quote(part, safe="") for part in tool.split("/", 1))
+    place = "/".join(quote(part, safe="") for part in (rule, *tool.split("/", 1)))
     return graphs.Document(
         id=tool,
-        path=f"{rule}/{server}/{name}.md",
+        path=f"{place}.md",
         title=graph.index.label(node),
         groups=tuple(links.get("memberOf", ())),
         consumes=tuple(links.get("consumes", ())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from gateway.provision.options import ProvisionOptions
 from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
+from gateway.search.rank.scoring import log
 from gateway.serve.auth import read_tokens
 from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
@@ -105,6 +107,9 @@ def serve(  # noqa: PLR0913  (one for each option)
         tokens=read_tokens(tokens) if tokens else (),
         caller=caller or ANYONE,
     )
+    # What a search over HTTP wants explained; nothing else is logged so.
+    log.addHandler(logging.StreamHandler())
+    log.setLevel(logging.DEBUG)
     manifest = read_config(config)
     warn(manifest.warnings)
     own_options = _gateway_options(extras, confirm)

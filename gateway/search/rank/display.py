@@ -124,9 +124,9 @@ def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tup
     """
     words = _words(query)
     count = max(SERVER_TOOLS_MIN, math.ceil(SERVER_TOOLS_SHARE * limit))
-    servers = len({tool.server for tool in tools})
-    share = max(SERVER_TOOLS_PER_SERVER, math.ceil(count / max(servers, 1)))
     scored = [(tool, score) for tool in tools if (score := _score(tool, words))]
+    servers = len({tool.server for tool, _ in scored})
+    share = max(SERVER_TOOLS_PER_SERVER, math.ceil(count / max(servers, 1)))
     scored.sort(key=lambda pair: (-pair[1], pair[0].server, pair[0].name))
     chosen = first_per_kind([tool.server for tool, _ in scored], share)
     return [scored[at] for at in chosen[:count]]

@@ -181,13 +181,19 @@ def count_keywords(
 
     any_word = np.zeros(len(entities), dtype=np.uint64)
     points = np.zeros(len(entities))
+    in_name: list[_Flags] = []
     for word in reading.terms:
         if word.is_spelling_correction:
             continue
         bits, exact = index.fields_containing(word, "name")
         any_word |= bits
+        in_name.append(holds(bits, "name"))
         points += np.where(exact, WORD_IS_NAME, WORD_IN_NAME * holds(bits, "name", "title"))
         points += WORD_IN_DESCRIPTION * holds(bits, "description")
+    if len(in_name) > 1:
+        # The words together are the name.
+        alone = index.lengths[:, fields["name"]] == len(in_name)
+        points[np.all(in_name, axis=0) & alone] = WORD_IS_NAME * len(in_name)
     boost = KEYWORD_TOOL * _count_tools(holds(any_word, "name", "description") & tools, entities)
     for names, weight in KEYWORD_BOOSTS.items():
         boost += weight * holds(any_word, *names)

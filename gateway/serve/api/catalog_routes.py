@@ -9,7 +9,7 @@ state of its index.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
 from typing import Literal
@@ -18,7 +18,7 @@ from urllib.parse import quote
 import numpy as np
 from starlette.responses import Response as HttpResponse
 
-from gateway.catalog.entries import WORDS, Entry, clean_entry, to_entity
+from gateway.catalog.entries import INSTRUCTIONS, Entry, clean_entry, to_entity
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
@@ -130,8 +130,8 @@ class CatalogRoutes:
                 rows.append(_view(entity).model_copy(update={"relevance_score": score}))
         rows.sort(key=lambda row: (-(row.relevance_score or 0), row.id))
         mode = SEARCH_MODES["lexical" if text else "browse"]
-        rows = rows[: request.limit]
-        return models.EntityList(entities=rows, total=len(rows), search_mode=mode)
+        shown = rows[: request.limit]
+        return models.EntityList(entities=shown, total=len(rows), search_mode=mode)
 
     @operation("GET", ROOT, parameters=models.EntityPageQuery, response=models.EntityPage)
     async def list_entities(self, call: ApiCall) -> models.EntityPage:
@@ -212,14 +212,14 @@ class CatalogRoutes:
             RefusedError: 403, if the caller could not see it afterwards.
         """
         change: models.EntityChange = call.request
-        said = change.model_dump(exclude_none=True)
+        changes = change.model_dump(exclude_none=True)
         async with self._write_lock:
             entity = await self._visible(call)
             if _view(entity).listed:
                 _check_scopes(call.caller, frozenset(change.scopes or ()))
-                await self._gateway.catalog.govern(entity, said)
+                await self._gateway.catalog.govern(entity, changes)
                 return _view(await self._visible(call))
-            use = Access(**said)
+            use = Access(**changes)
             enabled = entity.hints.enabled if use.enabled is None else use.enabled
             tags = entity.hints.tags if change.tags is None else use.tags
             hints = replace(entity.hints, enabled=enabled, tags=tags)
@@ -302,8 +302,22 @@ def _texts(entity: Entity) -> Mapping[str, str]:
         "description": entity.description,
         "tags": " ".join(entity.hints.tags),
         "tools": " ".join(text for texts in tools if isinstance(texts, list) for text in texts),
-        "metadata": str(details.get(WORDS, "")).replace("\n", " "),
+        "metadata": " ".join(_words(entity.metadata)),
     }
+
+
+def _words(value: object) -> Iterator[str]:
+    """Yield keys and values of metadata in their order, as registries flatten them."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key != INSTRUCTIONS:
+                yield key
+                yield from _words(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _words(inner)
+    elif value is not None:
+        yield str(value)
 
 
 def _check_scopes(caller: Caller, scopes: frozenset[str]) -> None:

@@ -143,6 +143,18 @@ def test_a_name_that_is_the_word_earns_ten_and_one_that_holds_it_five() -> None:
     np.testing.assert_allclose(found.share, [12 / 24, 5 / 24, 2 / 24])
 
 
+def test_words_that_are_a_name_together_earn_ten_each() -> None:
+    """Of what two words can earn, 24: the name in whatever spelling 20, a part of one 10."""
+    found = keywords(
+        "take screenshot",
+        thing("take_screenshot"),
+        thing("takeScreenshot"),
+        thing("take_screenshot_now"),
+    )
+
+    np.testing.assert_allclose(found.share, [20 / 24, 20 / 24, 10 / 24], rtol=1e-6)
+
+
 def test_near_spellings_earn_nothing() -> None:
     """They are guesses."""
     assert not keywords("serach", thing("search")).boost.any()

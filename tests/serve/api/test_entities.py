@@ -179,7 +179,8 @@ async def test_lists_hold_what_holds_the_text(
     """As it is written, by id: no word is split off, and nothing is near."""
     found = await client.get(f"/api/{asked}")
 
-    assert (expected, len(expected)) == (ids(found, "entities"), found.json()["total"])
+    total = 2 if "limit" in asked else len(expected)
+    assert (expected, total) == (ids(found, "entities"), found.json()["total"])
     mode = "lexical-only" if "q" in asked else "browse"
     assert mode == found.json()["search_mode"]
 
