@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import math
 import time
 import uuid
@@ -58,6 +59,10 @@ InGateway = Callable[[Callable[[], Coroutine[Any, Any, None]]], Awaitable[None]]
 _NO_TOOLS = ToolList(names=MetaNames(search="", call=""), is_empty=True)
 
 
+def _new_store() -> Cache[ConversationState]:
+    return Cache("conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf)
+
+
 class ClientContext:
     """What all calls of one client share.
 
@@ -83,20 +88,20 @@ class ClientContext:
         self.caller = caller
         self.agent = agent
         self.tool_lists = ToolListBuilder(gateway)
-        self.store = Cache[ConversationState](
-            "conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf
-        )
+        self.store = _new_store()
         """By response or conversation id."""
+        self._stores = Cache[Cache[ConversationState]](
+            "callers", max_items=MAX_CONVERSATIONS, ttl_s=math.inf
+        )
+        """Those of other callers."""
 
     def for_caller(self, caller: Caller) -> ClientContext:
         """Return the same context for another caller, whose conversations are its own."""
-        return ClientContext(
-            self.gateway,
-            observer=self.observer,
-            approve=self.approve,
-            caller=caller,
-            agent=self.agent,
-        )
+        context = copy.copy(self)
+        key = caller.user, caller.tenant, caller.scopes
+        context.caller, context.store = caller, self._stores.peek(key) or _new_store()
+        self._stores.put(key, context.store)
+        return context
 
     def begin(
         self,

@@ -14,6 +14,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cache, partial
 from operator import attrgetter
@@ -85,6 +86,8 @@ class IndexStore:
         except _FAULTS as error:
             detail = f"saved index {path.name!r} is not as it was written: {error!r}"
             return None, (_note("store_rebuilt", detail),)
+        with suppress(OSError):
+            path.touch()
         self.newest = fingerprint
         return snapshot, ()
 

@@ -6,11 +6,13 @@ A `Breaker` counts. A `ServiceGuard` keeps searches from waiting for a service t
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from functools import partial
 from typing import Any, TypeVar
 
@@ -128,6 +130,8 @@ class ServiceGuard:
         self._lock = threading.Lock()
         self._breaker = Breaker(_SERVICE, clock=clock)
         self._probes = SingleFlight[None](submit)
+        self._failed_at = -math.inf
+        """When a request was last counted as failed."""
 
     async def run(
         self, flights: SingleFlight[T], key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]
@@ -139,6 +143,7 @@ class ServiceGuard:
             Exception: Whatever *work* raises.
         """
         if self._breaker.has_tripped:
+            self._start_probe(work)
             raise GatewayError(
                 f"the {self._name} was skipped: it did not answer {_SERVICE.breaker_failures} "
                 "times in a row, and is asked again in the background"
@@ -151,7 +156,7 @@ class ServiceGuard:
             is_gone = isinstance(error, asyncio.CancelledError)
             limit_s = _PATIENCE_SHARE * self._patience_s
             if self._clock() - began >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
-                self._note_failure(work)
+                self._note_failure(work, began)
             raise
 
     async def _answered(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -160,12 +165,20 @@ class ServiceGuard:
             self._breaker.record_success()
         return result
 
-    def _note_failure(self, work: Callable[[], Awaitable[object]]) -> None:
+    def _note_failure(self, work: Callable[[], Awaitable[object]], began: float) -> None:
         with self._lock:
+            # Requests side by side fail once.
+            if began < self._failed_at:
+                return
+            self._failed_at = self._clock()
             self._breaker.record_failure()
         if self._breaker.has_tripped:
             with suppress(ClosedError):
-                self._probes.start("probe", partial(self._probe, work))
+                self._start_probe(work)
+
+    def _start_probe(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Start the probe, unless it is under way. It belongs to no caller's trace."""
+        Context().run(self._probes.start, "probe", partial(self._probe, work))
 
     async def _probe(self, work: Callable[[], Awaitable[object]]) -> None:
         late = GatewayError(f"the {self._name} is still silent")

@@ -69,7 +69,8 @@ class Telemetry:
             if metric.kind == "counter"
         }
         self._gauges: list[ReadGauges] = []
-        _report_gauges(self, meter_provider or Telemetry, meter)
+        own = meters is not metrics.get_meter_provider()
+        _report_gauges(self, meters if own else Telemetry, meter)
 
     def begin(self, kind: str, target: str = "", attributes: Attributes | None = None) -> Span:
         """Start a span of *kind*, which its owner ends, and may enter with `within`.

@@ -31,7 +31,9 @@ _LABEL = (
 )
 """What a model puts before a query, though nobody asked for it."""
 _REFUSAL = (
-    r"(?i)(?:i\W?m|i am|we are)\b.{0,20}\b(?:sorry|afraid|unable|not able)\b|sorry\b"
+    r"(?i)(?:i\W?m|i am|we are)\b.{0,20}\b(?:sorry|afraid|(?:unable|not able) to "
+    r"(?:help|assist|comply|do that))\b"
+    r"|sorry\b\W*(?:but|i|we)\b"
     r"|(?:unfortunately\W+)?(?:i|we) (?:can(?:no|\W)?t|won\W?t|will not|do(?:n\W?| no)t|must)\b"
     r".{0,20}\b(?:help|assist|comply|fulfil|answer|decline|do that|process|provide|understand)"
     r"|i apologi[sz]e|my apologies|as an? (?:ai|language|assistant)\b"

@@ -102,7 +102,7 @@ class Query:
         """
         if self.normalized == self.text:
             return self
-        own = self._terms(*self.forms[:-1])
+        own = self._terms(self.text, self.corrected)
         words = self._terms(self.english) - self._terms(*literals(self.text))
         return replace(self, contradicts=len(words & own) <= SHARED_WORDS * len(words))
 

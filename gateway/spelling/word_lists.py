@@ -135,7 +135,7 @@ def common_words(folder: Path, language: str) -> frozenset[str]:
     return frozenset(chain.from_iterable(islice(_priced(folder, language), COMMON)))
 
 
-@lru_cache(maxsize=MAX_LISTS)
+@lru_cache(maxsize=sum(map(len, LANGUAGES.values())))
 def rare_words(folder: Path, language: str) -> NDArray[np.int64]:
     """Read the hashes of all words of *language*, common and rare; up to half a second."""
     words = chain.from_iterable(_priced(folder, language))

@@ -6,6 +6,7 @@ Text that came from a server stays data: nothing here interprets it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -169,7 +170,8 @@ def texts_of(owner: object, name: str, value: object) -> tuple[str, ...]:
     if texts is None or not all(map(_is_text, texts)):
         kind = type(owner).__name__
         raise TypeError(f"{kind}: {name} must be a collection of texts, got {value!r}")
-    return texts
+    # A set has another order in each process.
+    return tuple(sorted(texts)) if isinstance(value, AbstractSet) else texts
 
 
 def _is_text(value: object) -> bool:

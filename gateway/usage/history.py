@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from gateway.errors import Failed, attempt
 from gateway.index.snapshot import Snapshot
@@ -107,7 +107,7 @@ class UsageTracker:
         *,
         telemetry: Telemetry,
         clock: Clock,
-        submit: Submit[object],
+        submit: Submit[Any],
     ) -> None:
         self.options = options
         self.call_log = call_log
@@ -117,6 +117,7 @@ class UsageTracker:
         self._signals = Cache[UsageSignals]("usage", max_items=_MAX_TENANTS, ttl_s=math.inf)
         self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS, ttl_s=math.inf)
         self._flights = SingleFlight[object](submit)
+        self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](submit)
 
     async def note(self, call: Call) -> None:
         """Note a call that has ended, if calls are noted."""
@@ -137,7 +138,7 @@ class UsageTracker:
         if now - cached.read_at < self.options.refresh_s:
             return cached
         gains = self._gains.peek(tenant) or MeasuredGains()
-        read = await self._attempt(self._read, tenant, gains)
+        read = await self._reads.run(tenant, lambda: self._attempt(self._read, tenant, gains))
         history, signals = read or (None, cached)
         signals = replace(signals, read_at=now)
         self._signals.put(tenant, signals)

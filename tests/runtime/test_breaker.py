@@ -208,6 +208,28 @@ async def test_only_a_failure_that_took_a_while_counts(took_s: float, *, skipped
     assert skipped == reasons[3].startswith(SKIPPED)
 
 
+async def test_requests_side_by_side_fail_once() -> None:
+    """A search of several queries that finds no answer is one failure of the service."""
+    clock, gate = ManualClock(), Gate()
+    ask = asking(clock, patience_s=1)
+
+    async def request() -> str:
+        await gate.wait()
+        raise OSError("refused")
+
+    works = [asyncio.create_task(ask(request, str(number))) for number in range(5)]
+    await asyncio.sleep(0)
+    clock.tick(2)
+    gate.set()
+    failed = await asyncio.gather(*works, return_exceptions=True)
+
+    async def answer() -> str:
+        return "here"
+
+    assert ["refused"] * 5 == list(map(str, failed))
+    assert "here" == await ask(answer, "next")
+
+
 async def test_who_goes_away_early_says_nothing_of_the_service() -> None:
     """A person who closes a window is no failure."""
     clock, gate = ManualClock(), Gate()

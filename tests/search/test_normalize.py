@@ -118,6 +118,8 @@ def test_no_literal_of_the_query_is_ever_lost(query: str, said: str) -> None:
         ("Sure! Here's the rewritten query:\n**send email**", "send email"),
         ("run SQL query: all users", "run SQL query: all users"),
         ("I cannot log in to my account", "I cannot log in to my account"),
+        ("I am unable to log in to my account", "I am unable to log in to my account"),
+        ("sorry page template", "sorry page template"),
     ],
 )
 def test_what_a_model_puts_before_a_query_is_no_part_of_it(said: str, expected: str) -> None:
@@ -132,6 +134,8 @@ def test_what_a_model_puts_before_a_query_is_no_part_of_it(said: str, expected: 
         "I'm sorry, I can't help with that",
         "I\u2019m afraid I can\u2019t do that.",
         "Unfortunately, I cannot assist with this request.",
+        "I am unable to help with that",
+        "Sorry, I cannot do this.",
         "As an AI language model, I have no tools.",
         "відправити електронний лист",
         "send an email " * 10,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,18 @@ async def test_outcomes_swap_what_is_about_equally_good(
 
     assert [["letter_x", "letter_y"]] * 31 == [*before, soon]
     assert ["letter_y", "letter_x"] == later
+
+
+async def test_searches_at_the_same_time_read_once(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """The log may be long, and all of them want the same of it."""
+    gateway = gateway_with(open_gateway, options(tmp_path, record=True, rerank="bounded"))
+    snapshot = await gateway.snapshot()
+
+    signals = await asyncio.gather(*(gateway.usage.signals(snapshot) for _ in range(20)))
+
+    assert 1 == len(set(map(id, (each.multipliers for each in signals))))
 
 
 async def test_an_exact_name_stays_first(open_gateway: OpenGateway, tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:
     return graphs.Document(
         id=f"urn:tool-gateway:proposed:{quote(server, safe='')}",
         path=f"{quote(server, safe='')}.md",
-        title=f"EdgeProposals edges of {server}",
+        title=f"Proposed edges of {server}",
         edges=tuple(edges),
         sections=tuple(
             graphs.Section(heading=heading, level=2, text=text)
