@@ -351,3 +351,13 @@ def test_the_conversations_of_a_caller_outlive_the_wrapper(open_gateway: OpenGat
     assert ada.store is again.store
     assert ada.store is not bob.store
     assert ada.tool_lists is bob.tool_lists
+
+
+async def test_a_catalog_of_hidden_tools_is_empty_to_a_caller(open_gateway: OpenGateway) -> None:
+    """Nothing tells that there is anything."""
+    gateway, bare = open_gateway(), open_gateway()
+    gateway.add_tool(burn_letter, access=KEEPER)
+
+    for query in ("burn a letter", None):
+        assert await bare.search(query) == await gateway.search(query)
+        assert "empty" != (await gateway.search(query, caller=ADMIN)).mode

@@ -10,6 +10,7 @@ import graphs
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph
+from gateway.options.validation import field_faults
 from gateway.runtime.text import digest
 from gateway.types import ALL_SCOPES, Caller, Diagnostic, Filters, Kind, Status
 from graphs.errors import GraphError, Notice
@@ -128,17 +129,23 @@ async def load(
         detail = f"the source of graph documents failed ({found.reason}): it must give documents"
         is_ours = isinstance(found.error, GraphError)
         return (), (_invalid(str(found.error) if is_ours else detail),)
-    documents, notices = found
-    return documents, tuple(
-        _invalid(f"{notice.path}:{notice.line}: {notice.detail}") for notice in notices
-    )
+    documents, details = found
+    return documents, tuple(map(_invalid, details))
 
 
-async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], tuple[Notice, ...]]:
+async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[str]]:
     if isinstance(source, str | Path):
-        return graphs.collect(Path(source))
-    documents = tuple(source() if callable(source) else source)
-    return documents, tuple(notice for document in documents for notice in document.notices)
+        documents, notices = graphs.collect(Path(source))
+        return documents, _details(notices)
+    checked = [(each, field_faults(each)) for each in (source() if callable(source) else source)]
+    documents = tuple(each for each, faults in checked if not faults)
+    notices = tuple(notice for document in documents for notice in document.notices)
+    faulty = [f"document {each.id!r}: {'; '.join(faults)}" for each, faults in checked if faults]
+    return documents, [*faulty, *_details(notices)]
+
+
+def _details(notices: Sequence[Notice]) -> list[str]:
+    return [f"{notice.path}:{notice.line}: {notice.detail}" for notice in notices]
 
 
 def files_digest(path: str | Path) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from gateway.embed.cache import Embed, QueryEmbeddings
 from gateway.errors import Failed
+from gateway.index.graph_documents import filters_of
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors import VectorIndex
@@ -101,7 +102,8 @@ class Search:
             diagnostics=[*diagnostics, *tag_notes, *notes],
             usage=usage,
         )
-        if not snapshot.entities:
+        seen = replace(filters_of(None, request.filters.kinds), scopes=request.filters.scopes)
+        if not mask.any() and not snapshot.mask(seen).any():
             return state.result("empty")
         if not request.queries and not request.context:
             return browse(state)

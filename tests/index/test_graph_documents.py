@@ -69,3 +69,15 @@ async def test_one_broken_document_does_not_stop_the_others(tmp_path: Path) -> N
     assert ["Pay"] == [each.title for each in documents]
     assert ["a.md:3", "b.md:3"] == [note.detail.rpartition(": ")[0][:6] for note in notes]
     assert {"graph_document_invalid"} == {note.code for note in notes}
+
+
+async def test_a_document_with_a_value_of_another_type_is_left_out() -> None:
+    """An easy slip in a program: a text where a link belongs. The others are used."""
+    good = Document(id="good", title="Good")
+    slip = Document(id="slip", title="Slip", related=("good",))  # type: ignore[arg-type]  # (the point)
+
+    documents, notes = await load(lambda: [slip, good])
+
+    assert (good,) == documents
+    (note,) = notes
+    assert ("graph_document_invalid", True) == (note.code, "'slip': related" in note.detail)

@@ -107,9 +107,6 @@ def serve(  # noqa: PLR0913  (one for each option)
         tokens=read_tokens(tokens) if tokens else (),
         caller=caller or ANYONE,
     )
-    # What a search over HTTP wants explained; nothing else is logged so.
-    log.addHandler(logging.StreamHandler())
-    log.setLevel(logging.DEBUG)
     manifest = read_config(config)
     warn(manifest.warnings)
     own_options = _gateway_options(extras, confirm)
@@ -207,6 +204,9 @@ def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> P
 
 async def _run(gateway: Gateway, serve: Callable[[], Awaitable[None]], config: Path) -> None:
     indexing = asyncio.create_task(_index(gateway))
+    # What a search over HTTP wants explained; nothing else is logged so.
+    log.addHandler(logging.StreamHandler())
+    log.setLevel(logging.DEBUG)
     try:
         async with watch_file(config, lambda: _reload(gateway)):
             await serve()
