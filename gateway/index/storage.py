@@ -23,7 +23,7 @@ from typing import Any, overload
 
 import numpy as np
 from msgspec import convert, to_builtins
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from gateway.index.eligibility import Eligibility
 from gateway.index.snapshot import Snapshot
@@ -42,7 +42,11 @@ from graphs.graph import GraphIndex
 from graphs.lexical.bm25_index import BM25Index
 
 _SUFFIX = ".index"
-_SUM = struct.Struct("<I")
+_SUM = struct.Struct("<Q")
+_START = struct.Struct("<QQ")
+"""The checksum, and the length of the format's own header, which is JSON."""
+_DTYPES = {"BOOL": "?", "U8": "u1", "I32": "<i4", "I64": "<i8", "U64": "<u8", "F32": "<f4"}
+"""numpy's names of the format's types."""
 _HEADER = "header"
 """The name of the array that holds what is no array, as JSON."""
 _LASTING = frozenset({"name_qualified", "graph_document_invalid"})
@@ -157,11 +161,19 @@ def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     Raises:
         ValueError, struct.error: It is not as it was written.
     """
-    with path.open("rb", buffering=0) as file:
-        (checksum,), tensors = _SUM.unpack(file.read(_SUM.size)), file.read()
+    data = path.read_bytes()
+    checksum, length = _START.unpack_from(data)
+    tensors = memoryview(data)[_SUM.size :]
     if checksum != zlib.crc32(tensors):
         raise ValueError("it was damaged")
-    arrays = load(tensors)
+    # As the format lays it out: safetensors' own reader copies each array.
+    values = tensors[_START.size - _SUM.size + length :]
+    header = json.loads(data[_START.size : _START.size + length])
+    arrays = {
+        name: np.frombuffer(values[slice(*each["data_offsets"])], _DTYPES[each["dtype"]])
+        .reshape(each["shape"])
+        for name, each in header.items()
+    }  # fmt: skip
     return json.loads(arrays.pop(_HEADER).tobytes()), arrays
 
 

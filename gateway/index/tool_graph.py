@@ -61,7 +61,7 @@ class ToolGraph:
     @cached_property
     def has_declared(self) -> bool:
         """Whether the host declares any edge."""
-        used = np.unique(self.index.edges[:, 2]).tolist()
+        used = np.flatnonzero(np.bincount(self.index.edges[:, 2])).tolist()
         return any(self.index.attributes[number][1]["declared"] for number in used)
 
     @property
