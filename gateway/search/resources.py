@@ -238,7 +238,8 @@ class ResourceLibrary:
             include_disabled=True,
             include_described=True,
         )
-        closed = snapshot.mask(_EVERY_SCOPE.filters(every)) & ~seen
+        closed = snapshot.mask(_EVERY_SCOPE.filters(filters)) & ~seen
+        hidden = snapshot.mask(_EVERY_SCOPE.filters(every)) & ~seen
         resources = {at: each.name for at, each in own.items() if each.kind in _READABLE}
         exact = [at for at, name in resources.items() if name == uri or is_file_of(name, uri)]
         known = exact or [at for at, name in resources.items() if matches_template(name, uri)]
@@ -249,7 +250,7 @@ class ResourceLibrary:
             registration = self._registry.all().get(server)
             access = registration.access if registration else NO_ACCESS_RULE
             is_shut = access.enabled is False or access.status not in {None, "active"}
-            is_shut |= not caller.holds(access.scopes) or bool(own and closed[[*own]].all())
+            is_shut |= not caller.holds(access.scopes) or bool(own and hidden[[*own]].all())
             is_open = not closed[[*resources]].any() and not is_shut
         if not is_open:
             raise _missing("resource", name)
