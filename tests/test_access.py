@@ -40,6 +40,11 @@ def burn_letter(to: str) -> str:
     return f"burnt the one to {to}"
 
 
+def forecast(city: str) -> str:
+    """Tell the weather of a city."""
+    return f"rain in {city}"
+
+
 def shop() -> MCPServer:
     """A real server with a harmless tool and one for few."""
     server = MCPServer("shop")
@@ -140,6 +145,26 @@ async def test_a_disabled_or_drafted_tool_is_not_found(open_gateway: OpenGateway
     assert ["send_letter"] == [entity.name for entity in await gateway.list_tools(drafts)]
 
 
+async def test_what_is_beta_is_found_unless_only_the_active_is_wanted(
+    open_gateway: OpenGateway,
+) -> None:
+    """The status of a function, a server, a rule and a configuration alike."""
+    beta = Access(status="beta")
+    gateway = open_gateway(
+        options=Options(catalog=CatalogOptions(rules={"mail/burn_*": Access(status="deprecated")}))
+    )
+    gateway.add_tool(forecast, access=beta)
+    gateway.add_server("mail", server=shop(), access=beta)
+    active = Filters(statuses=frozenset({"active"}))
+
+    listed = {entity.name for entity in await gateway.list_tools()}
+    found = await gateway.search("send a letter")
+
+    assert {"forecast", "send_letter"} == listed
+    assert ["send_letter"] == [match.name for match in found.matches[:1]]
+    assert () == await gateway.list_tools(active)
+
+
 async def test_an_alias_needs_what_its_original_needs(open_gateway: OpenGateway) -> None:
     """A table of names is no way around a rule."""
     gateway = open_gateway(options=Options(catalog=CatalogOptions(rules={"shop/burn_*": KEEPER})))
@@ -193,7 +218,7 @@ FILE = """{
     "two": {"command": "python", "enabled": false, "status": "draft"}
   },
   "virtualServers": {"few": {"scopes": ["staff"], "tools": {"x": "one/x"}}},
-  "rules": {"*/delete_*": {"scopes": ["admin"]}, "two": {"status": "deprecated"}}
+  "rules": {"*/delete_*": {"scopes": ["admin"]}, "two": {"status": "beta"}}
 }"""
 
 
@@ -208,7 +233,7 @@ def test_a_file_says_the_use_of_servers_and_of_all_that_a_pattern_names(tmp_path
         "two": Access(enabled=False, status="draft"),
         "few": Access(scopes=frozenset({"staff"})),
     } == manifest.access
-    assert {"*/delete_*": KEEPER, "two": Access(status="deprecated")} == manifest.rules
+    assert {"*/delete_*": KEEPER, "two": Access(status="beta")} == manifest.rules
     assert () == manifest.warnings
 
 

@@ -49,7 +49,7 @@ from tests.serve.test_http import served
 
 SCOPES = ("read", "write")
 SERVERS = ("srvaa", "srvbb")
-STATUSES: tuple[Status | None, ...] = (None, None, None, "draft", "deprecated")
+STATUSES: tuple[Status | None, ...] = (None, None, "beta", "draft", "deprecated")
 WORDS = ("invoice", "contract", "customer")
 SECRET = "s3cret-of-the-caller"  # noqa: S105  (no secret)
 BEARER = {"Authorization": f"Bearer {SECRET}"}
@@ -79,7 +79,7 @@ class World:
         return (
             access.scopes <= self.caller.scopes
             and access.enabled is not False
-            and access.status in {None, "active"}
+            and access.status in {None, "active", "beta"}
         )
 
     def open(self, *, whole: bool) -> Gateway:

@@ -32,7 +32,7 @@ Normalize = Annotated[
 Json = Annotated[bool, Option("--json", help="Print one JSON document on standard output.")]
 Kind = Annotated[Texts, Option("--kind", "-k", help="Only of this kind; repeat it for more.")]
 Tag = Annotated[Texts, Option("--tag", "-t", help="With this tag; repeat it for more.")]
-Status = Annotated[Texts, Option("--status", help="Without any: active; repeat it.")]
+Status = Annotated[Texts, Option("--status", help="Without any: active, beta; repeat it.")]
 Scope = Annotated[
     Texts, Option("--scope", help="A scope of the caller; repeat it for more, '*' is every scope.")
 ]

@@ -34,6 +34,7 @@ from gateway.types import (
     Status,
 )
 from gateway.types.access import NO_ACCESS_RULE
+from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import WatchCallbacks
 
 _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
@@ -249,7 +250,7 @@ class ResourceLibrary:
             # A server may have nothing that is listed.
             registration = self._registry.all().get(server)
             access = registration.access if registration else NO_ACCESS_RULE
-            is_shut = access.enabled is False or access.status not in {None, "active"}
+            is_shut = access.enabled is False or access.status not in {None, *DEFAULT_STATUSES}
             is_shut |= not caller.holds(access.scopes) or bool(own and hidden[[*own]].all())
             is_open = not closed[[*resources]].any() and not is_shut
         if not is_open:

@@ -17,7 +17,9 @@ JsonObject: TypeAlias = Mapping[str, object]
 BuiltinKind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
 Kind: TypeAlias = str
 """A `BuiltinKind`, or a kind of the host's own."""
-Status = Literal["active", "draft", "deprecated"]
+Status = Literal["active", "beta", "draft", "deprecated"]
+DEFAULT_STATUSES: frozenset[Status] = frozenset({"active", "beta"})
+"""What may be found unless filters say otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +140,7 @@ class Filters:
     """
 
     kinds: frozenset[Kind] = frozenset({"tool"})
-    statuses: frozenset[Status] = frozenset({"active"})
+    statuses: frozenset[Status] = DEFAULT_STATUSES
     tags: frozenset[str] = frozenset()
     """All of these, compared without case."""
     servers: frozenset[str] = frozenset()

@@ -293,7 +293,10 @@ async def test_a_source_of_the_hosts_own_is_a_server_if_it_says_so(
         ({"name": "a\nb"}, "its name must be"),
         ({"name": "n" * 300}, "1 to 256"),
         ({"namespace": "a/b"}, "server name 'a/b'"),
-        ({"status": "gone"}, "status: expected 'active' or 'draft' or 'deprecated', got 'gone'"),
+        (
+            {"status": "gone"},
+            "status: expected 'active' or 'beta' or 'draft' or 'deprecated', got 'gone'",
+        ),
         ({"title": 3}, "title: expected str, got 3"),
         ({"kind": []}, r"kind: expected str, got \[\]"),
         ({"parent": "\ud800"}, "texts that UTF-8 can write"),

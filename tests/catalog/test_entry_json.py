@@ -35,7 +35,7 @@ entries = st.builds(
     title=texts,
     description=texts,
     namespace=st.sampled_from(["catalog", "a.b-c"]),
-    status=st.sampled_from(["active", "draft", "deprecated"]),
+    status=st.sampled_from(["active", "beta", "draft", "deprecated"]),
     hints=st.builds(
         Hints,
         aliases=lists,

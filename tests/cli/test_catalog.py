@@ -54,6 +54,17 @@ def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
     assert "gateway catalog import" in empty.out
 
 
+def test_a_beta_entry_is_found_unasked(place: Place) -> None:
+    """As an active one is."""
+    place.run(*SET, "--status", "beta")
+    kind = ("--kind", "dataset", "--strategy", "graph", "--json")
+    found = place.run("search", "flowers", *kind).json
+    active = place.run("search", "flowers", *kind, "--status", "active")
+
+    assert ["dataset:catalog/iris"] == [item["id"] for item in found["result"]["matches"]]
+    assert 1 == active.code
+
+
 def test_an_entry_or_a_field_that_cannot_be_is_reported(place: Place) -> None:
     """With what to do."""
     place.run(*SET, "--scope", "staff")

@@ -34,7 +34,7 @@ from tests.fakes import plain_embed
 from tests.search.conftest import run, snapshot_of
 
 KINDS: tuple[Kind, ...] = ("tool", "tool", "tool", "skill", "agent")
-STATUSES: tuple[Status, ...] = ("active", "active", "draft", "deprecated")
+STATUSES: tuple[Status, ...] = ("active", "beta", "draft", "deprecated")
 SERVERS = ("srvaa", "srvbb", "srvcc")
 TAGS = ("daily", "finance")
 SCOPES = ("read", "write")

@@ -48,7 +48,9 @@ def add(  # noqa: PLR0913  (one for each option)
     namespace: NamespaceOption = "catalog",
     tag: options.Tag = None,
     scope: Annotated[options.Texts, Option(help="What a caller needs; repeat it.")] = None,
-    status: Annotated[Status, Option(help="Drafts are found only on demand.")] = "active",
+    status: Annotated[
+        Status, Option(help="Drafts and the deprecated are found only on demand.")
+    ] = "active",
     metadata: Annotated[str, Option(help="A JSON object; '-' reads standard input.")] = "{}",
 ) -> Output:
     """Add an entry, or replace the one with the same kind, namespace and name."""

@@ -74,7 +74,7 @@ class _Body(_Request):
 
 
 class Visibility(BaseModel):
-    """What is shown besides what is active and enabled."""
+    """What is shown besides what is enabled and active or beta."""
 
     include_draft: bool = False
     include_deprecated: bool = False

@@ -11,6 +11,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.serve.api.models import SearchMode, Visibility
 from gateway.serve.api.problems import RefusedError
 from gateway.types import Caller, Entity, Filters, RankingMode, Status
+from gateway.types.entities import DEFAULT_STATUSES
 
 REGISTRY_KINDS: Mapping[str, str] = {name: kind for kind, name in REGISTRY_NAMES.items()}
 """The kinds that registries call by another name."""
@@ -49,7 +50,7 @@ def filters_of(
 ) -> Filters:
     """Return the filters that hold what *caller* may find; *kinds* None is every kind."""
     statuses: dict[Status, bool] = {
-        "active": True,
+        **dict.fromkeys(DEFAULT_STATUSES, True),
         "draft": shown.include_draft,
         "deprecated": shown.include_deprecated,
     }

@@ -64,6 +64,7 @@ ENTRIES = (
     Entry(
         kind="recipe",
         name="soup",
+        status="beta",
         description="Cook a soup of onions.",
         hints=Hints(tags=("kitchen",)),
     ),

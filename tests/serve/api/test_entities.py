@@ -252,6 +252,19 @@ async def test_changes_at_the_same_time_are_both_made(client: AsyncClient) -> No
     assert ("draft", False) == (read["status"], read["enabled"])
 
 
+async def test_what_becomes_beta_stays_listed_and_found(client: AsyncClient) -> None:
+    """As registries have it; the document names the status."""
+    changed = (await client.patch(COURIER, json={"status": "beta"})).json()
+    listed = await client.get("/api/agents")
+    found = await client.post("/api/search/semantic", json={"query": "sends e-mail for you"})
+    document = (await client.get("/openapi.json")).json()
+
+    assert "beta" == changed["status"]
+    assert "agent:catalog/courier" in ids(listed, "entities")
+    assert "agent:catalog/courier" in ids(found, "agents")
+    assert "beta" in document["components"]["schemas"]["EntityView"]["properties"]["status"]["enum"]
+
+
 async def test_what_the_catalog_refuses_is_told(client: AsyncClient) -> None:
     """Metadata has its bound."""
     answer = await client.put(COURIER, json={"metadata": {"a": "x" * 70_000}})
