@@ -25,6 +25,7 @@ from gateway.runtime import VERSION
 from gateway.search.rank.parameters import LISTED_SKILL_SCORES
 from gateway.serve.api import models
 from gateway.serve.api.operations import ApiCall, operation, respond
+from gateway.serve.api.pager import Pager, Place
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.search_routes import entity_path
 from gateway.serve.api.visibility import (
@@ -93,31 +94,38 @@ class CatalogRoutes:
     @operation("GET", "/api/servers", parameters=models.EntityQuery, response=models.EntityList)
     async def servers(self, call: ApiCall) -> models.EntityList:
         """List servers that hold a text."""
-        return await self._list_holding(call, {"server", "virtual_server"})
+        return await self._list_holding(call, "servers", {"server", "virtual_server"})
 
     @operation("GET", "/api/agents", parameters=models.EntityQuery, response=models.EntityList)
     async def agents(self, call: ApiCall) -> models.EntityList:
         """List agents that hold a text."""
-        return await self._list_holding(call, {"agent"})
+        return await self._list_holding(call, "agents", {"agent"})
 
     @operation(
         "GET", "/api/skills/search", parameters=models.SkillQuery, response=models.EntityList
     )
     async def skills(self, call: ApiCall) -> models.EntityList:
         """List skills that hold a text, best first."""
-        return await self._list_holding(call, {"skill"}, scores=LISTED_SKILL_SCORES)
+        return await self._list_holding(call, "skills", {"skill"}, scores=LISTED_SKILL_SCORES)
 
     async def _list_holding(
-        self, call: ApiCall, kinds: set[str], *, scores: Mapping[str, float] | None = None
+        self,
+        call: ApiCall,
+        name: str,
+        kinds: set[str],
+        *,
+        scores: Mapping[str, float] | None = None,
     ) -> models.EntityList:
         """List the entities that hold the text of the request somewhere, without case, by id.
 
         Args:
             call: The request; without a text it lists all.
+            name: Of the list.
             kinds: Of the entities.
             scores: What each field adds that holds the text; the best come first.
         """
         request: models.EntityQuery = call.request
+        pager = Pager(name, request)
         snapshot = await self._gateway.snapshot()
         mask = snapshot.mask(filters_of(call.caller, snapshot, frozenset(kinds), request.tags))
         text = request.query.strip().casefold()
@@ -128,20 +136,30 @@ class CatalogRoutes:
             score = sum(scores.get(name, 0.0) for name in held) if scores and text else None
             if held and score != 0:
                 rows.append(_view(entity).model_copy(update={"relevance_score": score}))
-        rows.sort(key=lambda row: (-(row.relevance_score or 0), row.id))
-        mode = SEARCH_MODES["lexical" if text else "browse"]
-        shown = rows[: request.limit]
-        return models.EntityList(entities=shown, total=len(rows), search_mode=mode)
+        following = sorted((row for row in rows if _place(row) > pager.start), key=_place)
+        shown = following[: request.limit]
+        last = _place(shown[-1]) if len(following) > len(shown) else None
+        return models.EntityList(
+            entities=shown,
+            metadata=pager.metadata(len(shown), last),
+            total=len(rows),
+            search_mode=SEARCH_MODES["lexical" if text else "browse"],
+        )
 
     @operation("GET", ROOT, parameters=models.EntityPageQuery, response=models.EntityPage)
     async def list_entities(self, call: ApiCall) -> models.EntityPage:
         """List entities, in pages."""
         request: models.EntityPageQuery = call.request
+        pager = Pager("entities", request)
         kinds = request.kind and frozenset({REGISTRY_KINDS.get(request.kind, request.kind)})
         snapshot = await self._gateway.snapshot()
         filters = filters_of(call.caller, snapshot, kinds or None, request.tags, request)
-        page = await self._gateway.catalog.list(filters, after=request.after, limit=request.limit)
-        return models.EntityPage(entities=list(map(_view, page.entities)), next=page.next)
+        page = await self._gateway.catalog.list(filters, after=pager.start[1], limit=request.limit)
+        last = (0.0, page.next) if page.next else None
+        return models.EntityPage(
+            entities=list(map(_view, page.entities)),
+            metadata=pager.metadata(len(page.entities), last),
+        )
 
     @operation(
         "POST",
@@ -290,6 +308,11 @@ class CatalogRoutes:
         await self._gateway.report(wait=False)
         status: Literal["ok", "starting"] = "ok" if self._gateway.index_builds else "starting"
         return HealthStatus(status=status, version=VERSION)
+
+
+def _place(row: models.EntityView) -> Place:
+    """Return what lists are sorted by."""
+    return -(row.relevance_score or 0.0), row.id
 
 
 def _texts(entity: Entity) -> Mapping[str, str]:

@@ -149,19 +149,24 @@ class EntityChange(_Body):
     """Of what a server lists, tags and scopes are added to those that it has otherwise."""
 
 
-class EntityPageQuery(Visibility, _Request):
+class PageQuery(_Request):
+    """Which page of a list is wanted."""
+
+    cursor: Annotated[str, Field(max_length=8192)] = ""
+    """The `metadata.nextCursor` of the page before; the other parameters stay the same."""
+
+
+class EntityPageQuery(Visibility, PageQuery):
     """Which entities are listed."""
 
     kind: Annotated[str, Field(pattern=rf"^[a-z][a-z0-9_-]{{0,63}}{_END}")] | None = None
     """None is every kind."""
     tags: Words = []
     """All of these; repeat the parameter."""
-    after: Annotated[str, Field(max_length=1024)] = ""
-    """The `next` of the page before."""
     limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
-class EntityQuery(_Request):
+class EntityQuery(PageQuery):
     """Which servers or agents are listed."""
 
     query: Query = ""
@@ -353,17 +358,25 @@ class EntityView(Response):
         return not is_own or self.id != entry_id(self.kind, self.namespace, self.name)
 
 
+class PageMetadata(Response):
+    """What a page says of itself, in the words of registries."""
+
+    count: int
+    """The number of entities of this page."""
+    next_cursor: Annotated[str | None, Field(serialization_alias="nextCursor")]
+    """The `cursor` of the next page; null on the last one."""
+
+
 class EntityPage(Response):
-    """A page of entities."""
+    """A page of entities, by id."""
 
     entities: Sequence[EntityView]
-    next: str = ""
-    """The `after` of the next page; empty on the last one."""
+    metadata: PageMetadata
 
 
-class EntityList(Response):
-    """Entities that hold the text, or all of them, by id; skills by score."""
+class EntityList(EntityPage):
+    """A page of entities that hold the text, or of all of them, by id; skills by score."""
 
-    entities: Sequence[EntityView]
     total: int
+    """The number of entities on all pages."""
     search_mode: SearchMode

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 import pytest
 from httpx2 import AsyncClient
@@ -32,6 +34,28 @@ WHOLE = {
     "metadata": {"a": [1, {"b": None}]},
     "parent": "server:mail",
 }
+
+
+MANY = tuple(
+    Entry(
+        kind=kind,
+        name=f"{name}-{kind}",
+        description=f"Of Ada, number {number}.",
+        hints=Hints(tags=("ada",) if number % 2 else ()),
+        scopes=frozenset({"billing"} if "secret" in name else ()),
+    )
+    for kind in ("agent", "server", "skill")
+    for number, name in enumerate(("ab", "ac", "secret", "ad", "ae", "secret2", "zz"))
+)
+
+
+async def pages(client: AsyncClient, path: str, **asked: str | int) -> AsyncIterator[list[str]]:
+    """Yield the ids of each page of a list."""
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await client.get(path, params={**asked, "cursor": cursor})
+        yield ids(page, "entities")
+        cursor = page.json()["metadata"]["nextCursor"]
 
 
 async def test_an_entity_is_written_read_changed_and_removed(client: AsyncClient) -> None:
@@ -131,13 +155,7 @@ async def test_tags_and_scopes_of_an_entry_are_replaced(full: Gateway) -> None:
 async def test_pages_follow_each_other(client: AsyncClient) -> None:
     """By id, each entity once; drafts and the like only where they are asked for."""
     everything = {"include_draft": True, "include_deprecated": True, "include_disabled": True}
-    seen, after = [], ""
-    while True:
-        page = await client.get(ROOT, params={"limit": 2, "after": after})
-        seen += ids(page, "entities")
-        after = page.json()["next"]
-        if not after:
-            break
+    seen = [key for page in [p async for p in pages(client, ROOT, limit=2)] for key in page]
     agents = await client.get(ROOT, params={"kind": "agent", **everything})
     named = await client.get(ROOT, params={"kind": "a2a_agent", **everything})
     tagged = await client.get(ROOT, params=[("tags", "mail"), ("tags", "prod")])
@@ -148,6 +166,68 @@ async def test_pages_follow_each_other(client: AsyncClient) -> None:
     assert 5 == len(agents.json()["entities"])
     assert agents.json() == named.json()
     assert ["agent:catalog/courier"] == ids(tagged, "entities")
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        (ROOT, {"kind": "agent"}),
+        ("/api/agents", {"query": "a"}),
+        ("/api/servers", {}),
+        ("/api/skills/search", {"q": "ada"}),
+    ],
+)
+async def test_every_list_has_pages_that_hidden_entities_do_not_fill(
+    full: Gateway, path: str, asked: dict[str, str]
+) -> None:
+    """Each entity once, in the order of the whole; a caller without a scope sees no gap."""
+    await full.catalog.put(*MANY)
+    async with open_client(full, scopes=()) as client:
+        cut = [page async for page in pages(client, path, limit=2, **asked)]
+        whole = (await client.get(path, params={"limit": 50, **asked})).json()
+
+    every = [entity["id"] for entity in whole["entities"]]
+    assert every == [key for page in cut for key in page]
+    assert {2} >= {len(page) for page in cut[:-1]}
+    assert (len(every), None) == (whole["metadata"]["count"], whole["metadata"]["nextCursor"])
+    assert len(every) == whole.get("total", len(every)) > 2
+    assert not any("secret" in key for key in every)
+
+
+async def test_what_is_added_or_removed_moves_nothing_to_another_page(full: Gateway) -> None:
+    """Before the cursor and behind it, and the entity at the cursor itself."""
+    await full.catalog.put(*MANY)
+    async with open_client(full) as client:
+        whole = ids(await client.get("/api/skills/search", params={"q": "ada"}), "entities")
+        first = await client.get("/api/skills/search", params={"q": "ada", "limit": 2})
+        await full.catalog.put(Entry(kind="skill", name="ada-0", description="Ada, before."))
+        await full.catalog.put(Entry(kind="skill", name="z", description="Behind: of Ada."))
+        await full.catalog.remove(whole[1])
+        cursor = first.json()["metadata"]["nextCursor"]
+        rest = await client.get(
+            "/api/skills/search", params={"q": "ada", "cursor": cursor, "limit": 50}
+        )
+
+    assert whole[:2] == ids(first, "entities")
+    assert {*whole[2:], "skill:catalog/z"} == {*ids(rest, "entities")}
+
+
+@pytest.mark.parametrize("path", [ROOT, "/api/servers", "/api/agents", "/api/skills/search?q=a"])
+async def test_a_cursor_that_is_none_is_refused(full: Gateway, path: str) -> None:
+    """So is that of another list, or of other parameters."""
+    await full.catalog.put(*MANY)
+    async with open_client(full) as client:
+        page = await client.get("/api/agents", params={"query": "a", "limit": 1})
+        of_another = page.json()["metadata"]["nextCursor"]
+        refused = [
+            await client.get(f"{path}{'&' if '?' in path else '?'}cursor={quote(each)}")
+            for each in ("?", "server:mail", "AAAA", "W1tb", "é", of_another)
+        ]
+
+    assert {(404, "unknown_cursor")} == {
+        (each.status_code, each.json()["code"]) for each in refused
+    }
+    assert ["?cursor"] == [fault["where"] for fault in refused[0].json()["errors"]]
 
 
 @pytest.mark.parametrize(
