@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import graphs
 from gateway.errors import ConfigError, Failed, attempt
@@ -12,7 +12,8 @@ from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph
 from gateway.options.validation import field_faults
 from gateway.runtime.text import digest
-from gateway.types import ALL_SCOPES, Caller, Diagnostic, Filters, Kind, Status
+from gateway.types import Caller, Diagnostic
+from gateway.types.caller import filters_for
 from graphs.errors import GraphError, Notice
 
 GraphSource: TypeAlias = (
@@ -68,7 +69,7 @@ def graph_of(snapshot: Snapshot, caller: Caller | None = None) -> ToolGraph:
     if caller is None or snapshot.graph is None:
         return graph
     kinds = frozenset(entity.kind for entity in snapshot.entities)
-    return graph.visible(snapshot.mask(filters_of(caller, kinds)))
+    return graph.visible(snapshot.mask(filters_for(caller, kinds)))
 
 
 def node_named(
@@ -79,19 +80,7 @@ def node_named(
     Raises:
         InvalidRequestError: If no tool, or more than one, has this name.
     """
-    return graph.nodes[snapshot.position(resolve(snapshot, tool, filters_of(caller)).id)]
-
-
-def filters_of(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> Filters:
-    """Return the filters that let pass what *caller* may see; None is the host, which sees all."""
-    if caller is not None:
-        return caller.filters(Filters(kinds=frozenset(kinds)))
-    return Filters(
-        kinds=frozenset(kinds),
-        statuses=frozenset(get_args(Status)),
-        scopes=frozenset({ALL_SCOPES}),
-        include_disabled=True,
-    )
+    return graph.nodes[snapshot.position(resolve(snapshot, tool, filters_for(caller)).id)]
 
 
 def source_of(source: GraphSource | None) -> GraphSource | None:

@@ -18,7 +18,6 @@ import numpy as np
 
 from gateway.embed.cache import Embed, QueryEmbeddings
 from gateway.errors import Failed
-from gateway.index.graph_documents import filters_of
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors import VectorIndex
@@ -52,6 +51,7 @@ from gateway.search.retrieve import (
 from gateway.search.state import SearchState, with_timeout
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
+from gateway.types.caller import filters_for
 from gateway.usage.history import NO_SIGNALS, UsageSignals
 from graphs.lexical.query import AnalyzedQuery, Hits
 
@@ -102,7 +102,7 @@ class Search:
             diagnostics=[*diagnostics, *tag_notes, *notes],
             usage=usage,
         )
-        seen = replace(filters_of(None, request.filters.kinds), scopes=request.filters.scopes)
+        seen = replace(filters_for(None, request.filters.kinds), scopes=request.filters.scopes)
         if not mask.any() and not snapshot.mask(seen).any():
             return state.result("empty")
         if not request.queries and not request.context:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
-from gateway.types.entities import Filters, texts_of
+from gateway.types.entities import Filters, Kind, Status, texts_of
 
 ALL_SCOPES = "*"
 """Holds every scope."""
@@ -56,3 +57,15 @@ class Caller:
 
 ANYONE = Caller()
 """A caller of whom nothing is known: it sees what needs no scope."""
+
+
+def filters_for(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> Filters:
+    """Return the filters that let pass what *caller* may see; None is the host, which sees all."""
+    if caller is not None:
+        return caller.filters(Filters(kinds=frozenset(kinds)))
+    return Filters(
+        kinds=frozenset(kinds),
+        statuses=frozenset(get_args(Status)),
+        scopes=frozenset({ALL_SCOPES}),
+        include_disabled=True,
+    )

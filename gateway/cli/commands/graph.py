@@ -20,13 +20,14 @@ from gateway.cli.session import open_session
 from gateway.cli.tables import document, pairs, table
 from gateway.errors import ConfigError
 from gateway.index.compiler import host_names
-from gateway.index.graph_documents import filters_of, graph_of, node_named
+from gateway.index.graph_documents import graph_of, node_named
 from gateway.index.tool_graph import ToolGraph
 from gateway.manifests.config_file import read_text, write_text
 from gateway.mcp.sparql_endpoint import ask_endpoint
 from gateway.runtime.text import estimate_tokens
 from gateway.search.expand.edge_proposals import batches
 from gateway.types import Caller
+from gateway.types.caller import filters_for
 from graphs.facts.fact import Fact
 from graphs.graph import EDGE_PREDICATES
 
@@ -201,7 +202,7 @@ def validate(
         with open_session(config) as session:
             code, names = (
                 session.code,
-                dict(host_names(session.gateway.list_tools(filters_of(None)))),
+                dict(host_names(session.gateway.list_tools(filters_for(None)))),
             )
     faults: Sequence[graphs.ShapeViolation] | None = None
     facts = graphs.extract_facts(documents, names=names)

@@ -19,12 +19,12 @@ from urllib.parse import quote
 import graphs
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, attempt
-from gateway.index.graph_documents import filters_of
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.text import clean
 from gateway.search.normalize import ModelReply, ask
 from gateway.types import Caller, Entity
+from gateway.types.caller import filters_for
 
 BATCH = 24
 """Tools of one request: what belongs together is seen together, and an answer stays short."""
@@ -101,7 +101,7 @@ def batches(
     """
     by_server: defaultdict[str, list[Entity]] = defaultdict(list)
     kinds = frozenset(each.kind for each in snapshot.entities if row_of(each.kind).graph)
-    visible = compress(snapshot.entities, snapshot.mask(filters_of(caller, kinds)))
+    visible = compress(snapshot.entities, snapshot.mask(filters_for(caller, kinds)))
     for entity in sorted(visible, key=lambda each: each.id):
         by_server[entity.server].append(entity)
     unknown = sorted(set(servers) - by_server.keys())

@@ -33,7 +33,7 @@ from gateway.serve.api.visibility import (
     REGISTRY_KINDS,
     SEARCH_MODES,
     count_kinds,
-    filters_of,
+    request_filters,
 )
 from gateway.serve.auth import ADMIN, WRITE
 from gateway.types import Access, Caller, Entity, Hints
@@ -127,7 +127,7 @@ class CatalogRoutes:
         request: models.EntityQuery = call.request
         pager = Pager(name, request)
         snapshot = await self._gateway.snapshot()
-        mask = snapshot.mask(filters_of(call.caller, snapshot, frozenset(kinds), request.tags))
+        mask = snapshot.mask(request_filters(call.caller, snapshot, frozenset(kinds), request.tags))
         text = request.query.strip().casefold()
         rows: list[models.EntityView] = []
         for position in np.flatnonzero(mask).tolist():
@@ -153,7 +153,7 @@ class CatalogRoutes:
         pager = Pager("entities", request)
         kinds = request.kind and frozenset({REGISTRY_KINDS.get(request.kind, request.kind)})
         snapshot = await self._gateway.snapshot()
-        filters = filters_of(call.caller, snapshot, kinds or None, request.tags, request)
+        filters = request_filters(call.caller, snapshot, kinds or None, request.tags, request)
         page = await self._gateway.catalog.list(filters, after=pager.start[1], limit=request.limit)
         last = (0.0, page.next) if page.next else None
         return models.EntityPage(
@@ -254,7 +254,7 @@ class CatalogRoutes:
         return respond(None, 204)
 
     async def _visible(self, call: ApiCall) -> Entity:
-        filters = filters_of(call.caller, await self._gateway.snapshot(), shown=EVERYTHING)
+        filters = request_filters(call.caller, await self._gateway.snapshot(), shown=EVERYTHING)
         entity = await self._gateway.catalog.get(call.key, filters)
         if entity is None:
             raise RefusedError(404, "unknown_entity", "there is no such entity: list them")

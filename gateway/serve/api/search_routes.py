@@ -22,7 +22,7 @@ from gateway.search.rank.display import server_tools
 from gateway.serve.api import models
 from gateway.serve.api.operations import ApiCall, operation
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.api.visibility import SEARCH_MODES, filters_of, resolve_kinds, visible
+from gateway.serve.api.visibility import SEARCH_MODES, request_filters, resolve_kinds, visible
 from gateway.types import Entity, Filters, JsonObject, Match, SearchResult
 
 _FUSIONS: Mapping[str, models.Ranking] = {"rrf": "hybrid", "legacy": "legacy"}
@@ -143,7 +143,7 @@ class SearchRoutes:
             raise RefusedError(400, "nothing_asked", "give a query, or tags, or both")
         snapshot = await self._gateway.snapshot()
         kinds = resolve_kinds(call.caller, snapshot, request.entity_types, request)
-        filters = filters_of(call.caller, snapshot, kinds, request.tags, request)
+        filters = request_filters(call.caller, snapshot, kinds, request.tags, request)
         ranking = request.ranking or self._ranking
         result = await self._gateway.search(
             request.query or None,
@@ -184,7 +184,7 @@ class SearchRoutes:
     @operation("GET", "/api/search/tags", response=TagCounts)
     async def tags(self, call: ApiCall) -> TagCounts:
         """List the tags of what you may find."""
-        filters = filters_of(call.caller, await self._gateway.snapshot())
+        filters = request_filters(call.caller, await self._gateway.snapshot())
         counts = await self._gateway.catalog.tags(filters)
         shown_counts = dict(sorted(counts.items())[:MAX_TAGS])
         return TagCounts(tags=list(shown_counts), counts=shown_counts)

@@ -41,7 +41,7 @@ def _kinds(snapshot: Snapshot) -> frozenset[str]:
     return frozenset({*KINDS, *count_kinds(snapshot)})
 
 
-def filters_of(
+def request_filters(
     caller: Caller,
     snapshot: Snapshot,
     kinds: frozenset[str] | None = None,
@@ -72,7 +72,7 @@ def resolve_kinds(
     Raises:
         RefusedError: 404, if there is no such kind.
     """
-    seen = np.flatnonzero(snapshot.mask(filters_of(caller, snapshot, shown=shown)))
+    seen = np.flatnonzero(snapshot.mask(request_filters(caller, snapshot, shown=shown)))
     existing = frozenset({*KINDS, *snapshot.eligibility.kinds(seen)})
     if names is None:
         return existing - _ON_REQUEST
