@@ -386,3 +386,24 @@ async def test_a_catalog_of_hidden_tools_is_empty_to_a_caller(open_gateway: Open
     for query in ("burn a letter", None):
         assert await bare.search(query) == await gateway.search(query)
         assert "empty" != (await gateway.search(query, caller=ADMIN)).mode
+
+
+async def test_a_virtual_server_names_no_server_of_what_is_hidden(
+    open_gateway: OpenGateway,
+) -> None:
+    """The servers behind it are those of the tools that all who see it may find."""
+    gateway = open_gateway()
+    gateway.add_server("shop", server=shop())
+    gateway.add_server("vault", server=shop(), access=KEEPER)
+    table = {"post": "shop/send_letter", "ashes": "vault/burn_letter"}
+    gateway.add_virtual_server("desk", table)
+    gateway.add_virtual_server("cellar", table, access=KEEPER)
+    kinds = Filters(kinds=frozenset({"virtual_server"}))
+
+    (seen,) = await gateway.list_tools(kinds)
+    cellar, _ = await gateway.list_tools(kinds, caller=ADMIN)
+
+    assert (["shop"], ["post"]) == tuple(
+        seen.definition.details[key] for key in ("servers", "tools")
+    )
+    assert ["shop", "vault"] == cellar.definition.details["servers"]

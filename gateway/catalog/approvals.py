@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from gateway.mcp.naming import MAX_NAME_CHARS, matches_template
+from gateway.mcp.naming import MAX_NAME_CHARS, canonical_uri, matches_template
 from gateway.mcp.skills import is_file_of
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
@@ -91,7 +91,7 @@ def is_hidden(kind: Kind, name: str, *, listed: Listing, shown: Listing) -> bool
     """Whether a policy hides the resource or prompt of this name: it cannot be read either.
 
     A URI that a template describes is hidden with the template, and a file of a skill with the
-    skill, unless it is listed itself.
+    skill, unless it is listed itself. Other spellings of a URI are hidden with it.
 
     Args:
         kind: ``resource`` or ``prompt``.
@@ -106,4 +106,7 @@ def is_hidden(kind: Kind, name: str, *, listed: Listing, shown: Listing) -> bool
     hidden = {item.name for item in listed.definitions if item.kind in kinds} - visible
     if name in hidden or name in visible or kind != "resource":
         return name in hidden
-    return any(matches_template(uri, name) or is_file_of(uri, name) for uri in hidden)
+    wanted, spellings = canonical_uri(name), {canonical_uri(uri) for uri in hidden}
+    if wanted in spellings or wanted in map(canonical_uri, visible):
+        return wanted in spellings
+    return any(matches_template(uri, wanted) or is_file_of(uri, wanted) for uri in spellings)

@@ -85,6 +85,10 @@ class Eligibility:
         """Return the positions of the entities that belong to the one of this id, ascending."""
         return self.by_trait.get(("parent", parent), _NONE)
 
+    def of_server(self, server: str) -> Positions:
+        """Return the positions of the entities of this server or namespace, ascending."""
+        return self.by_trait.get(("server", server), _NONE)
+
     def kinds(self, positions: Positions) -> list[Kind]:
         """Return the kind of each of *positions*."""
         table = np.zeros(self.size, dtype=np.intp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from urllib.parse import quote, unquote_to_bytes
 
 from gateway.errors import ConfigError
 from gateway.types import JsonObject, Kind
@@ -13,6 +14,11 @@ MAX_TITLE_CHARS = 200
 MAX_URI_CHARS = 2000
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 """What the protocol recommends for names of tools."""
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_ESCAPED = frozenset(":/?#[]@!$&'()*+,;=%{}")
+"""Characters that mean something else where they are not escaped."""
+_PARTS = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/?#]*)?)([^?#]*)")
+"""Scheme and authority of a URI, and its path."""
 
 
 def check_tool_name(name: str) -> str:
@@ -40,6 +46,45 @@ def _check_name(kind: str, name: str, max_chars: int) -> str:
             "'_', '.' or '-'"
         )
     return name
+
+
+def canonical_uri(uri: str) -> str:
+    """Return the one spelling of all URIs that are equal by their syntax (RFC 3986, 6.2.2).
+
+    It is for comparing alone: servers are asked for what the client wrote. A template keeps its
+    expressions.
+    """
+    return _PARTS.sub(lambda parts: parts[1].lower() + parts[2], normalize_path(uri), count=1)
+
+
+def normalize_path(uri: str) -> str:
+    """Return *uri* without escapes that it does not need, and without dot segments.
+
+    The case of scheme and authority stays, so that patterns match as they are written.
+    """
+    return _PARTS.sub(_without_dots, _ESCAPES.sub(_unescape, uri), count=1)
+
+
+def _unescape(escapes: re.Match[str]) -> str:
+    text = unquote_to_bytes(escapes[0]).decode("utf-8", "surrogateescape")
+    return "".join(
+        char
+        if char.isprintable() and char not in _ESCAPED
+        else quote(char, safe="", errors="surrogateescape")
+        for char in text
+    )
+
+
+def _without_dots(parts: re.Match[str]) -> str:
+    segments: list[str] = []
+    for segment in parts[2].split("/"):
+        if segment == ".." and segments not in ([], [""]):
+            segments.pop()
+        elif segment not in {".", ".."}:
+            segments.append(segment)
+    if parts[2].endswith(("/.", "/..")):
+        segments.append("")
+    return parts[1] + "/".join(segments)
 
 
 def matches_template(template: str, uri: str) -> bool:

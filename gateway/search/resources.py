@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeGuard, get_args
+from typing import TypeGuard
+
+import numpy as np
 
 from gateway.catalog.identity import from_gateway_uri
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
-from gateway.mcp.naming import matches_template
+from gateway.mcp.naming import canonical_uri, matches_template
 from gateway.mcp.skills import FILES, FRONT, is_as_listed, is_file_of
 from gateway.sources.cached import CachedSource
 from gateway.sources.mcp import ClientCapabilities
@@ -31,7 +33,6 @@ from gateway.types import (
     Kind,
     PromptMessage,
     PromptResult,
-    Status,
 )
 from gateway.types.access import NO_ACCESS_RULE
 from gateway.types.entities import DEFAULT_STATUSES
@@ -39,7 +40,6 @@ from gateway.types.listing import WatchCallbacks
 
 _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
 """The kinds whose names are addresses at their server."""
-_EVERY_SCOPE = Caller(scopes=frozenset({ALL_SCOPES}))
 
 
 class ResourceLibrary:
@@ -82,7 +82,7 @@ class ResourceLibrary:
         """Return what there is of *kind* and *caller* may see, by address."""
         snapshot = await self._snapshot()
         mask = snapshot.mask(caller.filters(Filters(kinds=frozenset({kind}))))
-        return tuple(entity for at, entity in enumerate(snapshot.entities) if mask[at])
+        return tuple(snapshot.entities[at] for at in np.flatnonzero(mask).tolist())
 
     async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
         """Read a resource.
@@ -110,11 +110,12 @@ class ResourceLibrary:
         """
         server, uri = owner
         result = await self.ask("resources/read", owner, "uri")
-        for entity in (await self._snapshot()).entities:
+        wanted = canonical_uri(uri)
+        for entity in _entities_of(await self._snapshot(), server).values():
             files = entity.definition.details.get(FILES) if entity.kind == "skill" else None
-            if entity.server != server or not isinstance(files, list):
+            if not isinstance(files, list):
                 continue
-            listed = [file for file in files if file["uri"] == uri]
+            listed = [file for file in files if canonical_uri(file["uri"]) == wanted]
             contents = _objects(result.get("contents"))
             if listed and not all(is_as_listed(each, listed[0]) for each in contents):
                 detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
@@ -222,37 +223,29 @@ class ResourceLibrary:
 
         One that is in no list is refused as well where the caller lacks the scopes of a resource of
         its server, or of all that it has: else the refusal would tell which of the two it is.
+
+        Other spellings of a URI are refused with it, since its server may read them as one.
         """
         snapshot = await self._snapshot()
         # Entries are called by their ids; their namespace may be the name of a server.
         own = {
             at: each
-            for at, each in enumerate(snapshot.entities)
-            if each.server == server
-            and (each.exposed_name != each.id or FRONT in each.definition.details)
+            for at, each in _entities_of(snapshot, server).items()
+            if each.exposed_name != each.id or FRONT in each.definition.details
         }
         filters = Filters(kinds=frozenset(each.kind for each in own.values()))
         seen = snapshot.mask(caller.filters(filters))
-        every = replace(
-            filters,
-            statuses=frozenset(get_args(Status)),
-            include_disabled=True,
-            include_described=True,
-        )
-        closed = snapshot.mask(_EVERY_SCOPE.filters(filters)) & ~seen
-        hidden = snapshot.mask(_EVERY_SCOPE.filters(every)) & ~seen
-        resources = {at: each.name for at, each in own.items() if each.kind in _READABLE}
-        exact = [at for at, name in resources.items() if name == uri or is_file_of(name, uri)]
-        known = exact or [at for at, name in resources.items() if matches_template(name, uri)]
-        if known:
-            is_open = bool(seen[known].any())
+        names = {at: each.name for at, each in own.items() if each.kind in _READABLE}
+        if known := _described_by(names, uri):
+            is_open = all(seen[positions].any() for positions in known)
         else:
+            in_use = snapshot.mask(replace(filters, scopes=frozenset({ALL_SCOPES})))
             # A server may have nothing that is listed.
             registration = self._registry.all().get(server)
             access = registration.access if registration else NO_ACCESS_RULE
             is_shut = access.enabled is False or access.status not in {None, *DEFAULT_STATUSES}
-            is_shut |= not caller.holds(access.scopes) or bool(own and hidden[[*own]].all())
-            is_open = not closed[[*resources]].any() and not is_shut
+            is_shut |= not caller.holds(access.scopes) or bool(own and not seen[[*own]].any())
+            is_open = not (in_use[[*names]] & ~seen[[*names]]).any() and not is_shut
         if not is_open:
             raise _missing("resource", name)
 
@@ -296,6 +289,38 @@ def _candidates(
         if kind == "resource" and matches_template(each.name, name)
     ]
     return like, False
+
+
+def _entities_of(snapshot: Snapshot, server: str) -> dict[int, Entity]:
+    """Return the entities of one server by position; the others are not looked at."""
+    positions = snapshot.eligibility.of_server(server).tolist()
+    return {at: snapshot.entities[at] for at in positions}
+
+
+def _described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
+    """Return the positions of what a server says of *uri*; one of each list must be open.
+
+    Args:
+        names: The URIs, templates and skills of the server, by position.
+        uri: As the client wrote it. What is listed in other spellings counts, each one, unless
+            this one is listed too.
+    """
+    wanted = canonical_uri(uri)
+    spellings = {at: canonical_uri(name) for at, name in names.items()}
+    files = [at for at, name in spellings.items() if is_file_of(name, wanted)]
+    same = [at for at, name in names.items() if name == uri]
+    if same:
+        return [[*same, *files]]
+    if equal := [at for at, name in spellings.items() if name == wanted]:
+        return [[at] for at in equal]
+    heads = {
+        at: len(name.partition("{")[0])
+        for at, name in spellings.items()
+        if matches_template(name, wanted)
+    }
+    # Of several templates the narrowest is meant.
+    templates = [at for at, head in heads.items() if head == max(heads.values())]
+    return [known] if (known := files or templates) else []
 
 
 def _configured(source: Source | None) -> TypeGuard[TransformedSource]:

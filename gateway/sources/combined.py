@@ -19,6 +19,7 @@ from functools import partial
 
 from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt
 from gateway.mcp.naming import (
+    canonical_uri,
     check_server_name,
     matches_template,
     request_target,
@@ -148,7 +149,11 @@ class CombinedSource:
             if name.startswith(f"{source}+"):
                 original = name.removeprefix(f"{source}+")
                 # What is listed has one name here, by which the host's rules know it.
-                is_listed = self._to_uri(source, original) != name
+                wanted = canonical_uri(original)
+                is_listed = any(
+                    key == ("resource", uri) and owner == source and canonical_uri(uri) == wanted
+                    for key, (owner, uri) in self._owners.items()
+                )
                 return None if is_listed else (source, original)
         sources = {
             source

@@ -18,7 +18,13 @@ from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.mcp.naming import check_tool_name, request_target, retarget_request
+from gateway.mcp.naming import (
+    canonical_uri,
+    check_tool_name,
+    normalize_path,
+    request_target,
+    retarget_request,
+)
 from gateway.sources.protocol import Source, Transform, resources_of, unknown_tool, watchable
 from gateway.types import Access, Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
@@ -106,6 +112,7 @@ class Filter:
 
     Patterns are those of a shell (``get_*``, ``?``, ``[ab]``), compared with case. Resources are
     matched by their URIs, and so is what is made of a template: end the pattern of one with ``*``.
+    How a URI is spelled does not matter: ``%73ecret`` is ``secret``.
     """
 
     allow: tuple[str, ...] | None = None
@@ -125,9 +132,14 @@ class Filter:
 
     def original_name(self, name: str) -> str | None:
         """See `Transform.original_name`."""
-        is_allowed = self.allow is None or any(fnmatchcase(name, rule) for rule in self.allow)
-        is_denied = any(fnmatchcase(name, rule) for rule in self.deny)
+        forms = (normalize_path, canonical_uri, str) if self.kind == "resource" else (str,)
+        is_allowed = self.allow is None or any(_fits(name, rule, forms[:1]) for rule in self.allow)
+        is_denied = any(_fits(name, rule, forms) for rule in self.deny)
         return name if is_allowed and not is_denied else None
+
+
+def _fits(name: str, rule: str, forms: Iterable[Callable[[str], str]]) -> bool:
+    return any(fnmatchcase(form(name), form(rule)) for form in forms)
 
 
 @dataclass(frozen=True, slots=True)

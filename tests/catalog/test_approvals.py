@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.approvals import apply_policies
+from gateway.catalog.approvals import apply_policies, is_hidden
 from gateway.options import Policy, UpstreamOptions
 from gateway.types import ToolDefinition
 from gateway.types.listing import Listing
@@ -60,3 +60,32 @@ def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, remaining: list
     assert ["a", *remaining] == [item.name for item in found.definitions]
     assert [("tool_suspicious", policy == "block")] == flagged(found)
     assert "prompt 'a'" in found.diagnostics[0].detail
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        ("note://secret", True),
+        ("note://%73ecret", True),
+        ("NOTE://secret", True),
+        ("note://of/x/../bob", True),
+        ("note://o%66/bob", True),
+        ("note://open", False),
+        ("note://%6fpen", False),
+        ("note://unlisted", False),
+        ("skill://a/b/%53KILL.md", True),
+        ("skill://a/x/../b/more.md", True),
+    ],
+)
+def test_what_a_policy_hides_is_hidden_in_every_spelling(name: str, hidden: bool) -> None:
+    """Its server may read them as one."""
+    uris = ("note://secret", "note://of/{name}", "skill://a/b/SKILL.md")
+    shut = tuple(ToolDefinition(kind="resource", name=uri) for uri in uris)
+    shown = ToolDefinition(kind="resource", name="note://open")
+
+    assert hidden == is_hidden(
+        "resource",
+        name,
+        listed=Listing(definitions=(*shut, shown)),
+        shown=Listing(definitions=(shown,)),
+    )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, overload
 
 import pytest
 
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.index.snapshot import Snapshot
+from gateway.search.resources import ResourceLibrary
+from gateway.sources.combined import CombinedSource
+from gateway.sources.mcp import ClientCapabilities
+from gateway.sources.registry import Registry
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
-from gateway.types import Filters, Hints, JsonObject, Kind, ToolDefinition
+from gateway.types import Access, Caller, Entity, Filters, Hints, JsonObject, Kind, ToolDefinition
 from gateway.types.listing import Listing
-from tests.conftest import OpenGateway
+from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import ListSource, every_id, tool
 from tests.serve.upstream import Fixture
 
@@ -225,3 +231,171 @@ async def test_what_is_hidden_is_not_read_by_its_address_either(open_gateway: Op
         await gateway.read(name)
 
     assert ["a://open/7", "a://open/7", "c://linked"] == [each["uri"] for _, each in shop.asked]
+
+
+DISABLED = Access(enabled=False)
+PAID = Access(scopes=frozenset({"billing"}))
+SECRETS = ("note://of/secret", "note://of/Bob", "note://of/café")
+SPELLINGS = (
+    "note://of/%73ecret",
+    "note://of/s%65%63ret",
+    "note://of/x/../secret",
+    "note://of/x/%2E%2e/%73ecret",
+    "note://of/./secret",
+    "NOTE://OF/secret",
+    "note://of/B%6fb",
+    "note://of/caf%C3%a9",
+)
+
+
+def notes(server: str = "notes") -> Shop:
+    """Three notes, and a template for all that there are."""
+    return Shop(
+        server,
+        *(thing("resource", uri, "Of few.") for uri in SECRETS),
+        thing("resource", "note://of/{name}", "Of anybody."),
+    )
+
+
+async def refusal(gateway: Gateway, uri: str, caller: Caller = Caller()) -> str:  # noqa: B008
+    """Why *uri* is not read, without its name."""
+    with pytest.raises(InvalidRequestError) as caught:
+        await gateway.read(uri, caller=caller)
+    return str(caught.value).replace(repr(uri), "NAME")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("access", [DISABLED, PAID], ids=["disabled", "a scope"])
+async def test_another_spelling_opens_no_hidden_resource(
+    open_gateway: OpenGateway, spelling: str, access: Access
+) -> None:
+    """Its server may read both as one, and an open template describes it."""
+    shop, gateway = notes(), open_gateway()
+    gateway.add_source(shop)
+    gateway.add_virtual_server("desk", {}, resources={"desk:{name}": "notes/note://of/{name}"})
+    gateway.set_rules({f"notes/{uri}": access for uri in SECRETS})
+    virtual = f"desk:{spelling[len('note://of/') :]}"
+
+    refused = {
+        await refusal(gateway, name)
+        for name in ("nowhere", spelling, f"gateway:/notes/{spelling}", f"gateway:/desk/{virtual}")
+    }
+    await gateway.read("gateway:/notes/note://of/s", caller=Caller(scopes=PAID.scopes))
+
+    assert 1 == len(refused)
+    assert ["note://of/s"] == [params["uri"] for _, params in shop.asked]
+
+
+async def test_each_spelling_that_is_listed_is_a_resource_of_its_own(
+    open_gateway: OpenGateway,
+) -> None:
+    """A spelling that nothing lists is open if all of them are."""
+    upper, lower, third = "note://A/x", "note://a/x", "NOTE://a/x"
+    shop = Shop("notes", thing("resource", upper), thing("resource", lower))
+    gateway = open_gateway()
+    gateway.add_source(shop)
+    await gateway.read(f"gateway:/notes/{third}")
+    gateway.set_rules({f"notes/{upper}": DISABLED})
+
+    await gateway.read(f"gateway:/notes/{lower}")
+    for hidden in (upper, third):
+        await refusal(gateway, f"gateway:/notes/{hidden}")
+
+    assert [third, lower] == [params["uri"] for _, params in shop.asked]
+
+
+async def test_the_narrowest_template_says_whether_a_resource_is_open(
+    open_gateway: OpenGateway,
+) -> None:
+    """A wide one that is open is no way around it, nor is a wide one that is hidden in the way."""
+    wide, narrow = "note://{+path}", "note://of/{name}"
+    shop, gateway = (
+        Shop("notes", *(thing("resource", uri) for uri in (wide, narrow))),
+        open_gateway(),
+    )
+    gateway.add_source(shop)
+    gateway.set_rules({"notes/note://of/{*": DISABLED})
+    await refusal(gateway, "gateway:/notes/note://of/bob")
+    await gateway.read("gateway:/notes/note://all")
+    gateway.set_rules({"notes/note://{*": DISABLED})
+    await gateway.read("gateway:/notes/note://of/bob")
+
+    assert ["note://all", "note://of/bob"] == [params["uri"] for _, params in shop.asked]
+
+
+async def test_the_alias_of_a_template_opens_nothing_that_is_hidden_behind_it(
+    open_gateway: OpenGateway,
+) -> None:
+    """What is made of it leads to a resource with rules of its own."""
+    shop, gateway = notes(), open_gateway()
+    gateway.add_source(shop)
+    gateway.add_virtual_server("desk", {}, resources={"desk:{name}": "notes/note://of/{name}"})
+    gateway.set_rules({"notes/note://of/secret": DISABLED})
+
+    await gateway.read("gateway:/desk/desk:open")
+    refused = {await refusal(gateway, each) for each in ("gateway:/desk/desk:secret", "nowhere")}
+
+    assert 1 == len(refused)
+    assert [{"uri": "note://of/open"}] == [params for _, params in shop.asked]
+
+
+@pytest.mark.parametrize("spelling", ["note://of/secret", "note://of/%73ecret"])
+async def test_a_qualified_uri_of_a_combination_opens_nothing_that_is_hidden(
+    open_gateway: OpenGateway, spelling: str
+) -> None:
+    """What one source alone has is listed without its name, and rules know it by that."""
+    shop, gateway = notes("shop"), open_gateway()
+    gateway.add_source(CombinedSource("office", [shop, ListSource("other")]))
+    gateway.set_rules({"office/note://of/secret": DISABLED})
+
+    await gateway.read("gateway:/office/shop+note://linked")
+    for uri in (spelling, f"shop+{spelling}"):
+        with pytest.raises(InvalidRequestError):
+            await gateway.read(f"gateway:/office/{uri}")
+
+    assert [{"uri": "note://linked"}] == [params for _, params in shop.asked]
+
+
+class Counted(Sequence[Entity]):
+    """Entities that count how often one is looked at."""
+
+    def __init__(self, entities: Sequence[Entity]) -> None:
+        self._entities = entities
+        self.visits = 0
+
+    @overload
+    def __getitem__(self, at: int) -> Entity: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Entity]: ...
+    def __getitem__(self, at: int | slice) -> Entity | Sequence[Entity]:
+        self.visits += 1
+        return self._entities[at]
+
+    def __iter__(self) -> Iterator[Entity]:
+        for at in range(len(self)):
+            yield self[at]
+
+    def __len__(self) -> int:
+        return len(self._entities)
+
+
+@pytest.mark.parametrize("uri", ["gateway:/notes/note://of/bob", "note://of/bob"])
+@pytest.mark.parametrize("size", [10, 300])
+async def test_a_read_looks_at_its_own_server_alone(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, size: int, uri: str
+) -> None:
+    """However many tools others have."""
+    shop, gateway = notes(), open_gateway(catalog_of(size))
+    gateway.add_source(shop)
+    whole = await gateway.snapshot()
+    counted = Counted(whole.entities)
+
+    async def snapshot() -> Snapshot:
+        return replace(whole, entities=counted)
+
+    registry = Registry()
+    registry.add(shop, {})
+    library = ResourceLibrary(registry, snapshot, ClientCapabilities())
+    await library.read(uri)
+
+    assert counted.visits <= 3 * (len(SECRETS) + 1)

@@ -22,6 +22,7 @@ from gateway.gateway import Gateway
 from gateway.serve.http import HttpOptions
 from gateway.serve.mcp_server import Expose, mcp_server
 from gateway.serve.subscriptions import Subscriptions
+from gateway.types import Access
 from gateway.types.listing import WatchCallbacks
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, suspicious, tool
@@ -319,3 +320,24 @@ async def test_no_more_than_so_many_are_watched(open_gateway: OpenGateway) -> No
     with pytest.raises(InvalidRequestError, match="1 resources are watched"):
         await watching.watch("gateway:/reporting/c:d")
     end()
+
+
+async def test_what_was_closed_since_is_not_told_of(open_gateway: OpenGateway) -> None:
+    """A rule may hide a resource from those who watch it."""
+    source, paths = Reporting(), ("a:b", "c:d")
+    source.tools += [thing("resource", path) for path in paths]
+    gateway = open_gateway()
+    gateway.add_source(source)
+    addresses = [f"gateway:/reporting/{path}" for path in paths]
+    async with (
+        streaming(gateway) as client,
+        client.listen(resource_subscriptions=addresses) as events,
+    ):
+        by_start = [await source.watched.get() for _ in paths]
+        gateway.set_rules({"reporting/a:b": Access(enabled=False)})
+        for callbacks in by_start:
+            callbacks.on_change()
+        event = await anext(events)
+
+    assert addresses == events.honored.resource_subscriptions
+    assert ResourceUpdated(uri=addresses[1]) == event

@@ -222,3 +222,27 @@ async def test_a_transformed_source_is_found_and_called_by_what_it_shows(
 
     assert ["a/post_letter"] == [match.id for match in result.matches]
     assert "called send_mail" == (await gateway.invoke("a/post_letter", {})).text
+
+
+@pytest.mark.parametrize(
+    ("rules", "uri", "is_shown"),
+    [
+        ({"deny": ("note://secret",)}, "note://%73ecret", False),
+        ({"deny": ("note://Shop/*",)}, "note://Sh%6fp/a", False),
+        ({"deny": ("*Team*",)}, "note://Te%61m/a", False),
+        ({"deny": ("note://secret",)}, "NOTE://secret", False),
+        ({"deny": ("note://%73ecret",)}, "note://secret", False),
+        ({"allow": ("note://open/*",)}, "note://open/x/../../b", True),
+        ({"allow": ("note://open/a/*",)}, "note://open/a/%2e%2e/b", False),
+        ({"allow": ("*Team*",)}, "note://TeamA/x", True),
+        ({"allow": ("note://[äö]*",)}, "note://äb", True),
+        ({"deny": ("note://a/x",)}, "note://a/X", True),
+    ],
+)
+def test_a_filter_knows_a_resource_in_every_spelling(
+    rules: dict[str, tuple[str, ...]], uri: str, is_shown: bool
+) -> None:
+    """Its server may read them as one."""
+    transform = Filter(kind="resource", **rules)
+
+    assert (uri if is_shown else None) == transform.original_name(uri)
