@@ -70,7 +70,7 @@ async def request_approval(
     confirm = gateway.options.chat.confirm
     if not needs_approval(entity, confirm, can_ask=approve is not None):
         return entity
-    check_arguments(entity, arguments)
+    await check_arguments(entity, arguments)
     if approve is None:
         raise NotApprovedError(
             f"{tool!r} needs an approval (ChatOptions.confirm is {confirm!r}), and nobody can be "

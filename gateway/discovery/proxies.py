@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import unquote
 
 from gateway.discovery.meta_tools import FunctionTool
 from gateway.discovery.render_results import MAX_LINE_CHARS
 from gateway.options import DiscoveryOptions
-from gateway.runtime.json_schema import map_schemas
+from gateway.runtime.json_schema import map_schemas, resolve_pointer
 from gateway.runtime.text import clean, one_line
 from gateway.types import Entity, JsonObject
 
@@ -48,7 +47,7 @@ def to_parameters(schema: JsonObject) -> dict[str, object]:
     """
 
     def without_dangling_reference(part: JsonObject) -> JsonObject:
-        if "$ref" not in part or _resolves(part["$ref"], schema):
+        if "$ref" not in part or isinstance(resolve_pointer(part["$ref"], schema), Mapping | bool):
             return part
         return {key: value for key, value in part.items() if key != "$ref"}
 
@@ -61,22 +60,6 @@ def to_parameters(schema: JsonObject) -> dict[str, object]:
         "type": "object",
         "properties": {**_properties_of_choices(source), **own},
     }
-
-
-def _resolves(reference: object, root: JsonObject) -> bool:
-    """Whether *reference* is a JSON pointer (RFC 6901) to something within *root*."""
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return False
-    target: object = root
-    for step in filter(None, unquote(reference[1:]).split("/")):
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(target, Mapping) and key in target:
-            target = target[key]
-        elif isinstance(target, list | tuple) and key.isdecimal() and int(key) < len(target):
-            target = target[int(key)]
-        else:
-            return False
-    return isinstance(target, Mapping | bool)
 
 
 def _properties_of_choices(schema: JsonObject) -> dict[str, object]:

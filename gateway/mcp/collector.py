@@ -17,6 +17,7 @@ from gateway.mcp.definitions import (
     digest_definition,
     find_fault,
     find_name_fault,
+    find_schema_cost,
     item_name,
     measure_size,
     parse_definition,
@@ -150,6 +151,8 @@ class DefinitionCollector:
         if size > options.max_schema_bytes:
             part = "its schemas are" if method is TOOLS else "it is"
             return f"{part} larger than {options.max_schema_bytes} bytes"
+        if method is TOOLS and (reason := find_schema_cost(item)):
+            return reason
         max_chars = options.max_description_chars
         if definition is None:
             definition = parse_definition(item, method, max_chars=max_chars)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,12 +19,15 @@ from typing import NamedTuple
 
 from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
 from gateway.mcp.skills import FILES, FRONT, find_skill_fault, parse_skill
-from gateway.runtime.json_schema import map_schemas
+from gateway.runtime.json_schema import count_in_place, map_schemas
 from gateway.runtime.text import clean
 from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 
 MAX_DEPTH = 64
 """How deep a definition's objects and lists may lie in each other; real ones lie below 20."""
+MAX_SCHEMAS_OF_A_VALUE = 5000
+"""How many schemas may apply to one value; more than that is no schema but an attack on whoever
+checks by it. Real ones stay below some hundreds."""
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
 _PINNED_OF_TOOL = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _PINNED = (
@@ -94,6 +98,17 @@ def measure_size(item: JsonObject, method: ListMethod) -> int:
         return len(json.dumps(item, default=str))
     schemas = (item.get(key) for key in ("inputSchema", "outputSchema"))
     return sum(len(json.dumps(schema, default=str)) for schema in schemas if schema)
+
+
+def find_schema_cost(item: JsonObject) -> str:
+    """Return why the schemas of the tool *item* cost too much to check; empty if they do not."""
+    schemas = (item.get(key) for key in ("inputSchema", "outputSchema"))
+    most = max(count_in_place(schema) for schema in schemas if isinstance(schema, dict))
+    if most == math.inf:
+        return "a schema of it refers to itself without end"
+    if most > MAX_SCHEMAS_OF_A_VALUE:
+        return f"a schema of it applies more than {MAX_SCHEMAS_OF_A_VALUE} schemas to one value"
+    return ""
 
 
 def digest_definition(item: JsonObject, method: ListMethod) -> str:

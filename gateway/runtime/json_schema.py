@@ -1,16 +1,20 @@
-"""A walk over JSON Schemas that tells schemas from names and from data.
+"""JSON Schemas: a walk that tells schemas from names and from data, references, and their cost.
 
-A property may be called ``title`` and a default may hold the key ``description``: neither is
-touched.
+A property may be called ``title`` and a default may hold the key ``description``: the walk touches
+neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping
+from urllib.parse import unquote
 
 from gateway.types import JsonObject
 
 _MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+_IN_PLACE = frozenset({"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
+"""Keywords whose schemas apply to the same value as the schema that they stand in."""
 _DATA = frozenset({"const", "default", "enum", "examples"})
 
 
@@ -33,3 +37,71 @@ def _map_value(key: str, value: object, change: Callable[[JsonObject], JsonObjec
 
 def _map_schema(value: object, change: Callable[[JsonObject], JsonObject]) -> object:
     return map_schemas(value, change) if isinstance(value, dict) else value
+
+
+def resolve_pointer(reference: object, root: object) -> object:
+    """Return what *reference*, a JSON pointer (RFC 6901) with a ``#``, means within *root*.
+
+    None if it is no such pointer, or leads nowhere.
+    """
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    target = root
+    for step in filter(None, unquote(reference[1:]).split("/")):
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(target, Mapping) and key in target:
+            target = target[key]
+        elif isinstance(target, list | tuple) and key.isdecimal() and int(key) < len(target):
+            target = target[int(key)]
+        else:
+            return None
+    return target
+
+
+def count_in_place(root: JsonObject) -> float:
+    """Return to how many schemas at most one value is compared by *root*, or by a part of it.
+
+    A reference counts as what it means, each time: a few hundred bytes can stand for 2^n schemas.
+
+    Args:
+        root: JSON; not deeper than Python's stack.
+
+    Returns:
+        At least 1. Infinite if a schema applies itself to the same value again.
+    """
+    counts: dict[int, float] = {}
+
+    def count(schema: object) -> float:
+        if not isinstance(schema, Mapping):
+            return 1
+        if id(schema) not in counts:
+            counts[id(schema)] = math.inf  # if it is met again below itself
+            counts[id(schema)] = 1 + sum(map(count, _applied_in_place(schema, root)))
+        return counts[id(schema)]
+
+    try:
+        return max(map(count, _objects_in(root)))
+    except RecursionError:
+        return math.inf
+
+
+def _applied_in_place(schema: JsonObject, root: JsonObject) -> Iterator[object]:
+    if isinstance(reference := schema.get("$ref"), str):
+        yield resolve_pointer(reference, root)
+    for name in _IN_PLACE & schema.keys():
+        value = schema[name]
+        if isinstance(value, list):
+            yield from value
+        elif isinstance(value, Mapping):
+            yield from value.values() if name in _MAPS else (value,)
+
+
+def _objects_in(value: object) -> Iterator[JsonObject]:
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part

@@ -39,7 +39,7 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
         with telemetry.tool_call(OTHER, call_id=call_id):
             raise
     with telemetry.tool_call(entity.exposed_name, server=entity.server, call_id=call_id) as trace:
-        check_arguments(entity, arguments)
+        await check_arguments(entity, arguments)
         registration = registrations.get(entity.server)
         if registration is None:
             raise UnknownToolError(tool, ())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -25,23 +27,23 @@ def taking(schema: JsonObject) -> Entity:
     return entity(ToolDefinition(name="send", input_schema=schema))
 
 
-def test_arguments_that_fit_pass() -> None:
+async def test_arguments_that_fit_pass() -> None:
     """Nothing is changed or coerced."""
-    check_arguments(taking(SCHEMA), {"to": "bob", "at": {"hour": 3}, "more": 1})
+    await check_arguments(taking(SCHEMA), {"to": "bob", "at": {"hour": 3}, "more": 1})
 
 
-def test_arguments_that_are_no_mapping_are_refused() -> None:
+async def test_arguments_that_are_no_mapping_are_refused() -> None:
     """A list is easily written for one; what it says is no fault of its own."""
     arguments: Any = ["bob"]
 
     with pytest.raises(InvalidRequestError, match="a mapping of names to values, got list"):
-        check_arguments(taking(SCHEMA), arguments)
+        await check_arguments(taking(SCHEMA), arguments)
 
 
-def test_faults_say_where_and_carry_the_schema() -> None:
+async def test_faults_say_where_and_carry_the_schema() -> None:
     """A model mends its call by them in one turn."""
     with pytest.raises(InvalidArgumentsError) as caught:
-        check_arguments(taking(SCHEMA), {"at": {"hour": "noon"}})
+        await check_arguments(taking(SCHEMA), {"at": {"hour": "noon"}})
 
     assert ("'to' is a required property", "at.hour: 'noon' is not of type 'integer'") == (
         caught.value.faults
@@ -50,7 +52,7 @@ def test_faults_say_where_and_carry_the_schema() -> None:
     assert "send" == caught.value.tool
 
 
-def test_no_more_than_a_handful_of_faults_is_told() -> None:
+async def test_no_more_than_a_handful_of_faults_is_told() -> None:
     """The rest costs tokens and helps nobody."""
     schema: JsonObject = {
         "type": "object",
@@ -58,7 +60,7 @@ def test_no_more_than_a_handful_of_faults_is_told() -> None:
     }
 
     with pytest.raises(InvalidArgumentsError) as caught:
-        check_arguments(taking(schema), {str(number): number for number in range(20)})
+        await check_arguments(taking(schema), {str(number): number for number in range(20)})
 
     assert MAX_FAULTS == len(caught.value.faults)
 
@@ -75,9 +77,9 @@ def test_no_more_than_a_handful_of_faults_is_told() -> None:
     ],
     ids=["invalid", "bad pattern", "foreign reference", "endless", "unknown dialect", "empty"],
 )
-def test_a_schema_that_cannot_judge_checks_nothing(schema: JsonObject) -> None:
+async def test_a_schema_that_cannot_judge_checks_nothing(schema: JsonObject) -> None:
     """The upstream is then the judge; nothing is fetched and nothing hangs."""
-    check_arguments(taking(schema), {"to": "bob"})
+    await check_arguments(taking(schema), {"to": "bob"})
 
 
 SLOW = "^(a+)+$"
@@ -93,14 +95,14 @@ SLOW = "^(a+)+$"
         {"patternProperties": {SLOW: {}}, "unevaluatedProperties": False},
     ],
 )
-def test_a_pattern_of_a_stranger_is_never_run(schema: JsonObject) -> None:
+async def test_a_pattern_of_a_stranger_is_never_run(schema: JsonObject) -> None:
     """It may run for ever, and with it everybody (CWE-1333)."""
     word = "a" * 40 + "!"
 
-    check_arguments(taking({"type": "object", **schema}), {"x": word, word: 1})
+    await check_arguments(taking({"type": "object", **schema}), {"x": word, word: 1})
 
 
-def test_a_pattern_of_the_host_is_checked_and_so_is_what_a_stranger_does_not_know() -> None:
+async def test_a_pattern_of_the_host_is_checked_and_so_is_what_a_stranger_does_not_know() -> None:
     """Its author is trusted; other keywords are judged for both."""
     schema: JsonObject = {
         "type": "object",
@@ -110,16 +112,169 @@ def test_a_pattern_of_the_host_is_checked_and_so_is_what_a_stranger_does_not_kno
     own = entity(ToolDefinition(name="send", input_schema=schema), trusted=True)
 
     with pytest.raises(InvalidArgumentsError, match="does not match"):
-        check_arguments(own, {"x": "a"})
+        await check_arguments(own, {"x": "a"})
     with pytest.raises(InvalidArgumentsError, match="Additional properties"):
-        check_arguments(taking(schema), {"x": "a", "y": 1})
-    check_arguments(taking(schema), {"x": "a"})
+        await check_arguments(taking(schema), {"x": "a", "y": 1})
+    await check_arguments(taking(schema), {"x": "a"})
 
 
-def test_a_schema_that_nobody_can_walk_checks_nothing() -> None:
+async def test_a_schema_that_nobody_can_walk_checks_nothing() -> None:
     """The upstream is then the judge."""
     nest: JsonObject = {"type": "string"}
     for _ in range(300):
         nest = {"anyOf": [nest]}
 
-    check_arguments(taking({"type": "object", "properties": {"x": nest}}), {"x": 1})
+    await check_arguments(taking({"type": "object", "properties": {"x": nest}}), {"x": 1})
+
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+LONG = [[*range(500)]] * 50
+"""Long to compare."""
+
+
+def doubled() -> JsonObject:
+    """Return definitions that stand for 2^40 schemas: each part refers to the next one twice."""
+    parts: dict[str, JsonObject] = {
+        f"d{level}": {"allOf": [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(40)
+    }
+    return {**parts, "d40": {}}
+
+
+ENDLESS: JsonObject = {"$ref": "#/$defs/d0"}
+
+
+def nested(levels: int) -> JsonObject:
+    value: JsonObject = {}
+    for _ in range(levels):
+        value = {"x": value}
+    return value
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (ENDLESS, 1),
+        ({"$ref": "#/$defs/old"}, 1),
+        ({"not": {"not": ENDLESS}}, 1),
+        ({"anyOf": [{"not": ENDLESS}, {"oneOf": [ENDLESS]}]}, 1),
+        (
+            {
+                "$ref": "#/properties/x/a",
+                "a": {"allOf": [{"properties": {"x": {"$ref": "#/properties/x/a"}}}] * 2},
+            },
+            nested(60),
+        ),
+        (
+            {"type": ["object", "null"], "additionalProperties": {"$ref": "#/properties/x"}},
+            nested(3000),
+        ),
+        ({"$ref": "#/properties/x"}, 1),
+        (
+            {"$ref": "https://json-schema.org/draft/2020-12/schema"},
+            {"required": [{"a": at} for at in range(20_000)]},
+        ),
+        ({"uniqueItems": True}, [{"a": at} for at in range(200_000)]),
+        ({"uniqueItems": True}, [at if at % 2 else str(at) for at in range(200_000)]),
+        ({"items": {"const": LONG}}, [LONG] * 10_000),
+        ({"items": {"enum": [LONG]}}, [LONG] * 10_000),
+        ({"items": {"dependentRequired": {"x": ["x"] * 20_000}}}, [{"x": 1}] * 50_000),
+        (
+            {
+                "items": {"$ref": "#/properties/x/wide"},
+                "wide": dict.fromkeys(map(str, range(20_000)), 1),
+            },
+            [1] * 500_000,
+        ),
+        ({"allOf": [{"contains": True, "maxContains": 10**9}] * 20_000}, [1] * 20_000),
+        ({"anyOf": [{"type": "string"}] * 20_000}, ["x" * 100] * 10_000),
+    ],
+)
+async def test_a_check_that_would_not_end_is_given_up(
+    schema: JsonObject, value: object, *, trusted: bool
+) -> None:
+    """A few hundred bytes can stand for the work of years: the upstream is then the judge."""
+    definition = ToolDefinition(
+        name="send",
+        input_schema={
+            "type": "object",
+            "properties": {"x": schema},
+            "$defs": {**doubled(), "old": {"$schema": DRAFT_7, **ENDLESS}},
+        },
+    )
+
+    await check_arguments(entity(definition, trusted=trusted), {"x": value})
+
+
+async def test_the_budget_is_enough_for_what_real_tools_take() -> None:
+    """Ten thousand parameters, or a thousand rows: their faults are told."""
+    columns: JsonObject = {"properties": {name: {"type": "integer"} for name in "abcde"}}
+    wide: JsonObject = {"properties": {str(at): {"type": "integer"} for at in range(10_000)}}
+    rows = [dict.fromkeys("abcde", 1) for _ in range(1000)]
+
+    with pytest.raises(InvalidArgumentsError, match="9999: 'a' is not of type 'integer'"):
+        await check_arguments(taking(wide), {**{str(at): at for at in range(9999)}, "9999": "a"})
+    with pytest.raises(InvalidArgumentsError, match=r"rows\.1000\.e: 'a' is not"):
+        await check_arguments(
+            taking({"properties": {"rows": {"items": columns}}}), {"rows": [*rows, {"e": "a"}]}
+        )
+
+
+async def test_a_part_in_another_dialect_runs_no_pattern_either() -> None:
+    """The library would check it by a class of its own."""
+    part: JsonObject = {"$schema": DRAFT_7, "properties": {"y": {"pattern": SLOW}}}
+
+    schema: JsonObject = {"type": "object", "properties": {"x": part}}
+    await check_arguments(taking(schema), {"x": {"y": "a" * 40 + "!"}})
+
+
+async def test_nothing_counts_beside_a_reference_in_an_old_dialect() -> None:
+    """Draft 7 says so; later ones count both."""
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/definitions/any", "type": "string"}},
+        "definitions": {"any": {}},
+    }
+
+    await check_arguments(taking({"$schema": DRAFT_7, **schema}), {"x": 1})
+    with pytest.raises(InvalidArgumentsError, match="not of type 'string'"):
+        await check_arguments(taking(schema), {"x": 1})
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"enum": "abc"},
+        {"enum": None},
+        {"required": "abc"},
+        {"additionalProperties": None},
+        {"type": "any"},
+        {"minProperties": "3"},
+    ],
+)
+async def test_a_keyword_of_a_wrong_form_judges_nothing(keywords: JsonObject) -> None:
+    """Some servers write null for what they do not use."""
+    await check_arguments(
+        taking({"type": "object", "properties": {"x": keywords}}), {"x": {"y": 1}}
+    )
+
+
+async def test_a_check_does_not_hold_up_the_event_loop() -> None:
+    """Other callers wait on it: the schema is read in another thread."""
+    readers: set[int] = set()
+
+    class Watched(Mapping[str, object]):
+        def __getitem__(self, key: str) -> object:
+            return SCHEMA[key]
+
+        def __iter__(self) -> Iterator[str]:
+            readers.add(threading.get_ident())
+            return iter(SCHEMA)
+
+        def __len__(self) -> int:
+            return len(SCHEMA)
+
+    await check_arguments(taking(Watched()), {"to": "bob"})
+
+    assert readers
+    assert threading.get_ident() not in readers

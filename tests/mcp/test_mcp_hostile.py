@@ -55,6 +55,17 @@ async def test_a_tool_that_cannot_be_used_is_quarantined_by_name(
     assert [f"tool '{name}'"] == names(listing.diagnostics)
 
 
+async def test_a_tool_whose_schema_costs_too_much_to_check_is_left_out(hostile: Hostile) -> None:
+    """A few hundred bytes stand for 2^40 schemas; one that is only recursive costs nothing."""
+    listing = await hostile("costly").list_tools()
+
+    assert ["tree"] == [tool.name for tool in listing.tools]
+    reasons = [note.detail.split(": ")[-1] for note in listing.diagnostics]
+    applied = "a schema of it applies more than 5000 schemas to one value"
+    endless = "a schema of it refers to itself without end"
+    assert [*[applied] * 6, endless, endless, applied] == reasons
+
+
 async def test_texts_are_cleaned_and_clipped_but_data_is_not(hostile: Hostile) -> None:
     """Hidden characters carry instructions to a model; defaults and names must stay usable."""
     listing = await hostile("dressed", max_description_chars=64).list_tools()

@@ -74,6 +74,36 @@ MARKED = [
         },
     },
 ]
+
+
+def doubled(keyword: str) -> Json:
+    """Return 2^40 schemas that apply to one value, in some 3,000 bytes."""
+    parts: Json = {
+        f"d{level}": {keyword: [{"$ref": f"#/$defs/d{level + 1}"}] * 2} for level in range(40)
+    }
+    return {**OBJECT, "$ref": "#/$defs/d0", "$defs": {**parts, "d40": {}}}
+
+
+COSTLY: dict[str, Json] = {
+    **{keyword: doubled(keyword) for keyword in ("allOf", "anyOf", "oneOf")},
+    "below": {**doubled("allOf"), "$ref": "#/properties/a", "properties": {"a": {"items": True}}},
+    "dependent": {
+        **OBJECT,
+        "dependentSchemas": {
+            f"{level}": {"allOf": [{"$ref": f"#/dependentSchemas/{level + 1}"}] * 2}
+            for level in range(40)
+        },
+    },
+    "draft 7": {**doubled("allOf"), "$schema": "http://json-schema.org/draft-07/schema#"},
+    "itself": {**OBJECT, "$ref": "#"},
+    "each other": {
+        **OBJECT,
+        "properties": {"a": {"$ref": "#/$defs/b"}},
+        "$defs": {"b": {"anyOf": [{"$ref": "#/$defs/c"}]}, "c": {"if": {"$ref": "#/$defs/b"}}},
+    },
+}
+"""Schemas that no one could check by, by the name of their tool."""
+TREE: Json = {**OBJECT, "properties": {"children": {"items": {"$ref": "#"}}}}
 BLOCKS = [
     {"type": "text", "text": "one", "extra": 1},
     {"type": "hologram", "depth": 3},
@@ -177,6 +207,13 @@ def listed(params: Json) -> Json | None:
         "malformed": {"tools": MALFORMED},
         "dressed": {"tools": DRESSED},
         "modern_marked": {"tools": MARKED},
+        "costly": {
+            "tools": [
+                *({"name": name, "inputSchema": schema} for name, schema in COSTLY.items()),
+                {**GOOD, "name": "output", "outputSchema": doubled("allOf")},
+                {**GOOD, "name": "tree", "inputSchema": TREE},
+            ]
+        },
         "endless": {"tools": [named], "nextCursor": str(cursor + 1)},
         "repeated": {"tools": [named], "nextCursor": "1"},
         "many": {"tools": [{"name": f"t{i}", "inputSchema": OBJECT} for i in range(20)]},
