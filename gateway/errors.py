@@ -10,6 +10,7 @@
       + NotApprovedError      the host did not allow the call; nothing was sent
     + UpstreamError           a server or a function could not be listed or called
       + UpstreamTimeoutError  it did not answer within its limit
+      + UpstreamFloodError    it sent more than its limits allow and was disconnected
       + UpstreamUnavailableError  it failed too often and is left alone for a while
       + CallerError           it asked its caller for what that cannot give; carries what
     + StoreError              a store could not be read or written
@@ -30,11 +31,11 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 UpstreamFault = Literal[
-    "config", "connect", "authorization", "lost", "late", "refused", "unavailable"
+    "config", "connect", "authorization", "lost", "flood", "late", "refused", "unavailable"
 ]
 """Why a source failed: its configuration cannot work; it could not be reached; it wants other
-credentials; the connection ended under way; it stayed silent; it answered with an error or with
-nonsense; it failed so often that it is left alone."""
+credentials; the connection ended under way; it sent too much; it stayed silent; it answered with
+an error or with nonsense; it failed so often that it is left alone."""
 
 
 class GatewayError(Exception):
@@ -109,6 +110,13 @@ class UpstreamTimeoutError(UpstreamError):
 
     def __init__(self, server: str, detail: str, *, sent: bool = True) -> None:
         super().__init__(server, detail, kind="late", sent=sent)
+
+
+class UpstreamFloodError(UpstreamError):
+    """A server sent more than its limits allow, and was disconnected."""
+
+    def __init__(self, server: str, why: str) -> None:
+        super().__init__(server, f"was disconnected: it {why}", kind="flood")
 
 
 class UpstreamUnavailableError(UpstreamError):

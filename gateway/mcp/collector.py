@@ -26,6 +26,7 @@ from gateway.mcp.injection_scanner import scan_definition
 from gateway.mcp.naming import MAX_NAME_CHARS
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
+from gateway.runtime.work_share import WorkShare
 from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
 from gateway.types.listing import Listing, pin_key
 
@@ -49,6 +50,7 @@ class DefinitionCollector:
         self._diagnostics: list[Diagnostic] = []
         self._digests: dict[str, str] = {}
         self._suspicions: dict[str, tuple[str, ...]] = {}
+        self._share = WorkShare()
         digest = hashlib.sha256(instructions.encode("utf-8", "surrogatepass")).hexdigest()
         self._pin(pin_key("server", server), digest, {"description": instructions})
         self.begin("tools", options.max_tools)
@@ -86,8 +88,11 @@ class DefinitionCollector:
             page: As the server sent it.
             accepted: The names that the SDK's own rules let through; None if it judged none.
         """
+        self._share.begin()
         for item in page if isinstance(page, list) else ():
             self._take(item, method, accepted)
+            if self._share.spent_s > self._options.max_listing_cpu_s and not self.is_full:
+                self._fill(f"{self._nouns} that take longer to check than max_listing_cpu_s")
             if self.is_full:
                 return
 
@@ -175,7 +180,7 @@ class DefinitionCollector:
 
     def _pin(self, key: str, digest: str, item: JsonObject) -> None:
         self._digests[key] = digest
-        reasons = scan_definition(item)
+        reasons = scan_definition(item, self._share.pause)
         if reasons:
             self._suspicions[key] = reasons
 

@@ -100,8 +100,8 @@ def request_error(
     if isinstance(cause, MCPError) and cause.code in {OVERSIZED, PARSE_ERROR}:
         return UpstreamError(
             server,
-            f"its answer to {method} is longer than UpstreamOptions.max_message_bytes, "
-            "nested without end, or no message",
+            f"its answer to {method} is longer than UpstreamOptions.max_message_bytes, has more "
+            "values than max_message_values, is nested without end, or is no message",
         )
     if isinstance(cause, ValidationError):
         return UpstreamError(server, f"answered {method} in a form that MCP does not know")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from gateway.types import JsonObject
 
@@ -20,6 +20,9 @@ _MAX_CHARS = 20_000
 """How much of each text is looked at: more than a model is ever shown of it …"""
 _MAX_ALL_CHARS = 400_000
 """… and of all texts, what a person or a model reads first."""
+_WINDOW_CHARS = 1000
+_OVERLAP_CHARS = 300
+"""What a rule finds is shorter."""
 _READ = ("name", "description", "title", "inputSchema", "outputSchema", "annotations")
 
 _HIDDEN = (
@@ -127,13 +130,20 @@ _GRAMMAR = (
 """Words that every English sentence has some of, and a heap of key words none."""
 
 
-def scan_definition(tool: JsonObject) -> tuple[str, ...]:
-    """Return why the definition *tool*, as its server sent it, looks like an attack; else empty."""
+def scan_definition(
+    tool: JsonObject, on_step: Callable[[], None] = lambda: None
+) -> tuple[str, ...]:
+    """Return why the definition *tool*, as its server sent it, looks like an attack; else empty.
+
+    Args:
+        tool: The definition.
+        on_step: Called between the steps of the work, each some milliseconds at most.
+    """
     first = {key: tool[key] for key in _READ if key in tool}
     texts = (text[:_MAX_CHARS] for text in _texts({**first, **tool}))
     raw = "\n".join(texts)[:_MAX_ALL_CHARS]
     text = re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", raw)).casefold()
-    reasons = [reason for reason, rule in _RULES.items() if re.search(rule, text)]
+    reasons = [reason for reason, rule in _RULES.items() if _is_found(rule, text, on_step)]
     if re.search(_HIDDEN, raw):
         reasons.append("hidden characters")
     schema = tool.get("inputSchema")
@@ -145,6 +155,16 @@ def scan_definition(tool: JsonObject) -> tuple[str, ...]:
     if isinstance(description, str) and _is_stuffed(description[:_MAX_CHARS].casefold()):
         reasons.append("heaps up key words")
     return tuple(reasons)
+
+
+def _is_found(rule: str, text: str, on_step: Callable[[], None]) -> bool:
+    """Whether *rule* matches a part of *text*, looked at window by window."""
+    pattern = re.compile(rule)
+    for start in range(0, len(text), _WINDOW_CHARS):
+        on_step()
+        if pattern.search(text, start, start + _WINDOW_CHARS + _OVERLAP_CHARS):
+            return True
+    return False
 
 
 def _is_stuffed(text: str) -> bool:

@@ -68,7 +68,11 @@ async def _read_pages(
         while len(cursors) <= options.max_pages:
             items, cursor, accepted = await _fetch_page(session, method, cursors[-1])
             # Scanning megabytes of text takes seconds, which other sessions need.
-            await asyncio.to_thread(collector.add_page, method, items, accepted)
+            try:
+                await asyncio.to_thread(collector.add_page, method, items, accepted)
+            except asyncio.CancelledError:
+                collector.is_full = True  # The thread ends too.
+                raise
             if cursor is None or collector.is_full:
                 return
             if cursor in cursors:

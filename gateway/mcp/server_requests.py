@@ -33,6 +33,10 @@ _INPUT_REQUIRED = "input_required"
 _MAX_ROUNDS = 16
 _RETRY_PAUSE_S = 0.05
 """How long a server that asks for nothing but patience is left alone."""
+_MAX_REPORTS = 64
+"""Reports of progress of one call that wait for its caller; more are dropped."""
+_MAX_QUESTIONS = 16
+"""Requests of one server that wait for a caller's answer; more are refused."""
 _PROGRESS_GRACE_S = 1.0
 """How long after an answer its caller may take to hear the progress before it."""
 
@@ -92,6 +96,8 @@ class ActiveCall:
     """How many times its caller is being asked at the moment."""
     reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while progress is passed on, so that it arrives in order."""
+    reports: int = field(default=0)
+    """How many reports of progress are to be passed on."""
 
     @property
     def progress_listener(self) -> ProgressFnT | None:
@@ -101,8 +107,14 @@ class ActiveCall:
             return None
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
-            async with self.reporting:
-                await caller.progress(progress, total, message)
+            if self.reports == _MAX_REPORTS:
+                return  # A later one says more.
+            self.reports += 1
+            try:
+                async with self.reporting:
+                    await caller.progress(progress, total, message)
+            finally:
+                self.reports -= 1
 
         return report
 
@@ -142,6 +154,7 @@ class ActiveCalls:
         self.server = server
         self._options = options
         self._calls: list[ActiveCall] = []
+        self._questions = 0
 
     @asynccontextmanager
     async def start(self) -> AsyncIterator[ActiveCall]:
@@ -191,11 +204,16 @@ class ActiveCalls:
         if len(calls) > 1:
             detail = "asks for input while several clients wait, and does not say which it means"
             return types.ErrorData(code=code, message=detail)
+        if self._questions == _MAX_QUESTIONS:
+            return types.ErrorData(code=code, message="asks for too many things at once")
         call = next(iter(calls.values()), None)
+        self._questions += 1
         try:
             return (await self._ask(call, {"request": request}))["request"]
         except CallerError as error:
             return types.ErrorData(code=code, message=error.detail)
+        finally:
+            self._questions -= 1
 
     async def _ask(
         self, call: ActiveCall | None, requests: Mapping[str, types.InputRequest]

@@ -16,7 +16,13 @@ from typing import Any
 
 from mcp import ClientSession, MCPError, types
 
-from gateway.errors import ConfigError, GatewayError, InvalidRequestError, UpstreamError
+from gateway.errors import (
+    ConfigError,
+    GatewayError,
+    InvalidRequestError,
+    UpstreamError,
+    UpstreamFloodError,
+)
 from gateway.mcp.error_mapping import (
     SDK_ERRORS,
     connect_error,
@@ -36,6 +42,7 @@ from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
 from gateway.mcp.server_requests import ActiveCalls, capability_error
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url, is_local
+from gateway.mcp.traffic import Traffic
 from gateway.mcp.transports import ConnectionCallbacks, open_session, redirect_sdk_logs
 from gateway.mcp.validation import send_request
 from gateway.options import UpstreamOptions
@@ -99,6 +106,7 @@ class Session:
             answer=self._calls.answer,
             can_be_asked=can_be_asked,
             sign_in=sign_in,
+            traffic=Traffic(options, on_flood=self._ending.set),
         )
         self._session: ClientSession | None = None
         self._failure: GatewayError | None = None
@@ -108,6 +116,12 @@ class Session:
     def alive(self) -> bool:
         """Whether it may still be used, as far as is known."""
         return not self._ending.is_set()
+
+    @property
+    def flood(self) -> UpstreamFloodError | None:
+        """Why it was ended, if the server sent too much."""
+        why = self._callbacks.traffic.flood
+        return UpstreamFloodError(self._server, why) if why else None
 
     async def ready(self) -> ClientSession:
         """Wait until it is open, and return the SDK's session.
@@ -235,7 +249,8 @@ class Session:
             self._failure = error
         except SDK_ERRORS as error:
             status = self._callbacks.status
-            self._failure = connect_error(self._server, self._target, error, status=status)
+            failure = connect_error(self._server, self._target, error, status=status)
+            self._failure = self.flood or failure
         finally:
             self._ending.set()
             self._opened.set()
@@ -275,6 +290,8 @@ class Session:
         # By the second the SDK says that an HTTP server has forgotten the session.
         if is_closed(error) or code == types.INVALID_REQUEST:
             self._ending.set()
+        if flood := self.flood:
+            return flood
         if isinstance(error, MCPError) and code in not_found:
             detail = clean(error.message, limit=_MAX_MESSAGE_CHARS)
             return InvalidRequestError(f"{self._server!r} refused {method}: {detail}")

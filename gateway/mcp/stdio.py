@@ -16,6 +16,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -35,6 +36,7 @@ from mcp.types import (
 
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
+from gateway.mcp.traffic import Bucket, Traffic, has_too_many_values
 
 log = logging.getLogger("gateway.upstream")
 
@@ -45,6 +47,8 @@ _KILL_S = 2.0
 """How long the loop may take to see that it is gone."""
 _POLL_S = 0.01
 _CHUNK = 1 << 16
+_MAX_SKIPPED = 16
+"""How many times as long as the longest message a line may be to be read past."""
 _END_BYTES = 200
 """What is held of the beginning and of the end of a line that is too long."""
 _ANSWER = re.compile(
@@ -57,26 +61,29 @@ _ANSWER = re.compile(
 )
 """An answer; its id stands where it cannot be a part of the result, before it or after it."""
 _MAX_LOG_CHARS = 4096
+_LOG_LINES_PER_S = 500
+_LOG_BURST_LINES = 5000
+"""A child that writes more to standard error waits."""
 _MIN_SECRET_CHARS = 6
 
 
 @asynccontextmanager
 async def open_stdio(
-    server: str, target: StdioServer, *, max_bytes: int
+    server: str, target: StdioServer, traffic: Traffic
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """Start *target*, yield its two streams, and end it with all that it started.
 
     Args:
         server: For the log.
         target: What to run.
-        max_bytes: A longer line is not held.
+        traffic: Counts what it sends, and has the limits of size.
     """
     with open_stderr_log(server, target.env.values()) as stderr:
         process = await start_process(target, stderr)
         try:
             assert process.stdin is not None  # noqa: S101  (both are pipes: for the type checker)
             assert process.stdout is not None  # noqa: S101
-            yield Incoming(server, process.stdout, max_bytes), Outgoing(process.stdin)
+            yield Incoming(server, process.stdout, traffic), Outgoing(process.stdin)
         finally:
             await stop_process(process)
 
@@ -94,7 +101,9 @@ def open_stderr_log(server: str, secrets: Iterable[str] = ()) -> TextIO:
 
     def copy_lines() -> None:
         with os.fdopen(read, encoding="utf-8", errors="replace") as stderr:
+            lines_left = Bucket(_LOG_LINES_PER_S, _LOG_BURST_LINES)
             while line := stderr.readline(_MAX_LOG_CHARS):
+                time.sleep(lines_left.take(1))
                 for secret in reversed(hidden):
                     line = line.replace(secret, "***")
                 log.debug("%s: %s", server, line.rstrip())
@@ -206,12 +215,13 @@ class Outgoing(ObjectSendStream[SessionMessage]):
 
 
 class Incoming(ObjectReceiveStream[SessionMessage]):
-    """Reads messages until the child closes its output."""
+    """Reads messages until the child closes its output, or sends more than it may."""
 
-    def __init__(self, server: str, pipe: asyncio.StreamReader, max_bytes: int) -> None:
+    def __init__(self, server: str, pipe: asyncio.StreamReader, traffic: Traffic) -> None:
         self._server = server
         self._pipe = pipe
-        self._max_bytes = max_bytes
+        self._traffic = traffic
+        self._max_bytes = traffic.options.max_message_bytes
         self._rest = b""
 
     async def receive(self) -> SessionMessage:
@@ -222,8 +232,13 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
         """
         while True:
             line, is_whole = await self._read_line()
+            if not await self._traffic.admit():
+                raise anyio.EndOfStream
             if not is_whole:
                 return self._fail_request(line, f"has more than {self._max_bytes} bytes")
+            max_values = self._traffic.options.max_message_values
+            if await has_too_many_values(line, max_values):
+                return self._fail_request(line, f"has more than {max_values} values")
             try:
                 return SessionMessage(_parse_message(line))
             except RecursionError:
@@ -265,8 +280,11 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
                 chunk = await self._pipe.read(_CHUNK)
             except ConnectionError:
                 chunk = b""
-            if not chunk:
+            if size > _MAX_SKIPPED * self._max_bytes:
+                self._traffic.end(f"sent a line of {size} bytes")
+            if not chunk or self._traffic.flood:
                 raise anyio.EndOfStream
+            await self._traffic.pace(len(chunk))
 
 
 def _parse_message(line: bytes) -> JSONRPCMessage:

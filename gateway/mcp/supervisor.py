@@ -28,6 +28,8 @@ ConnectionState = Literal["idle", "connecting", "active", "failed", "closed"]
 
 _ANSWERED = frozenset({"refused", "authorization"})
 """Faults of a server that is well."""
+_ENDED = frozenset({"lost", "flood"})
+"""Faults that end the connection."""
 
 
 class Connection(Protocol):
@@ -36,6 +38,10 @@ class Connection(Protocol):
     @property
     def alive(self) -> bool:
         """Whether it may still be used, as far as is known."""
+
+    @property
+    def flood(self) -> UpstreamError | None:
+        """Why it was ended, if the server sent too much."""
 
     async def ready(self) -> object:
         """Wait until it is open, or raise why it cannot be."""
@@ -112,7 +118,10 @@ class Supervisor(Generic[C]):
             ClosedError: After `close`.
         """
         self._check_open()
-        connection: C | None = None
+        connection = self._connection
+        if connection is not None and (flood := connection.flood):
+            self._record_error(flood, connection)
+        connection = None
         with self.breaker.admit() as wait_s:
             if wait_s:
                 raise UpstreamUnavailableError(
@@ -191,10 +200,10 @@ class Supervisor(Generic[C]):
             self.breaker.record_success()
             return
         # One death is one failure, however many waited for an answer.
-        cause = error if connection is None or error.kind != "lost" else connection
+        cause = error if connection is None or error.kind not in _ENDED else connection
         if cause is not self._last_failure_cause:
             self._last_failure_cause = cause
-            self.breaker.record_failure()
+            self.breaker.record_failure(trip=error.kind == "flood")
             if self.breaker.is_open:
                 # It may be stuck for good: the probe gets a new session.
                 self._stale_connection = connection

@@ -10,16 +10,20 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 import httpx2
+from anyio.abc import ObjectSendStream
 from mcp import Client, ClientSession, MCPError, types
 from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
+from mcp.types import JSONRPCError, JSONRPCResponse
 from pydantic import ValidationError
 
 from gateway.errors import ConfigError
@@ -28,6 +32,7 @@ from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.mcp.ssrf_guard import check_url, guarded_transport, is_local
 from gateway.mcp.stdio import log, open_stdio
+from gateway.mcp.traffic import Traffic, ValueCounter
 from gateway.mcp.validation import hide_raw
 from gateway.options import UpstreamOptions
 
@@ -51,6 +56,10 @@ _UNPACKED = frozenset({"", "identity"})
 _NO_ENCODING = {"Accept-Encoding": "identity"}
 """A few packed bytes may unpack to any length."""
 _EVENT_STREAM = "text/event-stream"
+_LINE_BYTES = 2000
+"""A line of a stream takes about as long to read as so many bytes of it."""
+_PIECE = 8192
+_EMPTY_LINE = re.compile(rb"\n\r?\n|\r\r")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,13 +78,15 @@ class ConnectionCallbacks:
     """How a person is asked to sign in; None asks no person."""
     status: int = 0
     """The status of the last HTTP answer, or 0."""
+    traffic: Traffic = field(default_factory=lambda: Traffic(UpstreamOptions()))
+    """Counts what the server sends."""
 
 
 class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
     """Keeps from the SDK what it would refuse, and says when the connection is over."""
 
     def __init__(self, read: Any, write: Any, callbacks: ConnectionCallbacks) -> None:
-        super().__init__(read, write)
+        super().__init__(read, _CountedAnswers(write, callbacks.traffic))
         self._callbacks = callbacks
 
     async def send_raw_request(
@@ -89,6 +100,7 @@ class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
         if self._closed:
             # The SDK would raise the same as for a request that was lost under way.
             raise BrokenPipeError
+        self._callbacks.traffic.expect_answer()
         declared = declare_capabilities(
             method, params or {}, can_be_asked=self._callbacks.can_be_asked
         )
@@ -98,6 +110,26 @@ class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
         """Read messages until there are no more."""
         await super().run(*handlers, **options)
         self._callbacks.on_end()
+
+
+class _CountedAnswers(ObjectSendStream[SessionMessage]):
+    """Sends messages, and no answers while too many wait to be read."""
+
+    def __init__(self, inner: Any, traffic: Traffic) -> None:
+        self._inner = inner
+        self._traffic = traffic
+
+    async def send(self, item: SessionMessage) -> None:
+        if not isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            await self._inner.send(item)
+            return
+        with self._traffic.answering() as is_allowed:
+            if not is_allowed:
+                raise anyio.BrokenResourceError
+            await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 @contextmanager
@@ -180,7 +212,7 @@ def _transport(
     if isinstance(target, HttpServer):
         return _open_http(target, options, callbacks)
     if isinstance(target, StdioServer):
-        return open_stdio(server, target, max_bytes=options.max_message_bytes)
+        return open_stdio(server, target, callbacks.traffic)
     if isinstance(target, AbstractAsyncContextManager):
         return target
     raise ConfigError(
@@ -193,11 +225,9 @@ def _transport(
 async def _open_http(
     target: HttpServer, options: UpstreamOptions, callbacks: ConnectionCallbacks
 ) -> AsyncIterator[tuple[Any, Any]]:
-    max_bytes = options.max_message_bytes
-
     async def on_response(response: httpx2.Response) -> None:
         callbacks.status = response.status_code
-        _limit_response(response, max_bytes=max_bytes)
+        _limit_response(response, callbacks.traffic)
 
     async def on_request(request: httpx2.Request) -> None:
         check_url(request.url, options.private_hosts, local=is_local(target.url))
@@ -221,14 +251,16 @@ async def _open_http(
             event_hooks={"request": [on_request], "response": [on_response]},
         ) as client,
         streamable_http_client(
-            target.url, http_client=client, max_sse_event_size=max_bytes
+            target.url, http_client=client, max_sse_event_size=options.max_message_bytes
         ) as streams,
     ):
         yield streams
 
 
-def _limit_response(response: httpx2.Response, *, max_bytes: int) -> None:
-    """Make reading *response* fail beyond *max_bytes*, unless it is a stream of events.
+def _limit_response(response: httpx2.Response, traffic: Traffic) -> None:
+    """Count what comes of *response*, and make reading it fail beyond the limits.
+
+    A stream of events may be of any length.
 
     Raises:
         httpx2.DecodingError: It is packed, which was not asked for.
@@ -240,22 +272,51 @@ def _limit_response(response: httpx2.Response, *, max_bytes: int) -> None:
         "accept", ""
     )
     is_stream = response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM)
-    if not (is_stream and is_expected) and isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _LimitedStream(response.stream, max_bytes)
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        has_events = is_stream and is_expected
+        response.stream = _CountedStream(response.stream, traffic, has_events=has_events)
 
 
-class _LimitedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream, max_bytes: int) -> None:
+class _CountedStream(httpx2.AsyncByteStream):
+    """The body of one answer, or a stream of events, each a message: an empty line ends it.
+
+    What it raises the SDK takes for the failure of this one request.
+    """
+
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, traffic: Traffic, *, has_events: bool
+    ) -> None:
         self._inner = inner
-        self._left = max_bytes
+        self._traffic = traffic
+        self._has_events = has_events
+        self._size = 0
+        self._line_ends = b""
+        """With which the last piece ended."""
+        self._values = ValueCounter(traffic.options.max_message_values)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._inner:
-            self._left -= len(chunk)
-            if self._left < 0:
-                # Of the kind that the SDK takes for the failure of this one request.
-                raise httpx2.StreamError("the answer is too long")
-            yield chunk
+            for at in range(0, len(chunk), _PIECE):
+                piece = chunk[at : at + _PIECE]
+                await self._count(piece)
+                yield piece
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+    async def _count(self, piece: bytes) -> None:
+        options, messages, size = self._traffic.options, [piece], len(piece)
+        if self._has_events:
+            messages = _EMPTY_LINE.split(self._line_ends + piece)
+            self._line_ends = messages[-1][len(messages[-1].rstrip(b"\r\n")) :][-2:]
+            size += _LINE_BYTES * (piece.count(b"\n") + piece.count(b"\r"))
+            if not await self._traffic.admit(len(messages) - 1):
+                raise httpx2.StreamError("the server sent too much")
+        else:
+            self._size += size
+        await self._traffic.pace(size)
+        for number, message in enumerate(messages):
+            if number:
+                self._values = ValueCounter(options.max_message_values)
+            if self._values.add(message) or self._size > options.max_message_bytes:
+                raise httpx2.StreamError("the answer is too long")

@@ -172,8 +172,17 @@ class UpstreamOptions(OptionObject):
     """A tool whose schemas are larger is left out."""
     max_listing_bytes: PositiveCount = 32 * _MIB
     """If the tools of one server are larger together, the rest is left out."""
+    max_listing_cpu_s: Timeout = 4.0
+    """The same if they take longer to check."""
     max_message_bytes: Annotated[int, Meta(ge=1024)] = 8 * _MIB
     """A longer message of a server is never held in memory."""
+    max_message_values: PositiveCount = 250_000
+    """A message of more JSON values is never parsed."""
+    max_messages_per_s: PositiveCount = 500
+    """Messages that no request asked for: a server that sends more, or four seconds' worth of them
+    at once, is disconnected."""
+    max_bytes_per_s: Annotated[int, Meta(ge=64 * 1024)] = 32 * _MIB
+    """A server that sends faster is read more slowly."""
     max_result_bytes: Annotated[int, Meta(ge=1024)] = 4 * _MIB
     """A larger answer of a tool is an error that says so."""
     on_change: Policy = "warn"

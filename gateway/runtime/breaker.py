@@ -88,10 +88,14 @@ class Breaker:
         self._failures = self._openings = 0
         self._open_until = self._probe = None
 
-    def record_failure(self) -> None:
-        """Take note that it could not be reached, died or stayed silent."""
+    def record_failure(self, *, trip: bool = False) -> None:
+        """Take note that it could not be reached, died or stayed silent.
+
+        Args:
+            trip: Whether once is often enough.
+        """
         options = self._options
-        self._failures += 1
+        self._failures += options.breaker_failures if trip else 1
         is_tripped = self._open_until is None and self._failures >= options.breaker_failures
         if self._probe is not None or is_tripped:
             wait_s = min(options.breaker_s * 2**self._openings, options.breaker_max_s)

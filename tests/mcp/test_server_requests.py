@@ -99,6 +99,37 @@ async def test_a_question_that_nobody_can_answer_is_refused(
     assert not any(person.questions for person in callers if person)
 
 
+async def test_no_more_questions_wait_than_a_person_could_answer() -> None:
+    """Each waits for minutes, and a server may send hundreds a second."""
+    calls, person = active_calls(), Person(CAN)
+    person.door.clear()
+    async with under_way(calls, person):
+        asking = [asyncio.create_task(calls.answer(NAME)) for _ in range(16)]
+        await person.called.wait()
+        refused = await calls.answer(NAME)
+        person.door.set()
+        answers = await asyncio.gather(*asking)
+
+    assert isinstance(refused, types.ErrorData)
+    assert "too many" in refused.message
+    assert [ADA] * 16 == answers
+
+
+async def test_progress_that_its_caller_does_not_take_is_dropped() -> None:
+    """A later report says more than one that waits."""
+    calls, person = active_calls(), Person(CAN)
+    person.door.clear()
+    async with under_way(calls, person) as call:
+        report = call.progress_listener
+        assert report is not None
+        reporting = [asyncio.ensure_future(report(each, None, None)) for each in range(1000)]
+        await asyncio.sleep(0)
+        person.door.set()
+        await asyncio.gather(*reporting)
+
+    assert list(range(64)) == person.reports
+
+
 async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
     """A person is slower than a tool, and may be asked twice at once."""
     calls, person = active_calls(), Person(CAN)

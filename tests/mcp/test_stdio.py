@@ -19,10 +19,12 @@ from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
 from gateway.mcp.stdio import Incoming, open_stderr_log, open_stdio, start_process, stop_process
+from gateway.mcp.traffic import Traffic
 from gateway.mcp.transports import ConnectionCallbacks, LenientDispatcher
+from gateway.options import UpstreamOptions
 from tests.mcp.conftest import lives, until
 
-LIMIT = 500
+LIMIT = 1024
 
 
 def incoming(*chunks: bytes, max_bytes: int = LIMIT) -> Incoming:
@@ -30,7 +32,7 @@ def incoming(*chunks: bytes, max_bytes: int = LIMIT) -> Incoming:
     for chunk in chunks:
         pipe.feed_data(chunk)
     pipe.feed_eof()
-    return Incoming("s", pipe, max_bytes)
+    return Incoming("s", pipe, Traffic(UpstreamOptions(max_message_bytes=max_bytes)))
 
 
 def answer(number: int, text: str = "", *, last: bool = False) -> bytes:
@@ -87,7 +89,7 @@ async def test_a_write_to_a_child_that_is_gone_says_that_nothing_left() -> None:
     request = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call")
     notification = JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled")
     target = StdioServer(sys.executable, ("-c", "import os; os.close(0); print(1, flush=True)"))
-    async with open_stdio("s", target, max_bytes=LIMIT) as (read_from, write_to):
+    async with open_stdio("s", target, Traffic(UpstreamOptions())) as (read_from, write_to):
         assert [] == await read(read_from)
         for _ in range(2):
             with pytest.raises(BrokenPipeError):

@@ -31,6 +31,7 @@ class Line:
         self.fault = fault
         self.alive = True
         self.closed = 0
+        self.flood: UpstreamError | None = None
 
     async def ready(self) -> None:
         await self.door.wait()
