@@ -181,8 +181,6 @@ def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entit
         hints=entry.hints,
         kind=entry.kind,
     )
-    searched = [definition_digest(entry.namespace, definition), entry.metadata]
-    digest = hashlib.sha256(json.dumps(searched, sort_keys=True).encode()).hexdigest()
     return Entity(
         id=entry.id,
         kind=entry.kind,
@@ -191,10 +189,16 @@ def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entit
         definition=definition,
         status=entry.status,
         scopes=entry.scopes,
-        digest=digest,
+        digest=entry_digest(entry.namespace, definition, entry.metadata),
         parent=entry.parent,
         metadata=entry.metadata,
     )
+
+
+def entry_digest(namespace: str, definition: ToolDefinition, metadata: JsonObject) -> str:
+    """Return the SHA-256 (hex) of all that a search reads of an entry."""
+    searched = [definition_digest(namespace, definition), metadata]
+    return hashlib.sha256(json.dumps(searched, sort_keys=True).encode()).hexdigest()
 
 
 def encode_entry(entry: Entry) -> str:

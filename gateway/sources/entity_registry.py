@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import Any
 
+from gateway.catalog.entries import TOOLS, entry_digest
 from gateway.catalog.identity import (
     SERVER_KINDS,
     definition_digest,
@@ -15,11 +18,13 @@ from gateway.catalog.identity import (
 )
 from gateway.catalog.kinds import tool_details
 from gateway.sources.access_rules import NO_RULES, AccessRules
+from gateway.sources.entries import described_server
 from gateway.sources.registry import ListResult, merge_hints
 from gateway.sources.transforms import TransformedSource
 from gateway.types import Access, Diagnostic, Entity, Hints, Kind, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine
-from gateway.types.listing import Listing, pin_key
+from gateway.types.entities import DEFAULT_STATUSES
+from gateway.types.listing import pin_key
 
 
 class EntityRegistry:
@@ -68,6 +73,7 @@ class EntityRegistry:
                     continue
                 inherited = _inherit(item, entities.get(item.parent))
                 entry = _under(inherited, rules.access(item.server, item.name))
+                entry = _without_hidden_tools(entry, listed, rules)
                 previous = self.entities.get(entry.id)
                 entities[entry.id] = entry if previous is None or previous != entry else previous
         self.entities = entities
@@ -130,29 +136,33 @@ def _access(
         return rule
     listing, key = result.listing, pin_key(kind, name)
     parts = [result.registration.access, listing.access.get(key, NO_ACCESS_RULE)]
-    for origin, own in _names_of_original(listed, listing, kind, name):
-        parts.append(_access(listed, origin, kind, own, rules))
-        if kind == "tool" and not _host_hints(listed, origin, own).enabled:
-            parts.append(Access(enabled=False))
+    if original := listing.originals.get(key):
+        parts.append(_access_by_all_names(listed, *original, kind, rules))
     return combine((*parts, rule))
 
 
-def _names_of_original(
-    listed: Mapping[str, ListResult], listing: Listing, kind: Kind, name: str
-) -> Iterator[tuple[str, str]]:
-    """Yield the server of what an alias stands for, with its own name and those it is shown by."""
-    original = listing.originals.get(pin_key(kind, name))
-    if original is None:
-        return
-    yield original
-    server, own = original
+def _access_by_all_names(
+    listed: Mapping[str, ListResult], server: str, own: str, kind: Kind, rules: AccessRules
+) -> Access:
+    """Return what holds for what *server* calls *own*, under that name and those it is shown by."""
+    parts = []
+    for name in _names_of(listed, server, own, kind):
+        parts.append(_access(listed, server, kind, name, rules))
+        if kind == "tool" and not _host_hints(listed, server, name).enabled:
+            parts.append(Access(enabled=False))
+    return combine(parts)
+
+
+def _names_of(listed: Mapping[str, ListResult], server: str, own: str, kind: Kind) -> Iterator[str]:
+    """Yield what *server* calls a thing itself, and the names that it is shown by."""
+    yield own
     result = listed.get(server)
     source = result.registration.source if result else None
     if result is None or not isinstance(source, TransformedSource):
         return
     for item in result.listing.definitions:
         if item.kind == kind and item.name != own and source.original_name(kind, item.name) == own:
-            yield server, item.name
+            yield item.name
 
 
 def _host_hints(listed: Mapping[str, ListResult], server: str, name: str) -> Hints:
@@ -165,9 +175,9 @@ def _with_host_hints(
 ) -> ToolDefinition:
     """Return an alias with what the host says of the behaviour of what it stands for."""
     listing, hints = listed[server].listing, item.hints
-    if item.kind == "tool":
-        for origin, own in _names_of_original(listed, listing, "tool", item.name):
-            hints = merge_hints(_host_hints(listed, origin, own), hints)
+    if item.kind == "tool" and (original := listing.originals.get(item.name)):
+        for name in _names_of(listed, *original, "tool"):
+            hints = merge_hints(_host_hints(listed, original[0], name), hints)
     return item if hints is item.hints or hints == item.hints else replace(item, hints=hints)
 
 
@@ -206,9 +216,44 @@ def _governed(
     return governed
 
 
-def _is_open(access: Access, server: Access) -> bool:
+def _is_open(access: Access, server: Access | Entity) -> bool:
     """Return whether all who may see a server may see what *access* is of."""
-    return access.status in {None, "active", server.status} and access.scopes <= server.scopes
+    statuses = {None, *DEFAULT_STATUSES, server.status}
+    return access.status in statuses and access.scopes <= server.scopes
+
+
+def _without_hidden_tools(
+    entity: Entity, listed: Mapping[str, ListResult], rules: AccessRules
+) -> Entity:
+    """Return the entry of a server without the tools that not all who see it may find."""
+    raw = entity.metadata.get(TOOLS) if entity.kind in SERVER_KINDS else None
+    tools = raw if isinstance(raw, list) else []
+    names = {name for tool in tools if isinstance(name := _name_of(tool), str)}
+    server, hidden = described_server(entity.name), set()
+    for name in names:
+        access = _access_by_all_names(listed, server, name, "tool", rules)
+        if access.enabled is False or not _is_open(access, entity):
+            hidden.add(name)
+    return _without_tools(entity, tools, hidden) if hidden else entity
+
+
+def _without_tools(entity: Entity, tools: list[object], hidden: AbstractSet[str]) -> Entity:
+    details: Any = entity.definition.details
+    listed = zip(details["tools"], details["tool_descriptions"], strict=True)
+    left = [
+        ToolDefinition(name=name, description=text) for name, text in listed if name not in hidden
+    ]
+    metadata = {
+        **entity.metadata,
+        TOOLS: [tool for tool in tools if _name_of(tool) not in [*hidden]],
+    }
+    definition = replace(entity.definition, details={**details, **tool_details(left)})
+    digest = entry_digest(entity.server, definition, metadata)
+    return replace(entity, definition=definition, metadata=metadata, digest=digest)
+
+
+def _name_of(tool: object) -> object:
+    return tool.get("name") if isinstance(tool, Mapping) else None
 
 
 def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:

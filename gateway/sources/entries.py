@@ -148,9 +148,14 @@ def _read_rule(text: str) -> Access:
         return Access(enabled=False)
 
 
+def described_server(name: str) -> str:
+    """Return the name of the server that the entry of this *name* describes."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name)[:MAX_SERVER_CHARS]
+
+
 def _described_tool(entry: Entry, tool: ToolDefinition, notes: tuple[Diagnostic, ...]) -> Entity:
     """Return a tool of the entry of a server, under the id that it has once that is connected."""
-    server = re.sub(r"[^A-Za-z0-9_.-]+", "-", entry.name)[:MAX_SERVER_CHARS]
+    server = described_server(entry.name)
     key = entity_id("tool", server, tool.name)
     return Entity(
         id=key,

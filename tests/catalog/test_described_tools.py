@@ -9,6 +9,7 @@ import pytest
 from gateway.catalog.entries import Entry
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.options import CatalogOptions, Options, UpstreamOptions
+from gateway.sources.transforms import Prefix
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Caller, Filters, Hints, SearchResult
 from tests.conftest import OpenGateway
@@ -202,3 +203,73 @@ async def test_a_server_that_is_described_is_found_by_its_tools(
     # "issue" stands in no field of the server that registries count, and in one tool.
     assert 1.0 == boosted.scoring[0].text_boost
     assert pytest.approx(1 / 13.5) == boosted.matches[0].score
+
+
+@pytest.mark.parametrize("connected", [False, True], ids=["described", "connected"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"github/list_*": Access(enabled=False)},
+        {"github/list_*": Access(status="draft")},
+        {"github/list_*": Access(scopes=frozenset({"staff"}))},
+    ],
+    ids=["disabled", "a draft", "a scope"],
+)
+async def test_an_entry_shows_no_tool_that_a_rule_hides(
+    open_gateway: OpenGateway, options: Options, rules: dict[str, Access], *, connected: bool
+) -> None:
+    """Its words find nothing, and it stands in no field; the entry is as one without the tool."""
+    gateway = open_gateway(options=options)
+    gateway.set_rules(rules)
+    await gateway.catalog.put(GITHUB)
+    if connected:
+        gateway.add_server(
+            "github", server=Shelf([tool("list_pulls"), tool("create_issue")]).server
+        )
+    servers = Filters(kinds=frozenset({"server"}))
+
+    found = await gateway.search("pulls", ranking="lexical", filters=servers)
+    shown = await gateway.catalog.get(GITHUB.id)
+    gateway.set_rules({})
+    await gateway.catalog.put(replace(GITHUB, metadata={"tools": [CREATE], "region": "eu"}))
+    plain = await gateway.catalog.get(GITHUB.id)
+
+    assert [] == ids(found)
+    assert shown is not None
+    assert plain is not None
+    assert (plain.definition, plain.metadata) == (shown.definition, shown.metadata)
+
+
+async def test_a_rule_on_a_shown_name_hides_the_described_tool_too(
+    open_gateway: OpenGateway, options: Options
+) -> None:
+    """Once its server is connected under names of the host's own."""
+    gateway = open_gateway(options=options)
+    await gateway.catalog.put(GITHUB)
+    gateway.add_server(
+        "github", server=Shelf([tool("list_pulls")]).server, transforms=[Prefix("x_")]
+    )
+    gateway.set_rules({"github/x_list_*": Access(enabled=False)})
+
+    entry = await gateway.catalog.get(GITHUB.id)
+
+    assert entry is not None
+    assert ["create_issue"] == entry.definition.details["tools"]
+    assert [CREATE] == entry.metadata["tools"]
+
+
+async def test_a_tool_that_is_as_open_as_its_entry_stays_in_it(
+    open_gateway: OpenGateway, options: Options
+) -> None:
+    """What all who see the entry may find is no secret to them."""
+    gateway = open_gateway(options=options)
+    staff = frozenset({"staff"})
+    await gateway.catalog.put(replace(GITHUB, scopes=staff, status="draft"))
+    gateway.set_rules(
+        {"github/list_*": Access(scopes=staff), "github/create_*": Access(status="beta")}
+    )
+
+    entry = await gateway.catalog.get(GITHUB.id)
+
+    assert entry is not None
+    assert ["create_issue", "list_pulls"] == entry.definition.details["tools"]
