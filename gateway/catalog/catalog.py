@@ -177,6 +177,17 @@ class Catalog:
         self._check_open()
         return decode_entries(await in_thread(self._store.rows))
 
+    async def entry(self, key: str) -> Entry | None:
+        """Return the entry with this id, as it was put; None if none can be read.
+
+        Raises:
+            StoreError: It cannot be read.
+            ClosedError: The gateway was closed.
+        """
+        self._check_open()
+        rows = await in_thread(self._store.rows)
+        return next(iter(decode_entries({key: rows[key]} if key in rows else {})), None)
+
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
         """Return the entity with this id, an entry or not; None if there is none.
 

@@ -1,7 +1,8 @@
 """The catalog over HTTP: entities, listed, read and, by callers with the scope, written; and the
 state of its index.
 
-* A caller that may not find an entity learns nothing of it but that its id is taken.
+* A caller that may not find an entity learns nothing of it, not even that its id is taken: who adds
+  an entity must see all that is in its namespace.
 * A caller cannot write what it could not read afterwards.
 * What a server lists is changed at the server.
 """
@@ -12,7 +13,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 import numpy as np
@@ -21,6 +22,7 @@ from starlette.responses import Response as HttpResponse
 from gateway.catalog.entries import INSTRUCTIONS, Entry, clean_entry, to_entity
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
+from gateway.index.snapshot import Snapshot
 from gateway.runtime import VERSION
 from gateway.search.rank.parameters import LISTED_SKILL_SCORES
 from gateway.serve.api import models
@@ -32,11 +34,11 @@ from gateway.serve.api.visibility import (
     EVERYTHING,
     REGISTRY_KINDS,
     SEARCH_MODES,
-    count_kinds,
     request_filters,
+    sizes_of,
 )
 from gateway.serve.auth import ADMIN, WRITE
-from gateway.types import Access, Caller, Entity, Hints
+from gateway.types import Caller, Entity, Hints
 
 _view = models.EntityView.model_validate
 ROOT = "/api/entities"
@@ -46,7 +48,7 @@ BUILD_WAIT_S = 1.0
 
 
 class IndexStatus(models.Response):
-    """The size and state of the index."""
+    """The size and state of the index; counts are of what you may see, whatever its status."""
 
     generation: int
     """Counts changes of the catalog."""
@@ -87,7 +89,8 @@ class CatalogRoutes:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._write_lock = asyncio.Lock()
-        self._counts: Mapping[str, int] = {}
+        self._snapshot: Snapshot | None = None
+        """The last one that the state of the index was read from."""
         self._rebuild_task: asyncio.Task[None] | None = None
         self._rebuild_failure = ""
 
@@ -173,14 +176,16 @@ class CatalogRoutes:
         """Add an entity.
 
         Raises:
-            RefusedError: 409, if there is one of this id; 403, if the caller could not see it.
+            RefusedError: 409, if there is one of this id; 403, if the caller may not add to its
+                namespace, or could not see it.
             ConfigError: The catalog refuses it.
         """
         body: models.NewEntity = call.request
         entry = _to_entry(body, _hints(body))
         async with self._write_lock:
-            if await self._gateway.catalog.get(entry.id) is not None:
+            if await self._find(call.caller, entry.id) is not None:
                 raise RefusedError(409, "taken", f"there is {entry.id!r} already: PUT replaces it")
+            await self._check_addable(call.caller, entry)
             view = await self._put(call.caller, entry)
         return respond(view, 201, {"Location": f"{ROOT}/{quote(view.id, safe='')}"})
 
@@ -201,15 +206,13 @@ class CatalogRoutes:
         """Add or replace an entity.
 
         Raises:
-            RefusedError: 404, if the id is none of an entry; 409, if a server lists it, or the
-                caller may not see it; 403, if the caller could not see it afterwards.
+            RefusedError: 404, if the id is none of an entry; 409, if a server lists it; 403, if the
+                caller may not add to its namespace, or could not see it afterwards.
             ConfigError: The catalog refuses it.
         """
         async with self._write_lock:
-            current = await self._gateway.catalog.get(call.key)
+            current = await self._find(call.caller, call.key)
             if current is not None:
-                if not call.caller.holds(current.scopes):
-                    raise RefusedError(409, "taken", f"{call.key!r} is taken by another owner")
                 _check_writable(current)
             parts = models.ENTRY_ID.fullmatch(call.key)
             if parts is None:
@@ -217,6 +220,8 @@ class CatalogRoutes:
                     404, "unknown_entity", "nothing is called so: ids are kind:namespace/name"
                 )
             entry = _to_entry(call.request, _hints(call.request), **parts.groupdict())
+            if current is None:
+                await self._check_addable(call.caller, entry)
             view = await self._put(call.caller, entry)
         return respond(view, 201 if current is None else 200)
 
@@ -237,13 +242,14 @@ class CatalogRoutes:
                 _check_scopes(call.caller, frozenset(change.scopes or ()))
                 await self._gateway.catalog.govern(entity, changes)
                 return _view(await self._visible(call))
-            use = Access(**changes)
-            enabled = entity.hints.enabled if use.enabled is None else use.enabled
-            tags = entity.hints.tags if change.tags is None else use.tags
-            hints = replace(entity.hints, enabled=enabled, tags=tags)
-            scopes = entity.scopes if change.scopes is None else use.scopes
-            entry = _to_entry(_view(entity), hints, status=use.status or entity.status)
-            return await self._put(call.caller, replace(entry, scopes=scopes))
+            # The entity is what this caller sees of it, under the host's rules.
+            entry = await self._gateway.catalog.entry(call.key)
+            if entry is None:
+                raise _unknown_entity()
+            use = {key: changes.pop(key) for key in ("enabled", "tags") if key in changes}
+            changed = replace(entry, hints=replace(entry.hints, **use), **changes)
+            await self._put(call.caller, changed)
+            return _view(await self._visible(call))
 
     @operation("DELETE", ONE, right=WRITE, response=None, statuses=(204,))
     async def remove_entity(self, call: ApiCall) -> HttpResponse:
@@ -253,12 +259,30 @@ class CatalogRoutes:
             await self._gateway.catalog.remove(call.key)
         return respond(None, 204)
 
+    async def _find(self, caller: Caller, key: str) -> Entity | None:
+        """Return the entity with this id, if *caller* may see it."""
+        filters = request_filters(caller, await self._gateway.snapshot(), shown=EVERYTHING)
+        return await self._gateway.catalog.get(key, filters)
+
     async def _visible(self, call: ApiCall) -> Entity:
-        filters = request_filters(call.caller, await self._gateway.snapshot(), shown=EVERYTHING)
-        entity = await self._gateway.catalog.get(call.key, filters)
+        entity = await self._find(call.caller, call.key)
         if entity is None:
-            raise RefusedError(404, "unknown_entity", "there is no such entity: list them")
+            raise _unknown_entity()
         return entity
+
+    async def _check_addable(self, caller: Caller, entry: Entry) -> None:
+        """Refuse a new id where it could be that of a hidden entity, whether it is or not.
+
+        A namespace of which nothing is seen may be one of which all is hidden: only who sees the
+        whole catalog may begin one.
+        """
+        snapshot = await self._gateway.snapshot()
+        seen = snapshot.mask(request_filters(caller, snapshot, shown=EVERYTHING))
+        own = seen[snapshot.eligibility.of_server(entry.namespace)]
+        if not seen.all() and not (own.size and own.all()):
+            raise RefusedError(
+                403, "namespace_closed", "add it to a namespace of which you see everything"
+            )
 
     async def _put(self, caller: Caller, entry: Entry) -> models.EntityView:
         _check_scopes(caller, entry.scopes)
@@ -271,17 +295,17 @@ class CatalogRoutes:
         """Read the size and state of the index."""
         with suppress(TimeoutError):
             async with asyncio.timeout(BUILD_WAIT_S):
-                self._counts = count_kinds(await self._gateway.snapshot())
+                self._snapshot = await self._gateway.snapshot()
+        sizes: dict[str, Any] = sizes_of(self._snapshot, call.caller) if self._snapshot else {}
         report, embedder = await self._gateway.report(wait=False), self._gateway.embedder
         is_building = any(note.code == "index_building" for note in report.diagnostics)
         details = [f"{note.code}: {note.detail}" for note in report.diagnostics]
         if self._rebuild_failure:
             details.append(f"the last rebuild failed: {self._rebuild_failure}")
         return IndexStatus(
-            **asdict(report),
-            by_kind=self._counts,
+            **{**asdict(report), "by_kind": {}, **sizes},
             strategy=self._gateway.strategy,
-            model=embedder.info.model_id if embedder is not None and report.vectors else "",
+            model=embedder.info.model_id if embedder and sizes.get("vectors") else "",
             rebuilding=self._rebuild_task is not None or is_building,
             details=details if call.caller.holds({ADMIN}) else (),
         )
@@ -341,6 +365,10 @@ def _words(value: object) -> Iterator[str]:
             yield from _words(inner)
     elif value is not None:
         yield str(value)
+
+
+def _unknown_entity() -> RefusedError:
+    return RefusedError(404, "unknown_entity", "there is no such entity: list them")
 
 
 def _check_scopes(caller: Caller, scopes: frozenset[str]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from gateway.catalog.kinds import KINDS, REGISTRY_NAMES
+from gateway.index.eligibility import passes_all
 from gateway.index.snapshot import Snapshot
 from gateway.serve.api.models import SearchMode, Visibility
 from gateway.serve.api.problems import RefusedError
@@ -30,15 +33,10 @@ _ON_REQUEST = frozenset({"prompt", "resource"})
 """Kinds that are searched only where a request names them."""
 
 
-def count_kinds(snapshot: Snapshot) -> dict[str, int]:
-    """Count the entities of each kind."""
-    by_trait = snapshot.eligibility.by_trait
-    return {str(kind): len(found) for (trait, kind), found in by_trait.items() if trait == "kind"}
-
-
 def _kinds(snapshot: Snapshot) -> frozenset[str]:
     """Return the built-in kinds and those of the entities."""
-    return frozenset({*KINDS, *count_kinds(snapshot)})
+    traits = snapshot.eligibility.by_trait
+    return frozenset({*KINDS, *(str(value) for trait, value in traits if trait == "kind")})
 
 
 def request_filters(
@@ -90,3 +88,18 @@ def visible(snapshot: Snapshot, ids: Iterable[str], filters: Filters) -> dict[st
     """
     mask, by_id = snapshot.mask(filters), snapshot.eligibility.by_id
     return {key: snapshot.entities[by_id[key]] for key in ids if key in by_id and mask[by_id[key]]}
+
+
+def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
+    """Return how large the parts of *snapshot* are that *caller* may see, whatever the status."""
+    mask = snapshot.mask(request_filters(caller, snapshot, shown=EVERYTHING))
+    vectors, graph = snapshot.vectors, snapshot.graph
+    if graph and not passes_all(mask):
+        graph = graph.visible(mask)
+    return {
+        "entities": int(mask.sum()),
+        "by_kind": Counter(snapshot.eligibility.kinds(np.flatnonzero(mask))),
+        "vectors": int(vectors.matrix[mask].any(axis=1).sum()) if vectors else 0,
+        "graph_nodes": graph.index.node_count if graph else 0,
+        "graph_edges": graph.edge_count if graph else 0,
+    }

@@ -12,7 +12,7 @@ import pytest
 from gateway.catalog.entries import Entry
 from gateway.gateway import Gateway
 from gateway.testing import HashingEmbedder
-from gateway.types import Hints
+from gateway.types import ALL_SCOPES, Hints
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import Shelf, tool
 from tests.serve.api.client import open_client
@@ -115,6 +115,13 @@ async def full(mixed: Mixed) -> Gateway:
 async def client(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of that gateway, without a token."""
     async with open_client(full) as client:
+        yield client
+
+
+@pytest.fixture
+async def writer(full: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of that gateway that sees everything, and so may add anywhere."""
+    async with open_client(full, scopes=(ALL_SCOPES,)) as client:
         yield client
 
 

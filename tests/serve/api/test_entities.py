@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 
 import pytest
-from httpx2 import AsyncClient
+from httpx2 import AsyncClient, Response
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.catalog.entries import Entry
 from gateway.gateway import Gateway
 from gateway.serve.auth import WRITE
-from gateway.types import ALL_SCOPES, Hints
+from gateway.types import ALL_SCOPES, Access, Hints
+from tests.fakes import ListSource, tool
 from tests.serve.api.client import ids, open_client
-from tests.serve.api.conftest import Mixed
+from tests.serve.api.conftest import ENTRIES, Mixed
 
 ROOT = "/api/entities"
 COURIER = f"{ROOT}/agent:catalog/courier"
@@ -58,19 +63,19 @@ async def pages(client: AsyncClient, path: str, **asked: str | int) -> AsyncIter
         cursor = page.json()["metadata"]["nextCursor"]
 
 
-async def test_an_entity_is_written_read_changed_and_removed(client: AsyncClient) -> None:
+async def test_an_entity_is_written_read_changed_and_removed(writer: AsyncClient) -> None:
     """A life."""
-    made = await client.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
+    made = await writer.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
     place = made.headers["location"]
-    again = await client.post(ROOT, json={"kind": "agent", "name": "night owl"})
-    read = await client.get(place)
-    bare = await client.get(f"{ROOT}/agent:catalog/night owl")
-    changed = await client.patch(place, json={"status": "active", "enabled": True})
-    same = await client.patch(place, json={})
-    found = await client.get("/api/agents", params={"query": "night"})
-    replaced = await client.put(place, json={"description": "Sleeps."})
-    gone = await client.delete(place)
-    absent = [await client.get(place), await client.delete(place)]
+    again = await writer.post(ROOT, json={"kind": "agent", "name": "night owl"})
+    read = await writer.get(place)
+    bare = await writer.get(f"{ROOT}/agent:catalog/night owl")
+    changed = await writer.patch(place, json={"status": "active", "enabled": True})
+    same = await writer.patch(place, json={})
+    found = await writer.get("/api/agents", params={"query": "night"})
+    replaced = await writer.put(place, json={"description": "Sleeps."})
+    gone = await writer.delete(place)
+    absent = [await writer.get(place), await writer.delete(place)]
 
     assert (201, f"{ROOT}/agent%3Acatalog%2Fnight%20owl") == (made.status_code, place)
     assert (409, "taken") == (again.status_code, again.json()["code"])
@@ -88,11 +93,11 @@ async def test_an_entity_is_written_read_changed_and_removed(client: AsyncClient
     assert [404, 404] == [each.status_code for each in absent]
 
 
-async def test_put_makes_what_is_not_there(client: AsyncClient) -> None:
+async def test_put_makes_what_is_not_there(writer: AsyncClient) -> None:
     """The id says what it is."""
-    made = await client.put(f"{ROOT}/recipe:kitchen/soup", json={})
+    made = await writer.put(f"{ROOT}/recipe:kitchen/soup", json={})
     odd = [
-        await client.put(f"{ROOT}/{key}", json={})
+        await writer.put(f"{ROOT}/{key}", json={})
         for key in ("soup", "recipe:soup", "tool:x/y", "Recipe:a/b", "recipe:a b/c")
     ]
 
@@ -290,7 +295,7 @@ async def test_skills_are_listed_by_where_they_hold_the_text(full: Gateway) -> N
 async def test_nobody_writes_what_they_could_not_read(
     full: Gateway, scopes: tuple[str, ...]
 ) -> None:
-    """Nor learns more of what they may not find than that an id is taken."""
+    """Nor learns anything of what they may not find."""
     secret = f"{ROOT}/agent:catalog/accountant"
     allowed = scopes != (WRITE,)
     async with open_client(full, scopes=scopes) as client:
@@ -300,10 +305,9 @@ async def test_nobody_writes_what_they_could_not_read(
         gone = await client.delete(secret)
 
     statuses = [each.status_code for each in (read, put, new, gone)]
-    assert statuses == ([200, 200, 201, 204] if allowed else [404, 409, 403, 404])
+    assert statuses == ([200, 200, 201, 204] if allowed else [404, 403, 403, 404])
     if not allowed:
-        assert "billing" in new.json()["detail"]
-        assert "debtors" not in put.text
+        assert put.content == new.content
 
 
 async def test_only_writers_write(full: Gateway) -> None:
@@ -351,3 +355,128 @@ async def test_what_the_catalog_refuses_is_told(client: AsyncClient) -> None:
 
     assert (422, "invalid_entity") == (answer.status_code, answer.json()["code"])
     assert "metadata" in answer.json()["detail"]
+
+
+SHUT = Access(scopes=frozenset({"vault"}))
+HIDDEN = (
+    "agent:catalog/accountant",
+    "recipe:cellar/wine",
+    "skill:catalog/ruled",
+    "vault/open_safe",
+    "server:vault",
+    "safes/open_safe",
+)
+"""Ids of entries, hidden by themselves and by a rule, one alone in its namespace; of what a server
+lists; of a described tool."""
+NAMES = st.text("abcdefghijklmnop", min_size=1, max_size=12)
+
+
+def unlike(key: str) -> st.SearchStrategy[str]:
+    """Ids of the same form that nothing has, in a namespace of hidden things or in none."""
+    head, slash, _ = key.rpartition("/")
+    kind, colon, _ = head.rpartition(":")
+    others = st.sampled_from(["catalog", "cellar"]) | NAMES.map("no-{}".format)
+    if not slash:
+        return NAMES.map("server:no-{}".format)
+    named = NAMES.map("no-{}".format)
+    return st.builds(lambda space, name: f"{kind}{colon}{space}/{name}", others, named)
+
+
+async def ask_all(client: AsyncClient, key: str, body: dict[str, Any]) -> Sequence[object]:
+    """What each request to an id answers, but for the name that a faulty body is told with."""
+    kind, _, rest = key.partition(":")
+    namespace, _, name = rest.partition("/")
+    path = f"{ROOT}/{key}"
+    new = {"kind": kind, "namespace": namespace or "x", "name": name or "x", **body}
+    answers: list[Response] = [
+        await client.get(path),
+        await client.put(path, json=body),
+        await client.patch(path, json={"status": "draft"}),
+        await client.delete(path),
+        await client.post(ROOT, json=new),
+    ]
+    return [
+        (
+            each.status_code,
+            each.text.replace(repr(name), "NAME"),
+            sorted(set(each.headers.items()) - {("content-length", str(len(each.content)))}),
+        )
+        for each in answers
+    ]
+
+
+def test_a_hidden_id_answers_as_an_unknown_one(mixed: Mixed) -> None:
+    """Whatever is done with it; and nothing of it is changed."""
+    gateway = mixed()
+    gateway.add_source(ListSource("vault", [tool("open_safe")]), access=SHUT)
+    gateway.set_rules({"catalog/ruled": SHUT})
+    entries = (
+        *ENTRIES,
+        Entry(kind="recipe", namespace="cellar", name="wine", scopes=SHUT.scopes),
+        Entry(kind="skill", name="ruled"),
+        Entry(
+            kind="server",
+            namespace="cellar",
+            name="safes",
+            scopes=SHUT.scopes,
+            metadata={"tools": [{"name": "open_safe"}]},
+        ),
+    )
+    bodies: tuple[dict[str, Any], ...] = (
+        {},
+        {"description": "Mine."},
+        {"scopes": ["vault"]},
+        {"metadata": {"a": "x" * 70_000}},
+    )
+
+    @settings(max_examples=25)
+    @given(pair=st.sampled_from(HIDDEN).flatmap(lambda key: st.tuples(st.just(key), unlike(key))))
+    def compare(pair: tuple[str, str]) -> None:
+        async def answers(key: str) -> Sequence[object]:
+            async with open_client(gateway, scopes=(WRITE,)) as client:
+                return [await ask_all(client, key, body) for body in bodies]
+
+        hidden, unknown = (asyncio.run(answers(key)) for key in pair)
+        assert unknown == hidden
+
+    asyncio.run(gateway.catalog.put(*entries))
+    compare()
+    left = {entry.id: entry for entry in asyncio.run(gateway.catalog.entries())}
+    assert {entry.id: entry for entry in entries} == left
+
+
+async def test_who_adds_an_entity_sees_all_of_its_namespace(full: Gateway) -> None:
+    """Or all of the catalog; nothing hidden is written over, and what is seen is replaced."""
+    await full.catalog.put(Entry(kind="recipe", namespace="kitchen", name="soup"))
+    async with open_client(full, scopes=(WRITE,)) as client, open_client(full) as guest:
+        answers = [
+            await client.put(f"{ROOT}/recipe:kitchen/stew", json={}),
+            await client.put(f"{ROOT}/recipe:garden/stew", json={}),
+            await client.post(ROOT, json={"kind": "recipe", "name": "stew"}),
+            await client.put(COURIER, json={}),
+        ]
+        closed = answers[1].json()
+        await full.catalog.remove("agent:catalog/accountant")
+        late = await guest.put(f"{ROOT}/recipe:garden/stew", json={})
+
+    assert [201, 403, 403, 200] == [each.status_code for each in answers]
+    assert "namespace_closed" == closed["code"]
+    assert 201 == late.status_code
+
+
+async def test_a_change_of_use_keeps_what_a_rule_hides(full: Gateway) -> None:
+    """Of an entry is kept what was put, not what its writer sees of it."""
+    tools = [{"name": "burn_letter"}, {"name": "send_letter"}]
+    entry = Entry(kind="server", name="desk", metadata={"tools": tools})
+    await full.catalog.put(entry)
+    full.set_rules({"desk/burn_*": SHUT, "catalog/desk": Access(tags=("ruled",))})
+    async with open_client(full, scopes=(WRITE,)) as client:
+        changed = await client.patch(f"{ROOT}/{entry.id}", json={"tags": ["new"]})
+        read = await client.get(f"{ROOT}/{entry.id}")
+    kept = await full.catalog.entry(entry.id)
+
+    assert changed.json() == read.json()
+    assert {"tools": [{"name": "send_letter"}]} == read.json()["metadata"]
+    assert ["new", "ruled"] == read.json()["hints"]["tags"]
+    assert replace(entry, hints=Hints(tags=("new",))) == kept
+    assert await full.catalog.entry("server:catalog/none") is None

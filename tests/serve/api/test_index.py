@@ -6,6 +6,7 @@ import asyncio
 
 from httpx2 import AsyncClient
 
+from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.serve.auth import ADMIN, BearerToken
 from gateway.testing import HashingEmbedder
@@ -37,11 +38,20 @@ async def test_health_is_ok_once_there_is_an_index(mixed: Mixed) -> None:
     assert "ok" == later["status"]
 
 
-async def test_the_index_says_what_it_is_made_of(client: AsyncClient) -> None:
-    """Of each kind."""
+async def test_the_index_says_what_it_is_made_of(
+    client: AsyncClient, writer: AsyncClient, full: Gateway
+) -> None:
+    """Of each kind; of what its caller may not see it counts nothing."""
     await until(client, "/api/index", "rebuilding", value=False)
-    status = (await client.get("/api/index")).json()
+    status = (await writer.get("/api/index")).json()
+    open_status = (await client.get("/api/index")).json()
+    await full.catalog.remove("agent:catalog/accountant")
+    await until(client, "/api/index", "rebuilding", value=False)
+    without = (await client.get("/api/index")).json()
 
+    sizes = ("entities", "by_kind", "vectors", "graph_nodes", "graph_edges")
+    assert [without[size] for size in sizes] == [open_status[size] for size in sizes]
+    assert (11, 5) == (open_status["entities"], open_status["by_kind"]["agent"])
     assert {"agent": 6, "skill": 1, "recipe": 1, "server": 1, "tool": 3} == status["by_kind"]
     assert (12, 12, False) == (status["entities"], status["vectors"], status["rebuilding"])
     assert ("auto", HashingEmbedder().info.model_id) == (status["strategy"], status["model"])
