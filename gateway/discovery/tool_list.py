@@ -32,7 +32,6 @@ from gateway.discovery.window import Message, user_texts, visible_proxies
 from gateway.discovery.wire_formats import NATIVE_SEARCH, WireFormat, names_of_tool, to_wire
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.index.snapshot import Snapshot
 from gateway.options import DiscoveryOptions
 from gateway.runtime.cache import Cache
 from gateway.runtime.text import json_tokens
@@ -152,7 +151,7 @@ class ToolListBuilder:
                 mode cannot work with this request.
         """
         found = await self._preselect(request)
-        searchable = self._read(await self._gateway.snapshot(), request.caller)
+        searchable = await self.searchable(request.caller)
         host = frozenset(name for tool in request.host_tools for name in names_of_tool(tool))
         names = meta_names(self._options, host, avoid=searchable.by_name)
         if not searchable.by_name:
@@ -196,7 +195,9 @@ class ToolListBuilder:
             found[index] = tuple(match.name for match in result.matches)
         return found
 
-    def _read(self, snapshot: Snapshot, caller: Caller) -> SearchableTools:
+    async def searchable(self, caller: Caller) -> SearchableTools:
+        """Return the tools that *caller* may find, the same object until the catalog changes."""
+        snapshot = await self._gateway.snapshot()
         key = (snapshot.version, caller.scopes)
         searchable = self._searchable.peek(key)
         if searchable is None:

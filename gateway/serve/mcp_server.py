@@ -1,7 +1,7 @@
 """A gateway as an MCP server: its lists, and its calls.
 
-* ``meta``: two tools, search and call, for a caller the same for as long as the server lives. The
-  protocol wants a list that does not vary, and clients put it at the head of every prompt.
+* ``meta``: two tools, search and call. Their definitions, which tell a caller what there is, stay
+  the same to the byte until the catalog changes: clients put them at the head of every prompt.
 * ``all``: every tool of the catalog under its exposed name, in pages.
 
 In both, resources and prompts of all servers are listed and read, and a server that asks for
@@ -16,7 +16,6 @@ character (a lone surrogate), which models and the host's own sources may write,
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ from gateway.discovery.meta_tools import (
 )
 from gateway.discovery.proxies import description_of
 from gateway.discovery.render_results import by_kind
-from gateway.discovery.tool_list import ToolList
+from gateway.discovery.tool_list import ToolList, ToolListBuilder
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
 from gateway.serve.auth import caller_of, caller_of_token
@@ -108,7 +107,8 @@ def mcp_server(
     """
     library, options = gateway.library, gateway.options.discovery
     library.capabilities.can_be_asked = True
-    changes = Subscriptions(library, tools=expose == "all", caller=caller)
+    digest = partial(catalog_digest, budget=options.digest_token_budget)
+    changes = Subscriptions(library, digest if expose == "meta" else None, caller=caller)
     calls = PendingCalls()
     tools = _ToolHandlers(gateway, expose, calls, changes, extras, caller)
     resources = ResourceHandlers(library, calls, changes)
@@ -212,9 +212,7 @@ class _ToolHandlers:
         self._extras = {extra.tool.name: extra for extra in extras} if expose == "meta" else {}
         asks_client = partial(ask_client, options=gateway.options)
         self._approve: Approve = leave_to_client if expose == "all" else asks_client
-        self._meta_tools: dict[frozenset[str], tuple[MetaNames, tuple[types.Tool, ...]]] = {}
-        """By the scopes of the caller."""
-        self._lock = asyncio.Lock()
+        self._lists = ToolListBuilder(gateway)
         self._listed_schemas: dict[tuple[frozenset[str], str], Mapping[str, object]] = {}
         """By the scopes of the caller that was sent a tool, and its name."""
 
@@ -266,19 +264,12 @@ class _ToolHandlers:
         return await self._calls.run(context, params, work)
 
     async def _list_meta_tools(self, caller: Caller) -> tuple[MetaNames, tuple[types.Tool, ...]]:
-        """Return the meta-tools and their names, made once for the life of the server."""
-        async with self._lock:
-            listed = self._meta_tools.get(caller.scopes)
-            if listed is None:
-                options = self._gateway.options.discovery
-                entities = await self._gateway.list_tools(caller=caller)
-                exposed_names = {entity.exposed_name for entity in entities}
-                names = meta_names(options, (), avoid=exposed_names)
-                contents = catalog_digest(entities, budget=options.digest_token_budget)
-                tools = meta_tools(names, contents, stable=True)
-                listed = names, tuple(_meta_tool(names, tool) for tool in tools)
-                self._meta_tools[caller.scopes] = listed
-            return listed
+        """Return the meta-tools and their names, for the catalog as *caller* sees it now."""
+        searchable = await self._lists.searchable(caller)
+        names = meta_names(self._gateway.options.discovery, (), avoid=searchable.by_name)
+        tools = meta_tools(names, searchable.digest, stable=True)
+        self._changes.note_list("tool", searchable.by_name.values(), caller)
+        return names, tuple(_meta_tool(names, tool) for tool in tools)
 
 
 def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:

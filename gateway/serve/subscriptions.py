@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
@@ -109,7 +109,7 @@ class Subscriptions:
 
     Args:
         library: The resources and prompts.
-        tools: Whether the list of tools is that of the catalog.
+        digest: What the list of tools tells of the catalog; None if it holds each tool.
         max_watched: Resources that are watched at the same time.
         caller: The party that asks, where no access token names one.
     """
@@ -117,13 +117,13 @@ class Subscriptions:
     def __init__(
         self,
         library: ResourceLibrary,
+        digest: Callable[[Sequence[Entity]], str] | None = None,
         *,
-        tools: bool = False,
         max_watched: int = MAX_WATCHED,
         caller: Caller = ANYONE,
     ) -> None:
         self._library = library
-        self._tools = tools
+        self._digest = digest
         self._max_watched = max_watched
         self._caller = caller
         self._audiences: dict[frozenset[str], _Audience] = {}
@@ -224,9 +224,14 @@ class Subscriptions:
                 await audience.bus.publish(event)
 
     def note_list(self, kind: Kind, entities: Iterable[Entity], caller: Caller) -> None:
-        """Note that *caller* was sent *entities*, all that are `listable` of *kind*."""
-        if self._tools or kind != "tool":
-            self._audience(caller).sent[kind] = _digest(entities)
+        """Note that *caller* was sent a list of *entities*, all that it may see of *kind*."""
+        self._audience(caller).sent[kind] = self._text(kind, entities)
+
+    def _text(self, kind: Kind, entities: Iterable[Entity]) -> str:
+        """Return what tells a list of *entities* from another."""
+        if kind == "tool" and self._digest is not None:
+            return self._digest(tuple(entities))
+        return _list_digest(listable(entities))
 
     @asynccontextmanager
     async def watch_catalog(self, _server: object) -> AsyncIterator[object]:
@@ -259,9 +264,9 @@ class Subscriptions:
         entities = await attempt(self._library.entities(kind, caller=audience.caller))
         if isinstance(entities, Failed):
             return
-        digest = _digest(listable(entities))
-        if digest != audience.sent[kind]:
-            audience.sent[kind] = digest
+        text = self._text(kind, entities)
+        if text != audience.sent[kind]:
+            audience.sent[kind] = text
             await audience.bus.publish(_EVENTS[kind])
 
     async def notify_session(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -287,6 +292,6 @@ class Subscriptions:
                 end()
 
 
-def _digest(entities: Iterable[Entity]) -> str:
+def _list_digest(entities: Iterable[Entity]) -> str:
     lines = sorted(f"{entity.exposed_name} {entity.digest}" for entity in entities)
     return hashlib.sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()

@@ -167,3 +167,40 @@ async def test_the_token_is_the_caller_at_both_doors(
     assert may == (not called.is_error) == ("bank/pay" in found.text)
     assert 401 == unknown.status_code
     assert [True] * may == [bool(line["tenant"]) for line in gateway.usage.call_log.lines()]
+
+
+async def test_each_caller_is_told_of_its_own_catalog_while_it_changes(
+    open_gateway: OpenGateway,
+) -> None:
+    """The digest of the one names nothing of the other, and moves with its own changes alone."""
+    gateway = open_gateway((tool("a"),))
+    texts: dict[str, list[str]] = {"clerk": [], "guest": []}
+    async with (
+        served(gateway, OPTIONS) as url,
+        client_of(url, "clerk") as clerk,
+        client_of(url, "guest") as guest,
+    ):
+        clients = {"clerk": clerk, "guest": guest}
+
+        async def note() -> None:
+            for who, client in clients.items():
+                search, _ = (await client.list_tools()).tools
+                texts[who].append(search.description or "")
+
+        await note()
+        wanted: Any = {"tools_list_changed": True, "prompts_list_changed": True}
+        await guest.list_prompts()
+        async with clerk.listen(**wanted) as few, guest.listen(**wanted) as others:
+            gateway.add_source(ListSource("bank", [tool("pay")]), access=PAID)
+            heard = [await anext(few)]
+            gateway.add_source(Shop("more", thing("prompt", "p")))
+            heard.append(await anext(others))
+        await note()
+        gateway.set_rules({"bank": PAID, "bank/*": PAID, "shelf/a": PAID})
+        await note()
+
+    assert [ToolsListChanged(), PromptsListChanged()] == heard
+    assert texts["guest"][0] == texts["guest"][1] == texts["clerk"][0]
+    assert "bank (1: pay)" in texts["clerk"][1]
+    assert texts["clerk"][1] == texts["clerk"][2]
+    assert "The catalog" not in texts["guest"][2]

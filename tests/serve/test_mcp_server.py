@@ -59,16 +59,22 @@ async def test_two_tools_stand_for_the_catalog(
     assert "called get_weather" == text_of(called)
 
 
-async def test_the_list_does_not_change_when_the_catalog_does(open_gateway: OpenGateway) -> None:
-    """Clients put it at the head of every prompt."""
+async def test_the_digest_follows_the_catalog_and_nothing_else(open_gateway: OpenGateway) -> None:
+    """Clients put it at the head of every prompt: it stays until what it tells of changes."""
     gateway = open_gateway((tool("one"),))
-    async with Client(mcp_server(gateway)) as client:
-        before = (await client.list_tools()).model_dump_json()
+    async with Client(mcp_server(gateway), cache=None) as client:
+        lists = [(await client.list_tools()).model_dump_json()]
+        await client.call_tool("search_tools", {"query": "one"})
+        await gateway.refresh()
+        lists.append((await client.list_tools()).model_dump_json())
         gateway.add_tool(find_invoice)
-        after = (await client.list_tools()).model_dump_json()
+        lists.append((await client.list_tools()).model_dump_json())
         found = await client.call_tool("search_tools", {"query": "find an invoice"})
+        await gateway.remove_server("local")
+        lists.append((await client.list_tools()).model_dump_json())
 
-    assert before == after
+    assert lists[0] == lists[1] == lists[3]
+    assert "local (1: find, invoice)" in lists[2]
     assert "find_invoice" == found.structured_content["tools"][0]["name"]
 
 
