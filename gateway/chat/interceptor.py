@@ -11,7 +11,15 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+)
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -104,7 +112,7 @@ class InterceptedCall:
         response = first = self._raw.http_response
         if final is not self._reply:
             content = final.model_dump_json(exclude_unset=True, by_alias=True).encode()
-            response = _response(first, content)
+            response = _response(first, content=content)
             response.elapsed = first.elapsed
         return self._wrap(response)
 
@@ -113,20 +121,31 @@ class InterceptedCall:
         with self._loop.end_on_error():
             first = await self._ask()
         events = self._events(first)
-        if not self._is_raw:
-            if isinstance(first, Stream):
-                return MergedStream(first, _iterate_blocking(events), self._loop)
-            return AsyncMergedStream(first, events, self._loop)
-        lines = _sse_lines(events)
+        content = _sse_lines(events) if self._is_raw else events
         is_blocking = isinstance(self._openai, OpenAI)
-        content = _iterate_blocking(lines) if is_blocking else lines
-        return self._wrap(_response(self._raw.http_response, content))
+        passed: Any = _iterate_blocking(content) if is_blocking else content
+        # A generator that never began has nothing to close, and so would end nothing.
+        if is_blocking:
+            next(passed)
+        else:
+            await anext(passed)
+        if self._is_raw:
+            body = _Body(passed) if is_blocking else _AsyncBody(passed)
+            return self._wrap(_response(self._raw.http_response, stream=body))
+        kind = MergedStream if is_blocking else AsyncMergedStream
+        return kind(first, passed, self._loop)
 
     async def _events(self, stream: Any) -> AsyncGenerator[Any, None]:
+        """Yield None, then the events of all turns; the call ends when this is closed."""
         loop = self._loop
         is_chat = loop.conversation.wire_format == "chat"
         merger = ChatStreamMerger() if is_chat else ResponsesStreamMerger()
         with loop.end_after():
+            try:
+                yield None
+            except GeneratorExit:
+                await _settled(stream.close())
+                raise
             # Without tools of ours there is one turn, which passes as it comes.
             passes = loop.tool_list.is_empty
             while True:
@@ -237,8 +256,6 @@ class MergedStream(_Merged, Stream[E], Generic[E]):
         """Stop: close whichever turn is being read."""
         self._events.close()
         self.response.close()
-        # A generator that never began has nothing to close, and so ends nothing.
-        self._loop.end()
 
 
 class AsyncMergedStream(_Merged, AsyncStream[E], Generic[E]):
@@ -248,7 +265,6 @@ class AsyncMergedStream(_Merged, AsyncStream[E], Generic[E]):
         """Stop: close whichever turn is being read."""
         await self._events.aclose()
         await self.response.aclose()
-        self._loop.end()
 
 
 async def _settled(value: Any) -> Any:
@@ -269,8 +285,10 @@ async def _read(stream: Any) -> AsyncGenerator[Any, None]:
 
 
 async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[bytes, None]:
-    """Write chunks or events as the service does."""
+    """Write chunks or events as the service does; first nothing, once it has begun."""
     async with aclosing(events):
+        await anext(events)
+        yield b""
         async for event in events:
             kind = getattr(event, "type", "")
             head = f"event: {kind}\n" if isinstance(kind, str) and kind else ""
@@ -279,12 +297,36 @@ async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[
         yield _DONE
 
 
-def _response(first: httpx2.Response, content: Any) -> httpx2.Response:
-    """Return *content* as the response of one request, with the status and headers of *first*."""
+class _Body(httpx2.SyncByteStream):
+    """The body of a raw response, which closes what it is read from."""
+
+    def __init__(self, lines: Generator[bytes, None, None]) -> None:
+        self._lines = lines
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._lines
+
+    def close(self) -> None:
+        self._lines.close()
+
+
+class _AsyncBody(httpx2.AsyncByteStream):
+    """The same of an async client."""
+
+    def __init__(self, lines: AsyncGenerator[bytes, None]) -> None:
+        self._lines = lines
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._lines
+
+    async def aclose(self) -> None:
+        await self._lines.aclose()
+
+
+def _response(first: httpx2.Response, **body: Any) -> httpx2.Response:
+    """Return a response with *body*, and with the status and headers of *first*."""
     headers = [item for item in first.headers.multi_items() if item[0] not in _FRAMING_HEADERS]
-    return httpx2.Response(
-        first.status_code, headers=headers, content=content, request=first.request
-    )
+    return httpx2.Response(first.status_code, headers=headers, request=first.request, **body)
 
 
 def _run_blocking(work: Coroutine[Any, Any, T]) -> T:

@@ -112,18 +112,6 @@ class Telemetry:
         """Make *span* the parent of what the block starts, without ending it."""
         return trace.use_span(span, record_exception=False, set_status_on_exception=False)
 
-    @contextmanager
-    def timed(self, metric: str, attributes: dict[str, str | int | float | bool]) -> Iterator[None]:
-        """Record the block's duration; *attributes* may be filled in while it runs."""
-        started = time.perf_counter()
-        try:
-            yield
-        except BaseException as error:
-            attributes["error.type"] = type(error).__name__
-            raise
-        finally:
-            self.record(metric, time.perf_counter() - started, attributes)
-
     def record(self, metric: str, value: float, attributes: Attributes | None = None) -> None:
         """Record *value* in the histogram *metric*."""
         self._histograms[metric].record(value, attributes)

@@ -6,18 +6,27 @@ them to its host.
 
 from __future__ import annotations
 
+import sys
 from threading import Thread
 
 from opentelemetry import metrics, trace
 from opentelemetry.sdk._configuration import _OTelSDKConfigurator
+from opentelemetry.sdk._logs.export import ConsoleLogRecordExporter
 from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
 from gateway.errors import ConfigError
 from gateway.options.environment import complete_telemetry
 from gateway.serve.http import MetricsPage
 
 _GRACE_S = 5
+_CONSOLE = {
+    exporter: {"out": sys.stderr}
+    for exporter in (ConsoleSpanExporter, ConsoleMetricExporter, ConsoleLogRecordExporter)
+}
+"""Standard output may be the protocol's, and what reads it may still be there at the end."""
 _REMEDY = 'pip install "tool-gateway[metrics]" for OTLP over HTTP and for Prometheus'
 
 
@@ -50,7 +59,7 @@ def start_exporters(*, with_page: bool) -> MetricsPage | None:
 def _set_providers() -> None:
     if not isinstance(metrics.get_meter_provider(), MeterProvider):
         # The SDK's has no types.
-        _Configurator().configure()  # type: ignore[no-untyped-call]
+        _Configurator().configure(exporter_args_map=_CONSOLE)  # type: ignore[no-untyped-call]
 
 
 def _prometheus_page() -> MetricsPage:

@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, TypeAlias
@@ -195,12 +197,16 @@ def measured(app: ASGIApp, telemetry: Telemetry) -> ASGIApp:
                     labels["error.type"] = str(message["status"])
             await send(message)
 
-        with telemetry.timed("http.server.request.duration", labels):
-            try:
-                await app(scope, receive, note_status)
-            finally:
-                if route := scope.get(ROUTE, path if path in _ROUTES else ""):
-                    labels["http.route"] = route
+        started = time.perf_counter()
+        try:
+            await app(scope, receive, note_status)
+        except BaseException as error:
+            labels["error.type"] = type(error).__name__
+            raise
+        finally:
+            if route := scope.get(ROUTE, path if path in _ROUTES else ""):
+                labels["http.route"] = route
+            telemetry.record("http.server.request.duration", time.perf_counter() - started, labels)
 
     return measure
 
@@ -238,7 +244,14 @@ async def serve_http(
     )
     with _listener(options) as listener:
         on_listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
-        await uvicorn.Server(config).serve(sockets=[listener])
+        web = uvicorn.Server(config)
+        try:
+            await web.serve(sockets=[listener])
+        except asyncio.CancelledError:
+            # It would leave its loop watching a closed listener, whose number the next one takes.
+            if web.started:
+                await web.shutdown(sockets=[listener])
+            raise
 
 
 def _listener(options: HttpOptions) -> socket.socket:

@@ -16,6 +16,7 @@ from gateway.testing import Call, Turn
 from tests.chat.conftest import add, divide
 from tests.chat.stage import ASK, WAYS, Role, Speaker, Stage, Way, find, look
 from tests.conftest import OpenGateway
+from tests.fakes import until
 from tests.metrics import Watch, recorded
 
 META = ("search_tools", "call_tool")
@@ -187,25 +188,90 @@ async def test_a_conversation_that_fails_ends_its_span_with_the_error(
     assert sorted(watched.began) == sorted(span.name for span in watched.finished)
 
 
+def read_some(stream: Any, reads: int) -> None:
+    """Leave a stream after its first chunk, or before."""
+    if reads:
+        for _ in stream:
+            break
+
+
+async def read_some_later(stream: Any, reads: int) -> None:
+    """The same of an async stream."""
+    if reads:
+        async for _ in stream:
+            break
+
+
+@pytest.fixture
+async def indexed(traced: Gateway, watched: Watch) -> Gateway:
+    """The same, with no spans so far."""
+    await traced.report()
+    watched.began.clear()
+    watched.spans.clear()
+    return traced
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+@pytest.mark.parametrize("is_raw", [False, True])
 @pytest.mark.parametrize("reads", [0, 1])
-async def test_a_stream_that_is_left_ends_its_span_without_an_error(
-    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watch, reads: int
+async def test_a_stream_that_is_left_ends_its_spans_without_an_error(
+    stage: Stage,
+    speaker: Speaker,
+    indexed: Gateway,
+    watched: Watch,
+    reads: int,
+    is_raw: bool,
+    is_closed: bool,
 ) -> None:
-    """Leaving is no failure; also a stream of which nothing was read is over when it is closed."""
+    """Whether it is closed or only forgotten, also unread: to leave is no failure, and no reason
+    for which the model has stopped.
+    """
     role = stage.cast(Turn("A longer answer."))
-    blocking = AutoDiscoveryClient(speaker.openai, traced).chat.completions
-    waiting = AsyncAutoDiscoveryClient(speaker.asynchronous, traced).chat.completions
+    asked: dict[str, Any] = {"model": role.model, "messages": ASK, "stream": True}
+    blocking: Any = AutoDiscoveryClient(speaker.openai, indexed).chat.completions
+    waiting: Any = AsyncAutoDiscoveryClient(speaker.asynchronous, indexed).chat.completions
 
-    with blocking.create(model=role.model, messages=ASK, stream=True) as stream:
-        for _ in range(reads):
-            next(stream)
-    async with await waiting.create(model=role.model, messages=ASK, stream=True) as later:
-        for _ in range(reads):
-            await anext(later)
+    if is_raw:
+        stream = blocking.with_raw_response.create(**asked).http_response
+        later = (await waiting.with_raw_response.create(**asked)).http_response
+    else:
+        stream, later = blocking.create(**asked), await waiting.create(**asked)
+    read_some(stream.iter_raw() if is_raw else stream, reads)
+    await read_some_later(later.aiter_raw() if is_raw else later, reads)
+    if is_closed:
+        stream.close()
+        await (later.aclose() if is_raw else later.close())
+    else:
+        del stream, later
 
-    spans = watched.named("invoke_agent")
-    assert [1, 1] == [(span.attributes or {}).get("gateway.chat.turns") for span in spans]
-    assert [None, None] == [(span.attributes or {}).get("error.type") for span in spans]
+    async def all_ended() -> bool:
+        return len(watched.finished) == len(watched.began)
+
+    await until(all_ended)
+    attributes = [span.attributes or {} for span in watched.finished]
+    kinds = sorted(span.name.partition(" ")[0] for span in watched.finished)
+    assert ["chat", "chat", "invoke_agent", "invoke_agent"] == kinds
+    assert not any(
+        {"error.type", "gen_ai.response.finish_reasons"} & {*each} for each in attributes
+    )
+    turns = [each["gateway.chat.turns"] for each in attributes if "gateway.chat.turns" in each]
+    assert [1, 1] == turns
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+async def test_a_stream_that_is_left_unread_gives_its_connection_back(
+    stage: Stage, speaker: Speaker, functions: Gateway, is_closed: bool
+) -> None:
+    """Else a client runs out of them."""
+    role = stage.cast(Turn("A longer answer."))
+    asked: dict[str, Any] = {"model": role.model, "messages": ASK, "stream": True}
+    stream = AutoDiscoveryClient(speaker.openai, functions).chat.completions.create(**asked)
+    response = stream.response
+    if is_closed:
+        stream.close()
+    del stream
+
+    assert response.is_closed
 
 
 async def test_turns_are_counted_once_a_conversation(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Condition
@@ -25,7 +28,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gateway.testing.endpoint import Loopback
-from tests.cli.running import WITHOUT_PACKAGE, Place, child
+from tests.cli.running import BIN, WITHOUT_PACKAGE, Place, child
 from tests.cli.test_serve import over_pipes
 
 PROTOBUF = "application/x-protobuf"
@@ -189,6 +192,40 @@ def test_over_pipes_spans_alone_go_where_only_they_are_asked_for(place: Place) -
 
     assert arrived
     assert ({"mine"}, set()) == (collector.services, collector.metrics)
+
+
+def test_over_pipes_the_console_is_standard_error(place: Place) -> None:
+    """Each line of standard output is a message of the protocol, also after the client is gone."""
+    signals = ("TRACES", "METRICS", "LOGS")
+    at_once = {"OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_METRIC_EXPORT_INTERVAL": "50"}
+    variables = {f"OTEL_{signal}_EXPORTER": "console" for signal in signals} | at_once
+    client = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}}
+    begin = {"method": "initialize", "params": {"protocolVersion": "2025-06-18", **client}}
+    search = {"name": "search_tools", "arguments": {"query": "time"}}
+    requests = (
+        {"id": 1, **begin},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": search},
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "gateway", "serve", "--config", place.config({})],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), **variables},
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for request in requests:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **request}) + "\n")
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        rest, console = process.communicate(timeout=120)
+
+    assert ([1, 2], "") == ([each["id"] for each in answers], rest)
+    assert '"name": "retrieval catalog"' in console
+    assert '"name": "gateway.search.duration"' in console
 
 
 def test_an_exporter_that_is_not_installed_is_named_with_what_installs_it(place: Place) -> None:

@@ -63,6 +63,21 @@ async def test_clients_of_both_eras_search_and_call(open_gateway: OpenGateway, m
     assert (version >= "2026") == (mode == "auto")
 
 
+async def test_one_server_after_another_serves_in_one_loop(open_gateway: OpenGateway) -> None:
+    """One that is cancelled leaves no listener, whose number the next one would have."""
+    gateway = open_gateway((tool("get_weather", "Tell the weather."),))
+    shown: list[str] = []
+    async with asyncio.timeout(30):
+        for mode in ERAS:
+            async with (
+                served(gateway, HttpOptions(port=0)) as url,
+                Client(url, mode=mode) as client,
+            ):
+                shown += [each.name for each in (await client.list_tools()).tools]
+
+    assert ["search_tools", "call_tool"] * len(ERAS) == shown
+
+
 async def answer(
     gateway: Gateway, options: HttpOptions, headers: dict[str, str]
 ) -> httpx2.Response:
