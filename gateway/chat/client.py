@@ -31,25 +31,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar, Unpack
 
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from pydantic import BaseModel
 
-from gateway.chat.accounting import Observer
 from gateway.chat.conversation import JsonItem
 from gateway.chat.interceptor import intercepted_post
-from gateway.chat.loop import ClientContext, Loop
-from gateway.chat.trace import AGENT
-from gateway.discovery.approval import Approve
+from gateway.chat.loop import ClientContext, ContextOptions, Loop
 from gateway.discovery.call_handler import ToolCall
 from gateway.discovery.wire_formats import WireFormat
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.runtime.background_loop import Bridge
-from gateway.types import ANYONE, Caller
+from gateway.types import Caller
 
 C = TypeVar("C", OpenAI, AsyncOpenAI)
 W = TypeVar("W")
@@ -90,24 +87,12 @@ class _Wrapper(Generic[C]):
     _other: ClassVar[str]
     """The wrapper of the other kind of client."""
 
-    def __init__(
-        self,
-        openai: C,
-        gateway: Gateway,
-        *,
-        observer: Observer | None = None,
-        approve: Approve | None = None,
-        caller: Caller = ANYONE,
-        agent: str = AGENT,
-    ) -> None:
+    def __init__(self, openai: C, gateway: Gateway, **options: Unpack[ContextOptions]) -> None:
         if not isinstance(openai, self._kind):
             hint = f": wrap it by {self._other}" if isinstance(openai, OpenAI | AsyncOpenAI) else ""
             kind, actual = self._kind.__name__, type(openai).__name__
             raise ConfigError(f"openai must be an openai.{kind} client, got {actual}{hint}")
-        context = ClientContext(
-            gateway, observer=observer, approve=approve, caller=caller, agent=agent
-        )
-        _fill(self, openai, context)
+        _fill(self, openai, ClientContext(gateway, **options))
 
     def with_options(self, **options: Any) -> Self:
         """Return a wrapper of the bare client with other options, over the same gateway."""
@@ -324,21 +309,12 @@ async def prepare(
 class Middleware:
     """Searches and calls between a request and its reply. Any number of calls at once.
 
-    For frameworks and proxies without an OpenAI client. Whole replies only, no streams.
+    For frameworks and proxies without an OpenAI client. Whole replies only, no streams. The
+    options are those of `AutoDiscoveryClient`.
     """
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        *,
-        observer: Observer | None = None,
-        approve: Approve | None = None,
-        caller: Caller = ANYONE,
-        agent: str = AGENT,
-    ) -> None:
-        self._context = ClientContext(
-            gateway, observer=observer, approve=approve, caller=caller, agent=agent
-        )
+    def __init__(self, gateway: Gateway, **options: Unpack[ContextOptions]) -> None:
+        self._context = ClientContext(gateway, **options)
 
     async def __call__(self, body: Mapping[str, Any], call_next: CallNext) -> dict[str, Any]:
         """Return the model's last reply to *body*.

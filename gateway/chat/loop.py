@@ -17,8 +17,9 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Generic
+from typing import Any, Generic, TypedDict
 
 from gateway.chat.accounting import (
     Accounting,
@@ -63,6 +64,16 @@ def _new_store() -> Cache[ConversationState]:
     return Cache("conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf)
 
 
+class ContextOptions(TypedDict, total=False):
+    """What a host may say of all calls of one client; the fields of `ClientContext`."""
+
+    observer: Observer | None
+    approve: Approve | None
+    caller: Caller
+    agent: str
+
+
+@dataclass(eq=False)
 class ClientContext:
     """What all calls of one client share.
 
@@ -70,23 +81,18 @@ class ClientContext:
         ConfigError: If *gateway* is no `Gateway`.
     """
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        *,
-        observer: Observer | None = None,
-        approve: Approve | None = None,
-        caller: Caller = ANYONE,
-        agent: str = AGENT,
-    ) -> None:
+    gateway: Gateway
+    _: KW_ONLY
+    observer: Observer | None = None
+    approve: Approve | None = None
+    caller: Caller = ANYONE
+    agent: str = AGENT
+
+    def __post_init__(self) -> None:
+        gateway = self.gateway
         if not isinstance(gateway, Gateway):
             hint = ": pass its .gateway" if isinstance(gateway, SyncGateway) else ""
             raise ConfigError(f"gateway must be a Gateway, got {type(gateway).__name__}{hint}")
-        self.gateway = gateway
-        self.observer = observer
-        self.approve = approve
-        self.caller = caller
-        self.agent = agent
         self.tool_lists = ToolListBuilder(gateway)
         self.store = _new_store()
         """By response or conversation id."""

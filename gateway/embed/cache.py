@@ -19,8 +19,7 @@ import numpy as np
 from gateway.embed.protocol import Embedded, Embedder, EmbeddingLimits, Role
 from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
 from gateway.runtime.background_loop import in_thread
-from gateway.runtime.breaker import ServiceGuard
-from gateway.runtime.cache import Cache, SingleFlight
+from gateway.runtime.cache import Cache, Share
 from gateway.runtime.model_endpoint import ModelEndpoint, TokenUsage
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import Matrix, Vector, VectorStore, unit_rows, usable
@@ -261,13 +260,11 @@ class QueryEmbedder:
     """Embeds what the cache lacks."""
     cache: Cache[Vector]
     """Vectors by model and text."""
-    flights: SingleFlight[QueryEmbeddings]
-    """Join equal requests."""
+    share: Share[QueryEmbeddings]
+    """Joins equal requests."""
     telemetry: Telemetry
     timeout_s: float | None = None
     """Seconds after which a request is given up; None is never."""
-    guard: ServiceGuard | None = None
-    """Says when the embedder is skipped; None is never."""
 
     async def __call__(self, texts: Sequence[str], dimensions: int | None) -> QueryEmbeddings:
         """Return one unit row for each text.
@@ -292,10 +289,7 @@ class QueryEmbedder:
         if missing:
             key = (model_id, dimensions, missing)
             work = partial(self._embed, missing, dimensions)
-            if self.guard is None:
-                answer = await self.flights.run(key, work)
-            else:
-                answer = await self.guard.run(self.flights, key, work)
+            answer = await self.share(key, work)
             rows.update(zip(missing, answer.vectors, strict=True))
         vectors = np.array([rows[text] for text in texts])
         return QueryEmbeddings(vectors=vectors, embedded=answer.embedded, tokens=answer.tokens)

@@ -11,7 +11,7 @@ import asyncio
 import concurrent.futures
 import threading
 import time
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from contextlib import suppress
 from typing import Any, Generic, Literal, TypeVar
 
@@ -24,6 +24,9 @@ CacheListener = Callable[[str, Event], None]
 """Called with the cache's name and what happened."""
 Clock = Callable[[], float]
 Submit = Callable[[Callable[[], Coroutine[Any, Any, V]]], concurrent.futures.Future[V]]
+Share = Callable[[Hashable, Callable[[], Coroutine[Any, Any, V]]], Awaitable[V]]
+"""Awaits work that equal requests share, by its key: `SingleFlight.run`, or with `ServiceGuard.run`
+around it."""
 
 
 def _ignore(_name: str, _event: Event) -> None:

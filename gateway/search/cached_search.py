@@ -205,7 +205,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         cache, queue = caches.embeddings, flights(name=caches.embeddings.name)
         telemetry.observe(lambda: {"gateway.embedding.queue": {"query": len(queue)}})
         embed = QueryEmbedder(
-            embedder=embedder, cache=cache, flights=queue, guard=guard("embedder"), **shared
+            embedder=embedder, cache=cache, share=partial(guard("embedder").run, queue), **shared
         )
     if normalizer is not None:
         check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
@@ -213,8 +213,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         normalize = CachedNormalizer(
             normalizer=normalizer,
             cache=caches.normalized,
-            flights=flights(name=caches.normalized.name),
-            guard=guard("normalizer"),
+            share=partial(guard("normalizer").run, flights(name=caches.normalized.name)),
             **shared,
         )
     search = Search(

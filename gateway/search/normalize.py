@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from gateway.runtime.breaker import ServiceGuard
-from gateway.runtime.cache import Cache, SingleFlight
+from gateway.runtime.cache import Cache, Share
 from gateway.runtime.model_endpoint import ModelEndpoint, TokenUsage
 from gateway.runtime.telemetry import Attributes, Telemetry
 from gateway.runtime.telemetry_names import OTHER
@@ -133,13 +132,11 @@ class CachedNormalizer:
 
     normalizer: Normalizer
     cache: Cache[str]
-    flights: SingleFlight[str]
-    """Where equal queries meet."""
+    share: Share[str]
+    """Joins equal queries."""
     telemetry: Telemetry
     timeout_s: float | None = None
     """Seconds until an unanswered request is given up; None is never."""
-    guard: ServiceGuard | None = None
-    """Says when the normalizer is skipped; None is never."""
 
     async def __call__(self, query: str) -> str:
         """Return the English form of *query*, or *query* itself.
@@ -151,10 +148,7 @@ class CachedNormalizer:
         key = (self.normalizer.model_id, query)
         rewritten = self.cache.get(key)
         if rewritten is None:
-            work = partial(self._rewrite, query)
-            if self.guard is None:
-                return await self.flights.run(key, work)
-            rewritten = await self.guard.run(self.flights, key, work)
+            rewritten = await self.share(key, partial(self._rewrite, query))
         return rewritten
 
     async def _rewrite(self, query: str) -> str:

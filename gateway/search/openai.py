@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from openai import AsyncOpenAI, OpenAI, OpenAIError
+from openai import AsyncOpenAI, BadRequestError, Omit, OpenAI, OpenAIError, omit
 from openai.types.chat import ChatCompletionMessageParam
 
 from gateway.embed.openai import endpoint_of
@@ -50,6 +50,7 @@ class _ChatModel:
         self.endpoint = endpoint_of(client, model)
         """For telemetry."""
         self.provider = self.endpoint.provider
+        self._temperature: float | Omit = 0
 
     async def _ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
         messages: list[ChatCompletionMessageParam] = [
@@ -60,13 +61,18 @@ class _ChatModel:
             self._client.chat.completions.create,
             model=self._model,
             messages=messages,
-            temperature=0,
             max_completion_tokens=max_tokens,
         )
-        if isinstance(self._client, AsyncOpenAI):
+        if not isinstance(self._client, AsyncOpenAI):
+            create = partial(asyncio.to_thread, create)
+        try:
+            answer = await create(temperature=self._temperature)
+        except BadRequestError as error:
+            if self._temperature is omit or "temperature" not in str(error):
+                raise
+            # A model that reasons takes none but its own.
             answer = await create()
-        else:
-            answer = await asyncio.to_thread(create)
+            self._temperature = omit
         usage = answer.usage
         return ModelReply(
             text=(answer.choices[0].message.content or "") if answer.choices else "",
@@ -85,7 +91,7 @@ class OpenAINormalizer(_ChatModel):
     """
 
     async def rewrite(self, query: str) -> ModelReply:
-        """Ask the model once, at temperature 0.
+        """Ask the model once, at temperature 0 if it takes that.
 
         Raises:
             openai.OpenAIError: As the client raises it, after its own retries.
@@ -102,7 +108,7 @@ class OpenAIProposer(_ChatModel):
     """
 
     async def propose(self, tools: str) -> ModelReply:
-        """Ask the model once, at temperature 0.
+        """Ask the model once, at temperature 0 if it takes that.
 
         Raises:
             openai.OpenAIError: As the client raises it, after its own retries.

@@ -34,7 +34,7 @@ from gateway.search.rank.fusion import (
     rerank_by_usage,
 )
 from gateway.search.rank.policies import PolicyEvidence, rank
-from gateway.search.rank.scoring import explain, log_scoring
+from gateway.search.rank.scoring import explain
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
 from gateway.search.retrieve import (
@@ -262,9 +262,7 @@ class Search:
         ranking = self._ranking(state, query, ranked, lexical.best, candidates=candidates)
         if not request.explain:
             return ranking
-        scoring = dict(explain(policy, evidence, ranked))
-        log_scoring(policy, evidence, scoring)
-        return replace(ranking, scoring=scoring)
+        return replace(ranking, scoring=explain(policy, evidence, ranked))
 
     def _by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
         """Rank by the graph's text search."""

@@ -261,7 +261,7 @@ def queries(
     return QueryEmbedder(
         embedder=embedder,
         cache=Cache("c", max_items=100, ttl_s=60, clock=ManualClock()) if cache is None else cache,
-        flights=SingleFlight[QueryEmbeddings](bridge.submit),
+        share=SingleFlight[QueryEmbeddings](bridge.submit).run,
         telemetry=TELEMETRY,
     )
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai import APIStatusError, AsyncOpenAI, OpenAI
 
+from gateway.errors import InvalidRequestError
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Telemetry
@@ -71,6 +72,25 @@ async def test_the_model_is_asked_once_with_the_query_as_data(model: ScriptedMod
     assert "127.0.0.1" == made.provider
     assert (rewrite.input_tokens or 0) > 0
     assert (rewrite.output_tokens or 0) > 0
+
+
+async def test_a_model_that_takes_no_temperature_is_asked_without() -> None:
+    """Those that reason; it is refused once, and no later request has it."""
+
+    def reason(request: ModelRequest) -> Turn:
+        if "temperature" in request.body:
+            raise InvalidRequestError("Unsupported value: 'temperature' does not support 0")
+        return answer(request)
+
+    with (
+        ScriptedModel(reason) as model,
+        OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client,
+    ):
+        made = OpenAINormalizer(client, model="m")
+        rewrites = [(await made.rewrite("надіслати лист")).text for _ in range(2)]
+
+    assert ["send email"] * 2 == rewrites
+    assert [True, False, False] == ["temperature" in each.body for each in model.requests]
 
 
 async def test_a_refusal_of_the_service_is_the_clients_error(model: ScriptedModel) -> None:
@@ -171,7 +191,7 @@ async def test_a_rewrite_is_remembered_and_a_failure_is_not(bridge: Bridge) -> N
     rewrite = CachedNormalizer(
         normalizer=table,
         cache=Cache("c", max_items=9, ttl_s=60),
-        flights=SingleFlight(bridge.submit),
+        share=SingleFlight[str](bridge.submit).run,
         telemetry=TELEMETRY,
     )
 

@@ -328,8 +328,8 @@ def _here(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Future[
 
 async def test_who_loses_patience_takes_nothing_from_the_others() -> None:
     """Equal queries are embedded once, and each search has its own time."""
-    embedder, flights = Stuck(), SingleFlight[QueryEmbeddings](_here)
-    embed = QueryEmbedder(embedder=embedder, cache=_cache(), flights=flights, telemetry=Telemetry())
+    embedder, share = Stuck(), SingleFlight[QueryEmbeddings](_here).run
+    embed = QueryEmbedder(embedder=embedder, cache=_cache(), share=share, telemetry=Telemetry())
     waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
     await embedder.gate.reached.wait()
 
@@ -347,16 +347,16 @@ async def test_what_nobody_answers_ends() -> None:
     embed = QueryEmbedder(
         embedder=Stuck(),
         cache=_cache(),
-        flights=SingleFlight[QueryEmbeddings](_here),
+        share=SingleFlight[QueryEmbeddings](_here).run,
         telemetry=Telemetry(),
         timeout_s=0.01,
     )
     normalize = CachedNormalizer(
         normalizer=Mute(),
         cache=_cache(),
-        flights=SingleFlight[str](
+        share=SingleFlight[str](
             lambda work: asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
-        ),
+        ).run,
         telemetry=Telemetry(),
         timeout_s=0.01,
     )

@@ -265,7 +265,7 @@ def test_a_fused_score_is_explained_by_its_ranks() -> None:
         catalog, lexical_scores([0, 1, 0], coverage=[0, 1, 0]), near([0.9, 0.8, 0.1])
     )
 
-    found = dict(explain("hybrid", evidence, policies.rank("hybrid", evidence)))
+    found = explain("hybrid", evidence, policies.rank("hybrid", evidence))
 
     assert [1, 0, 2] == list(found)
     assert (2, 1, 0.0) == (found[1].vector_rank, found[1].keyword_rank, found[1].text_boost)
@@ -282,7 +282,7 @@ def test_an_additive_score_is_explained_without_ranks() -> None:
 
     for candidates, score in ((near([0.2]), 1.0), (None, 10 / 13.5)):
         evidence = evidence_of(catalog, lexical, candidates)
-        (made,) = dict(explain("legacy", evidence, policies.rank("legacy", evidence))).values()
+        (made,) = explain("legacy", evidence, policies.rank("legacy", evidence)).values()
 
         # (0.2 + 1) / 2 + 0.1 x (5 + 3 + 2), at most 1.
         assert pytest.approx(score) == made.score
