@@ -25,7 +25,7 @@ they never hold a secret, a query or an argument value.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -201,11 +201,12 @@ class Failed:
 async def attempt(work: Awaitable[T]) -> T | Failed:
     """Await code of the host, and return its exception as a value.
 
-    The only broad ``except`` of the package: embedders, normalizers and tools are the host's code
-    and may raise anything, while a search or a conversation must go on. ``SystemExit`` is a failure
-    as any other (an ``argparse`` that refuses), as is any other ``BaseException`` (a panic of a
-    library in Rust), and a ``CancelledError`` that nobody asked for: a job of the host's own was
-    cancelled. Cancellation of the caller passes, and so does ``KeyboardInterrupt``.
+    With `attempt_call` the only broad ``except`` of the package: embedders, normalizers and tools
+    are the host's code and may raise anything, while a search or a conversation must go on.
+    ``SystemExit`` is a failure as any other (an ``argparse`` that refuses), as is any other
+    ``BaseException`` (a panic of a library in Rust), and a ``CancelledError`` that nobody asked
+    for: a job of the host's own was cancelled. Cancellation of the caller passes, and so does
+    ``KeyboardInterrupt``.
     """
     try:
         return await work
@@ -217,6 +218,19 @@ async def attempt(work: Awaitable[T]) -> T | Failed:
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  (see above)
+        return Failed(error)
+
+
+def attempt_call(work: Callable[[], T]) -> T | Failed:
+    """Call code of the host that is not awaited, and return its exception as a value.
+
+    As `attempt`; a ``CancelledError`` cannot be the caller's, since nothing is awaited.
+    """
+    try:
+        return work()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  (see `attempt`)
         return Failed(error)
 
 

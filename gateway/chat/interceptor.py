@@ -125,10 +125,7 @@ class InterceptedCall:
         is_blocking = isinstance(self._openai, OpenAI)
         passed: Any = _iterate_blocking(content) if is_blocking else content
         # A generator that never began has nothing to close, and so would end nothing.
-        if is_blocking:
-            next(passed)
-        else:
-            await anext(passed)
+        await _settled(next(passed) if is_blocking else anext(passed))
         if self._is_raw:
             body = _Body(passed) if is_blocking else _AsyncBody(passed)
             return self._wrap(_response(self._raw.http_response, stream=body))

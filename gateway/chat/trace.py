@@ -35,13 +35,13 @@ class ConversationTrace:
         self._endpoint = endpoint
         self._labels: Labels = {"gen_ai.conversation.id": conversation} if conversation else {}
         labels = {"gen_ai.agent.name": agent, **endpoint.attributes, **self._labels}
-        self._span = telemetry.begin("invoke_agent", agent, labels)
+        self._agent = telemetry.operation("invoke_agent", agent, labels=labels)
         self._turn: TimedSpan | None = None
         """The turn that is under way."""
 
     def within(self) -> AbstractContextManager[object]:
         """Make the call current within the block."""
-        return self._telemetry.within(self._span)
+        return self._telemetry.within(self._agent.span)
 
     def within_turn(self) -> AbstractContextManager[object]:
         """Make the turn current within the block, for what the client sends."""
@@ -58,11 +58,13 @@ class ConversationTrace:
     def record_reply(self, reply: BaseModel, finish_reasons: Sequence[str]) -> None:
         """Describe the turn by its reply, and end it."""
         if self._turn is not None:
-            span = self._turn.span
+            described: dict[str, str | Sequence[str]] = {
+                "gen_ai.response.finish_reasons": finish_reasons
+            }
             for name in ("id", "model"):
                 if value := getattr(reply, name, None):
-                    span.set_attribute(f"gen_ai.response.{name}", str(value))
-            span.set_attribute("gen_ai.response.finish_reasons", finish_reasons)
+                    described[f"gen_ai.response.{name}"] = str(value)
+            self._turn.describe(described)
             self._turn.count(usage_of(getattr(reply, "usage", None)))
         self.end_turn()
 
@@ -77,12 +79,12 @@ class ConversationTrace:
     def fail(self, error_type: str) -> None:
         """Mark the call, and its turn, as failed."""
         self.end_turn(error_type)
-        self._telemetry.fail(self._span, error_type)
+        self._agent.fail(error_type)
 
     def end(self, total: Accounting, usage: BaseModel | None) -> None:
         """End the call with what it did and what its turns used."""
         self.end_turn()
-        for name in ("turns", "searches", "errors", "definition_tokens"):
-            self._span.set_attribute(f"gateway.chat.{name}", getattr(total, name))
-        self._span.set_attributes(usage_of(usage).attributes)
-        self._span.end()
+        names = ("turns", "searches", "errors", "definition_tokens")
+        counted = {f"gateway.chat.{name}": getattr(total, name) for name in names}
+        self._agent.describe(counted | usage_of(usage).attributes)
+        self._agent.end()

@@ -86,7 +86,7 @@ async def request_vectors(
         if fault:
             raise EmbeddingError(f"embedder {info.model_id!r}: {fault}")
         dimensions = answer.vectors.shape[1]
-        request.span.set_attribute("gen_ai.embeddings.dimension.count", dimensions)
+        request.describe({"gen_ai.embeddings.dimension.count": dimensions})
         request.count(TokenUsage(input=answer.tokens))
     return Embedded(vectors=unit_rows(answer.vectors), tokens=answer.tokens)
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gateway.index.compiler import SnapshotCompiler
     from gateway.index.storage import IndexStore
 
+_COUNTS = ("gateway.index.entities", "gateway.index.embedded", "gateway.index.graph_edges")
 _FEW_TEXTS = 64
 """So few texts are embedded at once: a search waits for them even with ``first_search="words"``."""
 Progress = Callable[[str, int, int], None]
@@ -350,9 +351,8 @@ class Indexer:
             yield time.perf_counter()
             if self._newest:
                 report = self._newest.report
-                operation.span.set_attribute("gateway.index.entities", report.entities)
-                operation.span.set_attribute("gateway.index.embedded", report.embedded_texts)
-                operation.span.set_attribute("gateway.index.graph_edges", report.graph_edges)
+                counts = report.entities, report.embedded_texts, report.graph_edges
+                operation.describe(dict(zip(_COUNTS, counts, strict=True)))
 
     def _publish(self, build: IndexBuild, began: float) -> None:
         """Make *build* the newest one."""

@@ -2,34 +2,41 @@
 
 * Without a provider of the host's, every call is a no-op.
 * No query, argument, result or description is sent unless the host asked for content.
+* What the host's providers raise ends no work: it is logged once (`Telemetry.call_host`).
 * Names stand in `telemetry_names`.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from threading import Lock
-from typing import Self, TypeAlias
+from typing import ParamSpec, Self, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from opentelemetry import metrics, trace
+from opentelemetry import context, metrics, trace
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 
+from gateway.errors import Failed, attempt_call
 from gateway.runtime import VERSION
 from gateway.runtime.model_endpoint import ModelEndpoint, TokenUsage
 from gateway.runtime.telemetry_names import CLIENT_SPANS, METRICS, SCHEMA_URL, SCOPE
 
 __all__ = ["MeterProvider", "Span", "Telemetry", "TracerProvider"]
 
-Attributes: TypeAlias = Mapping[str, str | int | float | bool]
+P = ParamSpec("P")
+T = TypeVar("T")
+Attributes: TypeAlias = Mapping[str, str | int | float | bool | Sequence[str]]
 Labels: TypeAlias = dict[str, str | int | float | bool]
 ReadGauges: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]
 """Returns the present values of gauges, by metric and by the value of its label. Called on any
 thread."""
+log = logging.getLogger("gateway.telemetry")
+_MISSING = "a tracer or meter of the host raised %s: spans or metrics are missing, all else goes on"
 
 
 class Telemetry:
@@ -49,11 +56,24 @@ class Telemetry:
         capture_content: bool = False,
     ) -> None:
         self.capture_content = capture_content
+        self._has_failed = False
         tracers = tracer_provider or trace.get_tracer_provider()
         meters = meter_provider or metrics.get_meter_provider()
-        self._tracer = tracers.get_tracer(SCOPE, VERSION, SCHEMA_URL)
-        meter = meters.get_meter(SCOPE, VERSION, SCHEMA_URL)
-        self._histograms = {
+        scope = SCOPE, VERSION, SCHEMA_URL
+        self._tracer = self.call_host(trace.NoOpTracer(), tracers.get_tracer, *scope)
+        self._gauges: list[ReadGauges] = []
+        own = meters is not metrics.get_meter_provider()
+
+        def measure() -> None:
+            meter = meters.get_meter(*scope)
+            self._make_instruments(meter)
+            _report_gauges(self, meters if own else Telemetry, meter)
+
+        self._make_instruments(metrics.NoOpMeter(SCOPE))
+        self.call_host(None, measure)
+
+    def _make_instruments(self, meter: metrics.Meter) -> None:
+        histograms = {
             name: meter.create_histogram(
                 name,
                 metric.unit,
@@ -63,29 +83,25 @@ class Telemetry:
             for name, metric in METRICS.items()
             if metric.kind == "histogram"
         }
-        self._counters = {
+        counters = {
             name: meter.create_counter(name, metric.unit, metric.description)
             for name, metric in METRICS.items()
             if metric.kind == "counter"
         }
-        self._gauges: list[ReadGauges] = []
-        own = meters is not metrics.get_meter_provider()
-        _report_gauges(self, meters if own else Telemetry, meter)
+        self._histograms, self._counters = histograms, counters
 
-    def begin(self, kind: str, target: str = "", attributes: Attributes | None = None) -> Span:
-        """Start a span of *kind*, which its owner ends, and may enter with `within`.
-
-        Args:
-            kind: What it is, as `docs/telemetry.md` lists it.
-            target: The second word of the span's name, of few values; may be empty.
-            attributes: Those known at creation, which samplers read.
-        """
-        name = f"{kind} {target}" if target else kind
-        initial = {**(attributes or {})}
-        if not kind.startswith("gateway."):
-            initial["gen_ai.operation.name"] = kind
-        span_kind = SpanKind.CLIENT if kind in CLIENT_SPANS else SpanKind.INTERNAL
-        return self._tracer.start_span(name, kind=span_kind, attributes=initial)
+    def call_host(
+        self, default: T, function: Callable[P, T], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        """Return what *function* of the host's providers returns, or *default* if it raises."""
+        answer = attempt_call(partial(function, *arguments, **named))
+        if not isinstance(answer, Failed):
+            return answer
+        if not self._has_failed:
+            self._has_failed = True
+            # By its type alone: its message may hold what no log may have.
+            log.warning(_MISSING, type(answer.error).__name__)
+        return default
 
     def operation(
         self,
@@ -93,32 +109,49 @@ class Telemetry:
         target: str = "",
         attributes: Attributes | None = None,
         *,
-        metric: str,
+        metric: str = "",
         labels: Labels,
     ) -> TimedSpan:
-        """Begin what has a span of *kind* and *metric* for its duration.
+        """Begin what has a span of *kind*, and *metric* for its duration.
 
         Args:
-            kind: See `begin`.
-            target: See `begin`.
-            attributes: Those of the span alone.
-            metric: A histogram of seconds.
+            kind: What it is, as `docs/telemetry.md` lists it.
+            target: The second word of the span's name, of few values; may be empty.
+            attributes: Those of the span alone. What is known now samplers read.
+            metric: A histogram of seconds; "" for none.
             labels: Attributes of both; those of the metric may be filled in until the end.
         """
-        span = self.begin(kind, target, {**labels, **(attributes or {})})
-        return TimedSpan(self, span, metric, labels)
+        name = f"{kind} {target}" if target else kind
+        initial = {**labels, **(attributes or {})}
+        if not kind.startswith("gateway."):
+            initial["gen_ai.operation.name"] = kind
+        span_kind = SpanKind.CLIENT if kind in CLIENT_SPANS else SpanKind.INTERNAL
 
-    def within(self, span: Span) -> AbstractContextManager[Span]:
+        def start() -> Span:
+            span = self._tracer.start_span(name, kind=span_kind, attributes=initial)
+            # Libraries that are called within it ask for this, and know of no failure.
+            span.get_span_context()
+            return span
+
+        return TimedSpan(self, self.call_host(trace.INVALID_SPAN, start), metric, labels)
+
+    @contextmanager
+    def within(self, span: Span) -> Iterator[None]:
         """Make *span* the parent of what the block starts, without ending it."""
-        return trace.use_span(span, record_exception=False, set_status_on_exception=False)
+        # Not `use_span`: it asks the span when the block raises.
+        token = context.attach(trace.set_span_in_context(span))
+        try:
+            yield
+        finally:
+            context.detach(token)
 
     def record(self, metric: str, value: float, attributes: Attributes | None = None) -> None:
         """Record *value* in the histogram *metric*."""
-        self._histograms[metric].record(value, attributes)
+        self.call_host(None, self._histograms[metric].record, value, attributes)
 
     def add(self, metric: str, value: int = 1, attributes: Attributes | None = None) -> None:
         """Add *value* to the counter *metric*."""
-        self._counters[metric].add(value, attributes)
+        self.call_host(None, self._counters[metric].add, value, attributes)
 
     def observe(self, read: ReadGauges) -> None:
         """Let *read* be asked for gauges whenever metrics are collected."""
@@ -181,11 +214,6 @@ class Telemetry:
             attributes={"gateway.cache.name": name, "gateway.cache.result": event},
         )
 
-    def fail(self, span: Span, error_type: str) -> None:
-        """Mark *span* as failed, without a message: it could hold content."""
-        span.set_attribute("error.type", error_type)
-        span.set_status(Status(StatusCode.ERROR))
-
 
 class TimedSpan:
     """What has a span, and its duration as a metric. Its owner ends it, once, or `within` does."""
@@ -197,24 +225,36 @@ class TimedSpan:
         self._labels = labels
         self._started = time.perf_counter()
 
+    @property
+    def is_recording(self) -> bool:
+        """Whether attributes of its span go anywhere."""
+        return self._telemetry.call_host(False, self.span.is_recording)
+
+    def describe(self, attributes: Attributes) -> None:
+        """Set *attributes* of its span."""
+        self._telemetry.call_host(None, self.span.set_attributes, attributes)
+
     def count(self, usage: TokenUsage) -> None:
         """Note the tokens that a service reported for it."""
-        self.span.set_attributes(usage.attributes)
+        self.describe(usage.attributes)
         for kind, tokens in {"input": usage.input, "output": usage.output}.items():
             if tokens is not None:
                 labels = {**self._labels, "gen_ai.token.type": kind}
                 self._telemetry.record("gen_ai.client.token.usage", tokens, labels)
 
     def fail(self, error_type: str) -> None:
-        """Mark it as failed, in its span and in its metric."""
+        """Mark it as failed, in its span and in its metric, without a message: it could hold
+        content.
+        """
         self._labels["error.type"] = error_type
-        self._telemetry.fail(self.span, error_type)
+        self.describe({"error.type": error_type})
+        self._telemetry.call_host(None, self.span.set_status, Status(StatusCode.ERROR))
 
     def end(self) -> None:
         """End it."""
-        spent = time.perf_counter() - self._started
-        self._telemetry.record(self._metric, spent, self._labels)
-        self.span.end()
+        if self._metric:
+            self._telemetry.record(self._metric, time.perf_counter() - self._started, self._labels)
+        self._telemetry.call_host(None, self.span.end)
 
     @contextmanager
     def within(self) -> Iterator[Self]:

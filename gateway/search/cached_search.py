@@ -20,7 +20,7 @@ from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
 from gateway.runtime.breaker import ServiceGuard
 from gateway.runtime.cache import Cache, CacheListener, Clock, SingleFlight, Submit, key_of
-from gateway.runtime.telemetry import Labels, Span, Telemetry
+from gateway.runtime.telemetry import Labels, Telemetry, TimedSpan
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer
@@ -120,27 +120,26 @@ class CachedSearch:
                 if not result.degraded:
                     self.cache.put(key, _copy(result))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
-            if search.span.is_recording():
-                self._describe(search.span, request.queries, result)
+            if search.is_recording:
+                self._describe(search, request.queries, result)
         for code in {note.code for note in result.diagnostics} & _WEAK:
             self.telemetry.add("gateway.search.weak_results", 1, {"gateway.diagnostic.code": code})
         if not result.cached:
             self._measure(result)
         return result
 
-    def _describe(self, span: Span, queries: Sequence[str], result: SearchResult) -> None:
-        span.set_attributes(
-            {
-                "gateway.search.mode": result.mode,
-                "gateway.search.eligible": result.counts.eligible,
-                "gateway.search.matches": len(result.matches),
-                "gateway.cache.hit": result.cached,
-            }
-        )
+    def _describe(self, search: TimedSpan, queries: Sequence[str], result: SearchResult) -> None:
+        described: Labels = {
+            "gateway.search.mode": result.mode,
+            "gateway.search.eligible": result.counts.eligible,
+            "gateway.search.matches": len(result.matches),
+            "gateway.cache.hit": result.cached,
+        }
         if self.telemetry.capture_content:
             matches = [{"id": match.id, "score": match.score} for match in result.matches]
-            span.set_attribute(CONTENT_ATTRIBUTES.query, " | ".join(queries))
-            span.set_attribute(CONTENT_ATTRIBUTES.documents, json.dumps(matches))
+            described[CONTENT_ATTRIBUTES.query] = " | ".join(queries)
+            described[CONTENT_ATTRIBUTES.documents] = json.dumps(matches)
+        search.describe(described)
 
     def _measure(self, result: SearchResult) -> None:
         record = self.telemetry.record

@@ -54,12 +54,12 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
         if result.is_error:
             # The convention's name for a tool that answered with an error.
             trace.fail("tool_error")
-        if telemetry.capture_content and trace.span.is_recording():
+        if telemetry.capture_content and trace.is_recording:
             content = {
                 CONTENT_ATTRIBUTES.arguments: json.dumps(arguments, default=str),
                 CONTENT_ATTRIBUTES.result: result.text,
             }
-            trace.span.set_attributes(content)
+            trace.describe(content)
     outcome: Outcome = "tool_error" if result.is_error else "ok"
     await usage.note(call(outcome=outcome, seconds=time.perf_counter() - began))
     return result

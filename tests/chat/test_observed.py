@@ -6,19 +6,20 @@ from typing import Any
 
 import pytest
 from opentelemetry.sdk.metrics.export import HistogramDataPoint
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import Called, Event, Replied, Requested, Searched
-from gateway.errors import LoopError
+from gateway.errors import LoopError, UnknownToolError
 from gateway.options import ChatOptions, Options
-from gateway.testing import Call, Turn
+from gateway.testing import Call, HashingEmbedder, Turn
 from tests.chat.conftest import add, divide
-from tests.chat.stage import ASK, WAYS, Role, Speaker, Stage, Way, find, look
+from tests.chat.stage import ASK, WAYS, Role, Speaker, Stage, Way, find, look, text
 from tests.conftest import OpenGateway
-from tests.fakes import until
+from tests.fakes import PanicError, tool, until
 from tests.metrics import Watch, recorded
 
+SECRET = "what no log may have"  # noqa: S105  (no secret)
 META = ("search_tools", "call_tool")
 
 
@@ -289,3 +290,90 @@ async def test_turns_are_counted_once_a_conversation(
         if metric.name == "gateway.chat.turns" and isinstance(point, HistogramDataPoint)
     ]
     assert (4, 8) == (point.count, point.sum)
+
+
+class Raising:
+    """A provider of which something raises: itself, or what it gives, or what that gives.
+
+    Args:
+        depth: After so many calls each other one raises.
+        error: What it raises.
+    """
+
+    def __init__(self, depth: int, error: BaseException) -> None:
+        self._depth = depth
+        self._error = error
+
+    def __getattr__(self, _name: str) -> Any:
+        return self._call
+
+    def _call(self, *_arguments: object, **_named: object) -> Raising:
+        if not self._depth:
+            raise self._error
+        return Raising(self._depth - 1, self._error)
+
+
+class RaisingProcessor(SpanProcessor):
+    """Raises when a span begins, or when it ends."""
+
+    def __init__(self, *, at_end: bool) -> None:
+        self._at_end = at_end
+
+    def on_start(self, span: object, parent_context: object = None) -> None:
+        if not self._at_end:
+            raise RuntimeError(SECRET)
+
+    def on_end(self, span: object) -> None:
+        raise RuntimeError(SECRET)
+
+
+def raising_sdk(*, at_end: bool) -> TracerProvider:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(RaisingProcessor(at_end=at_end))
+    return provider
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    **{
+        f"{kind} {depth} {type(error).__name__}": {kind: Raising(depth, error)}
+        for kind in ("tracer_provider", "meter_provider")
+        for depth in range(3)
+        for error in (RuntimeError(SECRET), PanicError(SECRET))
+    },
+    "span begins": {"tracer_provider": raising_sdk(at_end=False)},
+    "span ends": {"tracer_provider": raising_sdk(at_end=True)},
+}
+"""What a host gives, and how it is broken."""
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+async def test_telemetry_that_raises_ends_no_work(
+    stage: Stage,
+    speaker: Speaker,
+    open_gateway: OpenGateway,
+    caplog: pytest.LogCaptureFixture,
+    broken: str,
+) -> None:
+    """Searches, calls and conversations go on, and one warning says that something is missing."""
+    gateway = open_gateway(
+        [tool("wash_car", "Wash the car.")],
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=Options(capture_content=True),
+        **BROKEN[broken],
+    )
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+
+    found = await gateway.search("wash the car")
+    called = await gateway.invoke("wash_car")
+    with pytest.raises(UnknownToolError):
+        await gateway.invoke("nobody")
+    texts = {text(await speaker.ask(way, gateway, working(stage))) for way in WAYS}
+
+    assert ("wash_car", "hybrid") == (found.matches[0].name, found.mode)
+    assert not called.is_error
+    assert {"It is 3."} == texts
+    (warning,) = [each for each in caplog.records if each.name == "gateway.telemetry"]
+    assert "spans or metrics are missing" in warning.getMessage()
+    assert SECRET not in caplog.text

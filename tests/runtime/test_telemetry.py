@@ -308,7 +308,7 @@ def test_a_provider_that_is_set_later_receives_what_follows() -> None:
     script = """
 from gateway.runtime.telemetry import Telemetry
 telemetry = Telemetry()
-print(telemetry.begin("retrieval", "catalog").is_recording())
+print(telemetry.operation("retrieval", "catalog", labels={}).is_recording)
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 trace.set_tracer_provider(TracerProvider(shutdown_on_exit=False))
