@@ -205,8 +205,8 @@ async def attempt(work: Awaitable[T]) -> T | Failed:
     are the host's code and may raise anything, while a search or a conversation must go on.
     ``SystemExit`` is a failure as any other (an ``argparse`` that refuses), as is any other
     ``BaseException`` (a panic of a library in Rust), and a ``CancelledError`` that nobody asked
-    for: a job of the host's own was cancelled. Cancellation of the caller passes, and so does
-    ``KeyboardInterrupt``.
+    for: a job of the host's own was cancelled. Cancellation of the caller passes, and so do
+    ``KeyboardInterrupt`` and ``GeneratorExit``.
     """
     try:
         return await work

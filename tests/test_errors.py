@@ -18,6 +18,7 @@ from gateway.errors import (
     UnknownToolError,
     UpstreamTimeoutError,
     attempt,
+    attempt_call,
 )
 from tests.fakes import PanicError
 
@@ -115,11 +116,24 @@ async def test_an_exit_and_a_cancellation_that_nobody_asked_for_are_failures(
     assert type(error).__name__ == Failed(error).reason
 
 
-def test_an_attempt_lets_an_interruption_through() -> None:
-    """A person at the keyboard wants the program to end."""
+@pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit])
+def test_an_attempt_lets_an_interruption_through(error: type[BaseException]) -> None:
+    """A person at the keyboard wants the program to end, and Python a coroutine."""
 
     async def bad() -> None:
-        raise KeyboardInterrupt
+        raise error
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error):
         attempt(bad()).send(None)
+
+
+@pytest.mark.parametrize("error", [ValueError(), SystemExit(2), PanicError()])
+def test_what_is_not_awaited_fails_as_a_value_too(error: BaseException) -> None:
+    """All but a person at the keyboard."""
+
+    def bad(raised: BaseException) -> None:
+        raise raised
+
+    assert Failed(error) == attempt_call(lambda: bad(error))
+    with pytest.raises(KeyboardInterrupt):
+        attempt_call(lambda: bad(KeyboardInterrupt()))

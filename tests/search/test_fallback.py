@@ -70,6 +70,20 @@ async def test_the_graph_answers_and_the_next_request_tries_vectors_again(
     assert healed.mode in {"hybrid", "vector"}
 
 
+@pytest.mark.parametrize("fault", [SystemExit(1), PanicError(), asyncio.CancelledError()])
+async def test_an_embedder_that_ends_a_build_any_way_has_failed_alone(
+    open_gateway: OpenGateway, catalog: Catalog, embedder: HashingEmbedder, fault: BaseException
+) -> None:
+    """No kind of error of the host's code ends the loop that all share."""
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    embedder.fail_with = fault
+    report = await gateway.report()
+    fallen = await gateway.search("send an e-mail")
+
+    assert "embedding_failed" in [each.code for each in report.diagnostics]
+    assert ("graph", 0) == (fallen.mode, report.vectors)
+
+
 @pytest.mark.requirement("auto:rule-5", "edge:no-embeddings-fall-back-to-graph")
 async def test_a_strategy_without_its_embedder_answers_by_the_graph(
     open_gateway: OpenGateway, catalog: Catalog
