@@ -16,12 +16,13 @@ from gateway.errors import ClosedError, ConfigError, InvalidRequestError, Unknow
 from gateway.gateway import Gateway
 from gateway.index.graph_documents import GraphFormat
 from gateway.manifests.mcp_json import parse_manifest
-from gateway.options import Options, SearchOptions
+from gateway.options import Options, SearchOptions, UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition
+from graphs import Document, Link
 from tests.conftest import OpenGateway
-from tests.fakes import CountedStore, ListSource, Shelf, codes, names, tool
+from tests.fakes import CountedStore, ListSource, Shelf, codes, names, tool, until
 
 
 def greet(name: str) -> str:
@@ -286,6 +287,42 @@ async def test_a_graph_document_that_cannot_be_read_costs_the_document_alone(
     assert "graph_document_invalid" == note.code
     assert "bad.md" in note.detail
     assert (note,) == found.diagnostics
+
+
+@pytest.mark.requirement("edge:no-graph-keeps-vectors")
+async def test_a_function_of_graph_documents_that_hangs_is_not_waited_for(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The catalog is found without it. It is called once; what it gives at last is used."""
+    gate, calls = threading.Event(), []
+
+    def documents() -> Sequence[Document]:
+        calls.append(threading.current_thread().name)
+        gate.wait()
+        return [
+            Document(id="host:mail", title="send_email", requires=(Link(target="get_weather"),))
+        ]
+
+    options = Options(
+        search=SearchOptions(query_timeout_s=0.05), upstream=UpstreamOptions(retry_after_s=0)
+    )
+    gateway = open_gateway(catalog, graph=documents, options=options)
+    first = await gateway.search("send an e-mail")
+    again = await gateway.search("send an e-mail")
+    gate.set()
+
+    async def has_them() -> bool:
+        found = await gateway.search("send an e-mail")
+        return not found.diagnostics and "get_weather" in [
+            each.name for each in found.prerequisites
+        ]
+
+    await until(has_them)
+    assert ("send_email", "send_email") == (names(first)[0], names(again)[0])
+    (note,) = first.diagnostics
+    assert "graph_document_invalid" == note.code
+    assert "took longer than 0.05 s (SearchOptions.query_timeout_s)" in note.detail
+    assert 1 == len(calls)
 
 
 async def test_servers_of_a_configuration_are_registered_and_its_oddities_told(

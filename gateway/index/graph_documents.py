@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import graphs
-from gateway.errors import ConfigError, Failed, attempt
+from gateway.errors import ConfigError, Failed, GatewayError, attempt, attempt_within
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph
 from gateway.options.validation import field_faults
+from gateway.runtime.background_loop import in_thread
+from gateway.runtime.cache import SingleFlight
 from gateway.runtime.text import digest
 from gateway.types import Caller, Diagnostic
 from gateway.types.caller import filters_for
@@ -20,6 +25,8 @@ GraphSource: TypeAlias = (
     "str | Path | Sequence[graphs.Document] | Callable[[], Sequence[graphs.Document]]"
 )
 """A folder, a file or a bundle on disk; documents; or a function that gives them at each build."""
+LoadedDocuments: TypeAlias = "tuple[tuple[graphs.Document, ...], tuple[Diagnostic, ...]]"
+"""Documents, and what could not be read."""
 RDF_FORMATS = ("turtle", "json-ld", "n-triples")
 DIAGRAM_FORMATS = ("mermaid", "dot")
 GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"]
@@ -103,9 +110,49 @@ def source_of(source: GraphSource | None) -> GraphSource | None:
     )
 
 
-async def load(
-    source: GraphSource | None,
-) -> tuple[tuple[graphs.Document, ...], tuple[Diagnostic, ...]]:
+class HostDocuments:
+    """The host's own graph documents, for builds that follow each other.
+
+    Args:
+        source: Where they are; None for none.
+        patience_s: Seconds for which a build waits for a function that gives them.
+        flights: Runs that function.
+    """
+
+    def __init__(
+        self, source: GraphSource | None, *, patience_s: float, flights: SingleFlight[Any]
+    ) -> None:
+        self.path = source if isinstance(source, str | Path) else None
+        """The file or folder, if they are in one."""
+        self._source = source
+        self._patience_s = patience_s
+        self._flights = flights
+        self._pending: Future[LoadedDocuments] | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the function is still at work: its documents are for a later build."""
+        return self._pending is not None
+
+    async def load(self) -> LoadedDocuments:
+        """Read the documents; see `load`. A diagnostic says if the function takes too long."""
+        if not callable(self._source):
+            return await load(self._source)
+        if self._pending is None:
+            self._pending = self._flights.start("documents", partial(load, self._source))
+        late = GatewayError(
+            f"the function that gives graph documents took longer than {self._patience_s} s "
+            "(SearchOptions.query_timeout_s): searches go on without them until it is done"
+        )
+        answer = asyncio.shield(asyncio.wrap_future(self._pending))
+        found = await attempt_within(answer, self._patience_s, late)
+        if isinstance(found, Failed):
+            return (), (_invalid(found.reason),)
+        self._pending = None
+        return found
+
+
+async def load(source: GraphSource | None) -> LoadedDocuments:
     """Read the documents of *source*.
 
     What cannot be read, a whole source, a document or a rule in it, is a diagnostic that says
@@ -126,7 +173,8 @@ async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[
     if isinstance(source, str | Path):
         documents, notices = graphs.collect(Path(source))
         return documents, _details(notices)
-    checked = [(each, field_faults(each)) for each in (source() if callable(source) else source)]
+    given = await in_thread(lambda: tuple(source())) if callable(source) else source
+    checked = [(each, field_faults(each)) for each in given]
     documents = tuple(each for each, faults in checked if not faults)
     notices = tuple(notice for document in documents for notice in document.notices)
     faulty = [f"document {each.id!r}: {'; '.join(faults)}" for each, faults in checked if faults]

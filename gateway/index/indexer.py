@@ -17,12 +17,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from gateway.embed.cache import DocumentVectors, embed_documents
 from gateway.embed.protocol import Embedder
-from gateway.index.graph_documents import GraphSource, files_digest, load
+from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
 from gateway.index.snapshot import Snapshot
 from gateway.options import Options
 from gateway.options.environment import index_path
@@ -64,7 +63,7 @@ class IndexBuild:
     missing: int = 0
     """How many texts are still to be embedded."""
     failed: bool = False
-    """Whether texts could not be embedded: try again after a while."""
+    """Whether texts could not be embedded, or documents are late: try again after a while."""
     embedded: int = 0
     """How many texts were sent to the embedder."""
     tokens: int = 0
@@ -137,7 +136,8 @@ class Indexer:
         self._folder = index_path(options, own_store=own_store)
         self._reserved = reserved
         self._entities = EntityRegistry(reserved=reserved)
-        self._graph = graph
+        patience_s = options.search.query_timeout_s
+        self._documents = HostDocuments(graph, patience_s=patience_s, flights=flights)
         self._telemetry = telemetry
         self._flights = flights
         self._clock = clock
@@ -268,16 +268,15 @@ class Indexer:
     ) -> IndexBuild:
         """Read the saved snapshot at the first build, if there is one; else compile."""
         notes = [note for each in listed.values() for note in each.listing.diagnostics]
-        source, store = self._graph, self._index_store
+        path, store = self._documents.path, self._index_store
         rules = self._registry.rules.followed_by(*(each.listing.rules for each in listed.values()))
-        is_path = isinstance(source, str | Path)
-        documents, faults = await load(None if is_path else source)
+        documents, faults = ((), ()) if path else await self._documents.load()
         settings = (
             self._embedder and self._embedder.info,
             self._options.graph,
             sorted(self._reserved),
             [(key, access_key(rule)) for key, rule in rules.rules],
-            files_digest(source) if store and isinstance(source, str | Path) else documents,
+            files_digest(path) if store and path else documents,
         )
         build = partial(IndexBuild, generation=generation, listed=listed, settings=settings)
         if store and not self.builds:
@@ -286,8 +285,8 @@ class Indexer:
                 return build(snapshot=saved.with_diagnostics(notes), saved=True)
             notes += unreadable
             self._telemetry.store_failed("index", [note.code for note in unreadable])
-        if is_path:
-            documents, faults = await load(source)
+        if path:
+            documents, faults = await self._documents.load()
         with collection_paused():
             self._entities.update(listed, rules)
             self._compiler.prepare(self._entities.entities.values())
@@ -297,7 +296,7 @@ class Indexer:
             notes += (*faults, *self._entities.notes, *stored.diagnostics)
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
         missing = len(self._compiler.missing_texts) if self._embedder else 0
-        return build(snapshot=snapshot, missing=missing)
+        return build(snapshot=snapshot, missing=missing, failed=self._documents.is_late)
 
     async def _embed(self) -> None:
         """Embed what the newest build lacks, and put the vectors into the newest build."""
