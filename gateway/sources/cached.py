@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ from gateway.errors import InvalidRequestError, StoreError, UpstreamError, Upstr
 from gateway.mcp.naming import request_target
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock, SingleFlight
-from gateway.sources.listing_store import ListingStore
+from gateway.sources.listing_store import ListingStore, StoredListing, StoredServer
 from gateway.sources.mcp import McpSource
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind
 from gateway.types.listing import Listing, WatchCallbacks
@@ -42,6 +42,26 @@ class CacheKey:
     Empty for a server that code configures: then they belong to the fingerprint."""
     command_line: str = ""
     """The digest of what would run, pinned as well; empty pins nothing."""
+
+    @property
+    def pin_owner(self) -> str:
+        """The name that its pins belong to, in the store."""
+        return self.owner or self.fingerprint
+
+
+def preload(sources: Iterable[object]) -> None:
+    """Read at once what is stored of those *sources* that load it at their next `list_tools`."""
+    cold = [each for each in sources if isinstance(each, CachedSource) and each.is_cold]
+    for store in {id(each.store): each.store for each in cold}.values():
+        own = [each for each in cold if each.store is store]
+        try:
+            stored = store.read({each.key.fingerprint: each.key.pin_owner for each in own})
+        except StoreError as error:
+            for each in own:
+                each.stored = error
+        else:
+            for each in own:
+                each.stored = stored[each.key.fingerprint]
 
 
 class CachedSource:
@@ -74,8 +94,8 @@ class CachedSource:
         """The source itself."""
         self.server = live.server
         self.trusted = live.trusted
-        self._store = store
-        self._key = key
+        self.store = store
+        self.key = key
         self._options = options
         self._on_change = on_change
         self._clock = clock
@@ -88,6 +108,8 @@ class CachedSource:
         self._due = math.inf
         """When to read the listing anew, by the clock."""
         self._loaded = False
+        self.stored: StoredServer | StoreError | None = None
+        """What `preload` read for the next `list_tools`, or why it could not."""
         self._expired = False
         """Whether the next caller waits for a new listing."""
         self._invalid = False
@@ -96,6 +118,11 @@ class CachedSource:
         self._command_line_changed: bool | None = None
         self._unchecked: tuple[Diagnostic, ...] = ()
         """Why the command line was not compared with the approved one."""
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the next `list_tools` loads what is stored."""
+        return not self._loaded and bool(self.key.fingerprint)
 
     async def list_tools(self) -> Listing:
         """Return the listing as it was last read; read it if it never was, or expired.
@@ -107,9 +134,12 @@ class CachedSource:
             UpstreamTimeoutError: It is still being read for the first time.
             ClosedError: After `close`.
         """
-        self._check_command_line()
-        if not self._loaded:
-            self._load()
+        try:
+            self._check_command_line()
+            if not self._loaded:
+                self._load()
+        finally:
+            self.stored = None
         if self._listing is None:
             return await self._read_first()
         if not self._expired:
@@ -180,10 +210,10 @@ class CachedSource:
 
     def forget(self) -> None:
         """Delete the stored listing."""
-        self._attempt(lambda: self._store.forget(self._key.fingerprint), None)
+        self._attempt(lambda: self.store.forget(self.key.fingerprint), None)
 
     def _check_command_line(self, *, again: bool = False) -> None:
-        digest = self._key.command_line
+        digest = self.key.command_line
         if not digest:
             return
         if self._command_line_changed is None or (again and self._unchecked):
@@ -212,9 +242,11 @@ class CachedSource:
 
         If the store fails none did, and a diagnostic says that nothing was checked.
         """
-        owner = self._key.owner or self._key.fingerprint
+        pins = self.stored.pins if isinstance(self.stored, StoredServer) else {}
+        if digests and all(pins.get(name) == (new, new) for name, new in digests.items()):
+            return frozenset(), ()
         return self._attempt(
-            lambda: self._store.record_seen(owner, digests),
+            lambda: self.store.record_seen(self.key.pin_owner, digests),
             frozenset[str](),
             prefix=f"{self.server!r} was not compared with what was approved: ",
         )
@@ -235,7 +267,7 @@ class CachedSource:
     def _load(self) -> None:
         """Take the stored listing, if there is one."""
         self._loaded = True
-        stored, _ = self._attempt(lambda: self._store.listing(self._key.fingerprint), None)
+        stored = self._read_stored()
         if stored is None:
             return
         age_s = self._wall() - stored.listed_at
@@ -246,6 +278,11 @@ class CachedSource:
         self._expired |= age_s - self._options.listing_ttl_s > self._options.max_stale_s
         self.live.note_repeatable(stored.listing)
         self._take(stored.listing)
+
+    def _read_stored(self) -> StoredListing | None:
+        if isinstance(self.stored, StoredServer):
+            return self.stored.listing
+        return self._attempt(lambda: self.store.listing(self.key.fingerprint), None)[0]
 
     async def _read_first(self) -> Listing:
         limit_s = self._options.first_listing_s
@@ -265,7 +302,7 @@ class CachedSource:
         listing = await self.live.list_tools()
         self._expired = self.is_stale = False
         _, notes = self._attempt(
-            lambda: self._store.keep(self._key.fingerprint, self.server, listing), None
+            lambda: self.store.keep(self.key.fingerprint, self.server, listing), None
         )
         self._due = self._clock() + self._options.listing_ttl_s
         return self._take(listing, notes)
@@ -305,9 +342,11 @@ class CachedSource:
 
         Without a fingerprint nothing is stored.
         """
-        if not self._key.fingerprint:
+        if not self.key.fingerprint:
             return fallback, ()
         try:
+            if isinstance(self.stored, StoreError):
+                raise self.stored
             return work(), ()
         except StoreError as error:
             detail = f"{prefix}{error}"

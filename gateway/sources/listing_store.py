@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Protocol
@@ -34,11 +34,28 @@ class StoredListing:
     """Seconds since the epoch."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredServer:
+    """What is stored of one server."""
+
+    listing: StoredListing | None = None
+    """None if there is none that can be read."""
+    pins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """The digest that was approved and the one that was seen last, by name."""
+
+
 class ListingStore(Protocol):
     """Where listings and pins are kept. Every method may raise `StoreError`."""
 
     def listing(self, fingerprint: str) -> StoredListing | None:
         """Return the listing of a configuration; None if there is none that can be read."""
+
+    def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
+        """Return what is stored of many servers at once, by the fingerprint of the configuration.
+
+        Args:
+            owners: The owner of a server's pins, by fingerprint.
+        """
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
         """Store a listing that was just read; if its configuration is new, sweep as well."""

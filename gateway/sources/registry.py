@@ -19,6 +19,7 @@ from gateway.options import UpstreamOptions
 from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.access_rules import AccessRules
+from gateway.sources.cached import preload
 from gateway.sources.protocol import Source, load_failed
 from gateway.types import Access, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE
@@ -239,6 +240,7 @@ async def list_sources(
         or before[server].failed
         or before[server].registration is not registration
     ]
+    preload(registrations[server].source for server in wanted)
     results = await asyncio.gather(
         *(_list(registrations[server], before.get(server), telemetry) for server in wanted)
     )

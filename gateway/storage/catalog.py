@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,7 +11,7 @@ from pathlib import Path
 from gateway.catalog.entries import Entry, encode_entry
 from gateway.errors import StoreError
 from gateway.runtime.cache import Clock
-from gateway.sources.listing_store import StoredListing, decode, encode
+from gateway.sources.listing_store import StoredListing, StoredServer, decode, encode
 from gateway.storage.sqlite import BUSY_S, Database, Schema
 from gateway.types.listing import Listing
 
@@ -51,6 +52,13 @@ CATALOG = Schema(
         ),
     ),
 )
+
+
+_LISTING = "fingerprint, listed_at, listing, used_at"
+_LISTINGS = f"""SELECT {_LISTING} FROM listings
+    WHERE fingerprint IN (SELECT value FROM json_each(?))"""  # noqa: S608  (our columns)
+_PINS = """SELECT owner, name, approved, seen FROM pins
+    WHERE owner IN (SELECT value FROM json_each(?))"""
 
 
 class SqliteCatalog:
@@ -100,12 +108,30 @@ class SqliteCatalog:
 
     def listing(self, fingerprint: str) -> StoredListing | None:
         """See `ListingStore.listing`."""
-        query = "SELECT listed_at, listing, used_at FROM listings WHERE fingerprint = ?"
+        query = f"SELECT {_LISTING} FROM listings WHERE fingerprint = ?"  # noqa: S608  (our columns)
         with self._database.reading() as connection:
             row = connection.execute(query, (fingerprint,)).fetchone()
-        if row is None:
-            return None
-        listed_at, text, used_at = row
+        return None if row is None else self._stored(*row)
+
+    def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
+        """See `ListingStore.read`."""
+        listings: dict[str, StoredListing | None] = {}
+        pins: dict[str, dict[str, tuple[str, str]]] = {}
+        with self._database.reading() as connection:
+            for row in connection.execute(_LISTINGS, (json.dumps([*owners]),)):
+                listings[row[0]] = self._stored(*row)
+            for owner, name, approved, seen in connection.execute(
+                _PINS, (json.dumps([*owners.values()]),)
+            ):
+                pins.setdefault(owner, {})[name] = approved, seen
+        return {
+            key: StoredServer(listing=listings.get(key), pins=pins.get(owner, {}))
+            for key, owner in owners.items()
+        }
+
+    def _stored(
+        self, fingerprint: str, listed_at: float, text: str, used_at: float
+    ) -> StoredListing | None:
         if (now := self._wall()) - used_at > _USE_STEP_S:
             self._used[fingerprint] = now
         with suppress(ValueError, KeyError, TypeError):

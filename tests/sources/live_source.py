@@ -135,7 +135,7 @@ class BrokenStore:
     def _fail(self, *_args: object) -> NoReturn:
         raise StoreError("full")
 
-    listing = keep = forget = sweep = record_seen = changed = approve = _fail
+    listing = read = keep = forget = sweep = record_seen = changed = approve = _fail
 
     def close(self) -> None:
         return

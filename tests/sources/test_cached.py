@@ -14,6 +14,10 @@ from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.options import Policy
 from gateway.runtime.background_loop import Bridge
+from gateway.runtime.telemetry import Telemetry
+from gateway.sources.cached import preload
+from gateway.sources.listing_store import StoredListing, StoredServer
+from gateway.sources.registry import Registry, list_sources
 from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
@@ -32,6 +36,7 @@ from tests.sources.live_source import (
     resource,
 )
 
+TELEMETRY = Telemetry()
 OLD = Path(__file__).parents[1] / "storage" / "files" / "catalog-2.sql"
 
 
@@ -217,6 +222,77 @@ async def test_a_source_that_is_forgotten_is_listed_at_the_next_start(room: Room
     live = LiveSource(tool("b"))
 
     assert ["b"] == names(await room.source(live).list_tools())
+
+
+class Counted(SqliteCatalog):
+    """Counts how often it is read."""
+
+    reads = 0
+
+    def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
+        self.reads += 1
+        return super().read(owners)
+
+    def listing(self, fingerprint: str) -> StoredListing | None:
+        self.reads += 1
+        return super().listing(fingerprint)
+
+    def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+        self.reads += 1
+        return super().record_seen(owner, digests)
+
+
+def registered(room: Room, **tools: ToolDefinition) -> Registry:
+    """Servers of one tool each, by name."""
+    registry = Registry()
+    for name, item in tools.items():
+        live = LiveSource(item)
+        live.instructions = name
+        source = room.source(live, fingerprint=name)
+        source.server = name
+        registry.add(source, {})
+    return registry
+
+
+async def test_what_is_stored_of_many_servers_is_read_at_once(room: Room) -> None:
+    """At a start where nothing changed: lists and pins of all of them."""
+    await list_sources(
+        registered(room, one=tool("a"), two=tool("b"), six=tool("c")).all(), {}, telemetry=TELEMETRY
+    )
+    room.store = store = Counted(room.path, wall=room.wall)
+
+    listed = await list_sources(
+        registered(room, one=tool("x"), two=tool("y"), six=tool("z")).all(), {}, telemetry=TELEMETRY
+    )
+
+    assert [["a"], ["b"], ["c"]] == [names(each.listing) for each in listed.values()]
+    assert 1 == store.reads
+
+
+async def test_what_was_read_at_once_is_compared_and_used_once(room: Room) -> None:
+    """A change that nobody approved is reported; an approval meanwhile counts."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    changed = room.source(LiveSource(tool("a", "Now with more.")))
+    changed.expire()
+    await changed.list_tools()
+    source = room.source(LiveSource(tool("a")))
+    preload([source, "no source"])
+    before = await source.list_tools()
+    room.store.approve("f", ["a"])
+    source.recheck()
+
+    assert ["tool_changed"] == codes(before)
+    assert [] == codes(await source.list_tools())
+
+
+async def test_a_store_that_cannot_be_read_at_once_is_reported_by_each_server(room: Room) -> None:
+    """A full disk must not cost a tool."""
+    room.store = BrokenStore()
+    registry = registered(room, one=tool("a"), two=tool("b"))
+
+    listed = await list_sources(registry.all(), {}, telemetry=TELEMETRY)
+
+    assert [["catalog_unavailable"]] * 2 == [codes(each.listing) for each in listed.values()]
 
 
 class Forgetful(SqliteCatalog):

@@ -38,6 +38,25 @@ def test_a_listing_comes_back_as_it_was_also_in_another_process(
     assert (LISTING, now) == (replace(found.listing, definitions=definitions), found.listed_at)
 
 
+def test_what_is_stored_of_many_servers_is_read_together(records: ListingStore) -> None:
+    """Lists by configuration, pins by owner: approved first, then seen; of no other server."""
+    records.keep("f", "srv", LISTING)
+    records.keep("other", "srv", LISTING)
+    records.record_seen("o", {"a": "1"})
+    records.record_seen("o", {"a": "2"})
+    records.record_seen("p", {"a": "9"})
+
+    found = records.read({"f": "o", "absent": "q"})
+
+    assert ["f", "absent"] == list(found)
+    stored, absent = found.values()
+    assert stored.listing is not None
+    assert LISTING.tools == stored.listing.listing.tools
+    assert {"a": ("1", "2")} == stored.pins
+    assert (None, {}) == (absent.listing, absent.pins)
+    assert {} == records.read({})
+
+
 def test_a_newer_listing_takes_the_place(records: ListingStore, wall: ManualClock) -> None:
     """A server is listed again and again."""
     records.keep("f", "srv", LISTING)
