@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import unicodedata
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +38,12 @@ _REFUSAL = (
     r".{0,20}\b(?:help|assist|comply|fulfil|answer|decline|do that|process|provide|understand)"
     r"|i apologi[sz]e|my apologies|as an? (?:ai|language|assistant)\b"
 )
+_CHAT = (
+    r"(?i)(?:(?:sure|certainly|of course|absolutely|okay)\W+(?:here|i|you|we|let)"
+    r"|here(?: is| are|\W?s) (?:what|how|some|your)"
+    r"|you (?:can|could|may|might|should)|i (?:can(?!\W?t)|could|suggest|understand))\b"
+)
+"""How a model begins that talks to the user instead of rewriting."""
 _MARKS = "`\"'\u201c\u201d\u201e\u00ab\u00bb*#> "
 """Quotes, fences and Markdown around a line."""
 
@@ -105,9 +112,9 @@ async def ask(
 def settle(query: str, answer: str) -> str:
     """Make a query of what a model answered; the original if that is no rewrite of it.
 
-    The first line counts that holds more than a label, without quotes or fences. A refusal, a text
-    that is too long and one that is not in Latin letters are none. Literals of the original that
-    the rewriting lost are put back at its end.
+    The first line counts that holds more than a label, without quotes or fences. A refusal, chat, a
+    text that is too long and one that is not in Latin letters are none. Literals of the original
+    that the rewriting lost are put back at its end.
     """
     lines = (re.sub(_LABEL, "", line.strip(_MARKS), count=1) for line in answer.splitlines())
     text = clean(
@@ -120,10 +127,12 @@ def settle(query: str, answer: str) -> str:
 
 
 def _is_rewrite(query: str, text: str) -> bool:
-    letters = [char for char in text if char.isalpha()]
+    # Vowel signs of many scripts are marks.
+    letters = [char for char in text if unicodedata.category(char)[0] in "LM"]
     latin = sum(char < "\u0250" or "\u1e00" <= char < "\u1f00" for char in letters)
     is_short = len(text) <= min(MAX_CHARS, max(MIN_CHARS, MAX_GROWTH * len(query)))
-    return is_short and 2 * latin >= len(letters) and not re.match(_REFUSAL, text)
+    is_talk = re.match(_REFUSAL, text) or re.match(_CHAT, text)
+    return is_short and 2 * latin >= len(letters) and not is_talk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
