@@ -17,6 +17,7 @@ from gateway.catalog.identity import SERVER_KINDS
 from gateway.errors import InvalidRequestError
 from gateway.options import CatalogOptions
 from gateway.runtime.background_loop import in_thread
+from gateway.runtime.text import visible_json
 from gateway.runtime.vectors import NDArray
 from gateway.types import Access, Entity, Filters
 
@@ -163,7 +164,7 @@ class Catalog:
         self._changed()
 
     def _govern(self, pattern: str, use: Mapping[str, object]) -> None:
-        rule = {**json.loads(self._store.rules().get(pattern, "{}")), **use}
+        rule = {**json.loads(self._store.rules().get(pattern, "{}")), **visible_json(use)}
         Access(**rule)
         self._store.put_rule(pattern, json.dumps(rule))
 

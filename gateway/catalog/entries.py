@@ -18,7 +18,7 @@ from gateway.catalog.identity import SERVER_KINDS, definition_digest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.naming import check_server_name
 from gateway.options.validation import field_faults, hints_fault
-from gateway.runtime.text import clean, visible
+from gateway.runtime.text import clean, is_visible, visible_json
 from gateway.types import Entity, Hints, JsonObject, Status, ToolDefinition
 
 NAMESPACE = "catalog"
@@ -100,7 +100,7 @@ def entry_id(kind: str, namespace: str, name: str) -> str:
 
 def _faults(entry: Entry) -> list[str]:
     """Return what is wrong with an entry whose fields are all of their type."""
-    is_name = entry.name.strip() and entry.name.isprintable() and len(entry.name) <= MAX_NAME_CHARS
+    is_name = entry.name.strip() and is_visible(entry.name) and len(entry.name) <= MAX_NAME_CHARS
     rules = {
         f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64": re.fullmatch(
             KIND, entry.kind
@@ -125,9 +125,6 @@ def _metadata_fault(metadata: JsonObject) -> str:
     try:
         text = json.dumps(metadata, allow_nan=False)
         same = json.loads(text) == metadata
-        if "\\ud" in text:
-            # A surrogate that stands alone in a key; in a value it is left out.
-            json.dumps(_visible(metadata), ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         return fault
     if not same:
@@ -147,16 +144,8 @@ def clean_entry(entry: Entry) -> Entry:
         title=_short(entry.title),
         description=clean(entry.description, limit=MAX_TEXT_CHARS),
         hints=replace(hints, **lists),
-        metadata={key: _visible(value) for key, value in entry.metadata.items()},
+        metadata=visible_json(entry.metadata),
     )
-
-
-def _visible(value: object) -> object:
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, Mapping):
-        return {key: _visible(item) for key, item in value.items()}
-    return list(map(_visible, value)) if isinstance(value, list) else value
 
 
 def _short(text: str) -> str:

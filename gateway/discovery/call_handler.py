@@ -30,7 +30,7 @@ from gateway.errors import (
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.runtime.telemetry_names import OTHER
-from gateway.runtime.text import estimate_tokens
+from gateway.runtime.text import estimate_tokens, visible
 from gateway.types import Caller, Entity, InvokeResult, JsonObject, SearchResult
 
 _TOOLS_A_GROUP = 3
@@ -63,7 +63,7 @@ class ToolAnswer:
 
     call: ToolCall
     text: str
-    """Never holds a lone surrogate."""
+    """Holds nothing that no reader can see; see `visible`."""
     queries: tuple[str, ...] = ()
     """Not empty for a search."""
     search: SearchResult | None = None
@@ -77,10 +77,8 @@ class ToolAnswer:
     """The client capabilities that the tool needed and its caller lacks; None if none."""
 
     def __post_init__(self) -> None:
-        """Replace lone surrogates: a model may write them, and no request could carry them."""
-        if not self.text.isascii():
-            clean = self.text.encode("utf-8", "replace").decode()
-            object.__setattr__(self, "text", clean)
+        """Clean the text, whoever wrote it: no request could carry a lone surrogate either."""
+        object.__setattr__(self, "text", visible(self.text))
 
     @property
     def failed(self) -> bool:

@@ -8,7 +8,7 @@ from gateway.discovery.meta_tools import FunctionTool
 from gateway.discovery.render_results import MAX_LINE_CHARS
 from gateway.options import DiscoveryOptions
 from gateway.runtime.json_schema import map_schemas, resolve_pointer
-from gateway.runtime.text import clean, one_line
+from gateway.runtime.text import clean, one_line, visible_json
 from gateway.types import Entity, JsonObject
 
 _NOT_FOR_MODELS = frozenset({"$schema", "$id"})
@@ -55,11 +55,14 @@ def to_parameters(schema: JsonObject) -> dict[str, object]:
     left_out = _NOT_FOR_MODELS | _NOT_AT_THE_TOP
     properties = source.get("properties")
     own = properties if isinstance(properties, Mapping) else {}
-    return {
-        **{key: value for key, value in source.items() if key not in left_out},
-        "type": "object",
-        "properties": {**_properties_of_choices(source), **own},
-    }
+    parameters: dict[str, object] = visible_json(
+        {
+            **{key: value for key, value in source.items() if key not in left_out},
+            "type": "object",
+            "properties": {**_properties_of_choices(source), **own},
+        }
+    )
+    return parameters
 
 
 def _properties_of_choices(schema: JsonObject) -> dict[str, object]:

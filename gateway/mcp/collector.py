@@ -16,8 +16,8 @@ from gateway.mcp.definitions import (
     clean_definition,
     digest_definition,
     find_fault,
+    find_inner_fault,
     find_name_fault,
-    find_schema_cost,
     item_name,
     measure_size,
     parse_definition,
@@ -156,7 +156,7 @@ class DefinitionCollector:
         if size > options.max_schema_bytes:
             part = "its schemas are" if method is TOOLS else "it is"
             return f"{part} larger than {options.max_schema_bytes} bytes"
-        if method is TOOLS and (reason := find_schema_cost(item)):
+        if method is TOOLS and (reason := find_inner_fault(item)):
             return reason
         max_chars = options.max_description_chars
         if definition is None:

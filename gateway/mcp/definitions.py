@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
 from gateway.mcp.skills import FILES, FRONT, find_skill_fault, parse_skill
-from gateway.runtime.json_schema import count_in_place, map_schemas
-from gateway.runtime.text import clean
+from gateway.runtime.json_schema import count_in_place, map_schemas, objects_in
+from gateway.runtime.text import clean, is_visible, visible, visible_json
 from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 
 MAX_DEPTH = 64
@@ -84,7 +84,7 @@ def find_name_fault(item: JsonObject, method: ListMethod) -> str:
         return f"it has no {key}"
     if len(name) > limit:
         return f"its {key} is longer than {limit} characters"
-    return "" if name.isprintable() else f"its {key} holds invisible characters"
+    return "" if is_visible(name) else f"its {key} holds invisible characters"
 
 
 def item_name(item: object, method: ListMethod) -> str:
@@ -100,10 +100,14 @@ def measure_size(item: JsonObject, method: ListMethod) -> int:
     return sum(len(json.dumps(schema, default=str)) for schema in schemas if schema)
 
 
-def find_schema_cost(item: JsonObject) -> str:
-    """Return why the schemas of the tool *item* cost too much to check; empty if they do not."""
-    schemas = (item.get(key) for key in ("inputSchema", "outputSchema"))
-    most = max(count_in_place(schema) for schema in schemas if isinstance(schema, dict))
+def find_inner_fault(item: JsonObject) -> str:
+    """Return why the schemas of the tool *item* cannot be used, if only a walk shows it; or ""."""
+    values = (item.get(key) for key in ("inputSchema", "outputSchema"))
+    schemas = [value for value in values if isinstance(value, dict)]
+    names = "\n".join({name for schema in schemas for part in objects_in(schema) for name in part})
+    if visible(names) != names:
+        return "a name in its schemas holds invisible characters"
+    most = max(map(count_in_place, schemas))
     if most == math.inf:
         return "a schema of it refers to itself without end"
     if most > MAX_SCHEMAS_OF_A_VALUE:
@@ -178,7 +182,10 @@ def _read_hints(annotations: JsonObject) -> Hints:
 
 
 def _clean_schema(schema: JsonObject, max_chars: int) -> JsonObject:
-    return map_schemas(schema, lambda node: _clean_texts(node, max_chars))
+    cleaned: JsonObject = visible_json(
+        map_schemas(schema, lambda node: _clean_texts(node, max_chars))
+    )
+    return cleaned
 
 
 def _clean_texts(node: JsonObject, max_chars: int) -> JsonObject:
@@ -237,7 +244,7 @@ def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
     required: list[str] = []
     for argument in map(_object, raw if isinstance(raw, list) else ()):
         name = _text(argument.get("name"))
-        if not name or not name.isprintable() or name in properties:
+        if not name or not is_visible(name) or name in properties:
             continue
         texts = {key: argument[key] for key in ("title", "description") if _text(argument.get(key))}
         properties[name] = {"type": "string", **_clean_texts(texts, max_chars)}
@@ -247,7 +254,8 @@ def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
 
 
 def _read_details(item: JsonObject, method: ListMethod) -> JsonObject:
-    details = {key: item[key] for key in _DETAILS if isinstance(item.get(key), _DETAILS[key])}
+    kept = {key: item[key] for key in _DETAILS if isinstance(item.get(key), _DETAILS[key])}
+    details: dict[str, object] = visible_json(kept)
     if "mimeType" in details:
         details["mimeType"] = clean(_text(item["mimeType"]), limit=MAX_NAME_CHARS)
     return {"template": True, **details} if method is TEMPLATES else details

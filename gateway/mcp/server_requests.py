@@ -26,6 +26,7 @@ from mcp.types import CLIENT_CAPABILITIES_META_KEY
 
 from gateway.errors import CallerError
 from gateway.options import UpstreamOptions
+from gateway.runtime.text import visible, visible_json
 from gateway.types import JsonObject
 
 _FORWARDED = ("elicitation", "roots", "sampling")
@@ -112,7 +113,7 @@ class ActiveCall:
             self.reports += 1
             try:
                 async with self.reporting:
-                    await caller.progress(progress, total, message)
+                    await caller.progress(progress, total, message and visible(message))
             finally:
                 self.reports -= 1
 
@@ -232,6 +233,7 @@ class ActiveCalls:
         assert call is not None  # noqa: S101  (else something is missing)
         assert caller is not None  # noqa: S101
         limit_s = self._options.ask_timeout_s
+        requests = {key: _clean(request) for key, request in requests.items()}
         try:
             with call.paused():
                 async with asyncio.timeout(limit_s):
@@ -239,6 +241,12 @@ class ActiveCalls:
         except TimeoutError as error:
             detail = f"the client did not answer what it asks for within {limit_s} s"
             raise CallerError(self.server, detail, needed={}) from error
+
+
+def _clean(request: types.InputRequest) -> types.InputRequest:
+    """Return *request* without what no reader can see: a person or a model reads it."""
+    raw = request.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return type(request).model_validate(visible_json(raw), by_name=False)
 
 
 def forwarded_capabilities(capabilities: JsonObject) -> dict[str, object]:

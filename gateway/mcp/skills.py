@@ -11,7 +11,7 @@ import base64
 import hashlib
 import re
 
-from gateway.runtime.text import clean
+from gateway.runtime.text import clean, is_visible, visible_json
 from gateway.types import Hints, JsonObject, ToolDefinition
 
 EXTENSION = "io.modelcontextprotocol/skills"
@@ -67,7 +67,7 @@ def _find_files_fault(files: object, uri: str) -> str:
 
 def _is_file(file: JsonObject, root: str) -> bool:
     uri, digest, size = (file.get(key) for key in ("uri", "digest", "size"))
-    is_inside = isinstance(uri, str) and uri.startswith(root)
+    is_inside = isinstance(uri, str) and uri.startswith(root) and is_visible(uri)
     is_digest = isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None
     return is_inside and is_digest and type(size) is int and size >= 0
 
@@ -84,7 +84,7 @@ def parse_skill(item: JsonObject, uri: str, *, max_chars: int) -> ToolDefinition
         title=front["name"],
         description=clean(front["description"], limit=max_chars),
         hints=Hints(tags=tuple(clean(tag, limit=MAX_NAME_CHARS) for tag in tags)),
-        details={FRONT: front, FILES: item[FILES]},
+        details={FRONT: visible_json(front), FILES: item[FILES]},
     )
 
 

@@ -18,6 +18,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from gateway.mcp.definitions import LISTS, SKILLS, TOOLS, find_fault, is_too_deep
+from gateway.runtime.text import visible_json
 from gateway.types import JsonObject
 
 _MAX_RESULT_DEPTH = 200
@@ -31,6 +32,7 @@ _RAW_KEYS: Mapping[str, tuple[str, ...]] = {
     "prompts/get": ("messages",),
 }
 """By method, what the SDK need not see of a result; the first is a list."""
+_UNCLEANED = {*LISTS, "resources/read"}
 _CONTENT_KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})
 _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
 
@@ -70,6 +72,10 @@ async def send_request(
 
 def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
     """Return *result* of *method* as the SDK accepts it; `keep_raw` has the rest."""
+    # Definitions are looked at as they came, files have digests, and a state goes back unchanged.
+    is_cleaned = method not in _UNCLEANED and result.get("resultType") != "input_required"
+    if is_cleaned and not is_too_deep(result, _MAX_RESULT_DEPTH):
+        result = visible_json(result)
     if not isinstance(result.get("_meta", {}), dict):
         result = {key: value for key, value in result.items() if key != "_meta"}
     keys, raw = _RAW_KEYS.get(method, ("",)), _RAW.get()

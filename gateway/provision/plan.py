@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gateway.provision.registry_schema import Input, Package, RegistryEntry, Remote
+from gateway.runtime.text import is_visible
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_-]+)\}")
 _INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -242,7 +243,7 @@ class _InputValues:
         if is_reference(text):
             self._unsafe.append("the entry refers to the environment or the keyring")
         # A person must see all of a command.
-        if not text.isprintable():
+        if not is_visible(text):
             self._unsafe.append("the entry holds characters that are invisible")
 
 

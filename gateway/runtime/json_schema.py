@@ -80,7 +80,7 @@ def count_in_place(root: JsonObject) -> float:
         return counts[id(schema)]
 
     try:
-        return max(map(count, _objects_in(root)))
+        return max(map(count, objects_in(root)))
     except RecursionError:
         return math.inf
 
@@ -96,7 +96,8 @@ def _applied_in_place(schema: JsonObject, root: JsonObject) -> Iterator[object]:
             yield from value.values() if name in _MAPS else (value,)
 
 
-def _objects_in(value: object) -> Iterator[JsonObject]:
+def objects_in(value: object) -> Iterator[JsonObject]:
+    """Yield *value* and all that lies in it, of objects alone."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -8,13 +8,33 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from typing import Any
 
-_KEPT_CONTROLS = frozenset("\n\t")
-_UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co"})
+_NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
+    f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+)
+_UNSEEN = (
+    "\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891"
+    "\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ue000-\uf8ff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
+) + _NONCHARACTERS
+"""Control, format and private characters, and all that Unicode calls default ignorable: fillers,
+variation selectors, tags."""
+_LINE_ENDS = "\x0b\x0c\x85\u2028\u2029"
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"
+"""Seen by what they do to their neighbours, or not at all."""
+_SHAPED = (
+    "\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff\u1800-\u18af\ufb50-\ufdcf\ufe70-\ufefc"
+)
+"""Scripts whose letters a joiner shapes: Arabic, Syriac, Indic, Khmer, Mongolian."""
+_EMOJI = "\u00a9\u00ae\u203c-\u27bf\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_ODD_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
@@ -33,16 +53,15 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 def clean(text: str, *, limit: int) -> str:
     """Drop what no reader can see, fold white space, clip to *limit* characters.
 
-    Control, format (bidi, zero-width, tag), surrogate and private characters are dropped; newlines
-    stay. Descriptions of servers pass through here before anything reads them.
+    What is dropped, `visible` says; newlines stay. Descriptions of servers pass through here before
+    anything reads them.
     """
     if not text:
         return ""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
     # Clip twice: a 50 MB description must not be walked to its end to keep its first page.
-    head = unicodedata.normalize("NFC", text[: limit * 2].encode("utf-8", "replace").decode())
-    seen = head if head.isprintable() else "".join(filter(_is_seen, head))
+    seen = visible(unicodedata.normalize("NFC", text[: limit * 2]))
     folded = re.sub(r"\n\s*\n\s*\n+", "\n\n", re.sub(r"[^\S\n]+", " ", seen)).strip()
     return folded[:limit].rstrip()
 
@@ -53,13 +72,60 @@ def plain(names: Iterable[object]) -> list[str]:
 
 
 def visible(text: str) -> str:
-    """Drop what no reader can see, and leave the rest as it is; see `clean`."""
-    whole = text.encode("utf-8", "replace").decode()
-    return whole if whole.isprintable() else "".join(filter(_is_seen, whole))
+    """Drop what no reader can see, and leave the rest as it is.
+
+    * Control, format (bidi, zero-width, tag), private and default ignorable characters are dropped.
+    * Joiners stay where they shape a letter of Arabic or an Indic script, or join two emoji; so
+      does the variation selector of an emoji. Never two in a row.
+    * Line ends of other kinds become newlines; CR LF, tabs and newlines stay.
+    * A lone surrogate becomes ``?``: what is left can be written as UTF-8.
+    """
+    # Of other texts the distinct characters are looked at: they are few.
+    if _ODD_ASCII.search(text) if text.isascii() else _odd().search("".join({*text})):
+        for odd, stand_in in _stand_ins():
+            text = odd.sub(stand_in, text)
+    return text
 
 
-def _is_seen(char: str) -> bool:
-    return char in _KEPT_CONTROLS or unicodedata.category(char) not in _UNSEEN_CATEGORIES
+@cache
+def _odd() -> re.Pattern[str]:
+    return re.compile(rf"[\r\ud800-\udfff{_LINE_ENDS}{_JOINERS}{_UNSEEN}]")
+
+
+@cache
+def _stand_ins() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return what takes the place of what, in this order."""
+    joiners = re.compile(
+        rf"""(?=[{_JOINERS}])(?!
+            (?<=[{_SHAPED}])[\u200c\u200d](?=[{_SHAPED}]|\W|\Z)
+          | (?:(?<=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f))\u200d(?=[{_EMOJI}])
+          | (?<=[{_EMOJI}])[\ufe0e\ufe0f]
+          | (?<=[0-9#*])\ufe0f(?=\u20e3)
+        ).""",
+        re.VERBOSE,
+    )
+    return (
+        (re.compile(rf"\r(?!\n)|[{_LINE_ENDS}]"), "\n"),
+        (re.compile("[\ud800-\udfff]"), "?"),
+        (re.compile(f"[{_UNSEEN}]+"), ""),
+        (joiners, ""),
+    )
+
+
+def is_visible(text: str) -> bool:
+    """Whether *text* is one line without anything that `visible` would change."""
+    return text.isprintable() and visible(text) == text
+
+
+def visible_json(value: Any) -> Any:
+    """Return JSON as `visible` leaves its texts, keys too; numbers that JSON lacks become null."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {visible(str(key)): visible_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(visible_json, value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def one_line(text: str, *, limit: int) -> str:

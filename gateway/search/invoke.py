@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from gateway.errors import GatewayError, UnknownToolError
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, OTHER
+from gateway.runtime.text import visible, visible_json
 from gateway.sources.registry import Registration
-from gateway.types import Caller, InvokeResult, JsonObject
+from gateway.types import Caller, Content, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, Outcome, shape_of
 from gateway.usage.history import UsageTracker
 
@@ -51,6 +53,7 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
         except GatewayError:
             await usage.note(call(outcome="failed", seconds=time.perf_counter() - began))
             raise
+        result = _clean(result)
         if result.is_error:
             # The convention's name for a tool that answered with an error.
             trace.fail("tool_error")
@@ -63,3 +66,12 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     outcome: Outcome = "tool_error" if result.is_error else "ok"
     await usage.note(call(outcome=outcome, seconds=time.perf_counter() - began))
     return result
+
+
+def _clean(result: InvokeResult) -> InvokeResult:
+    """Return *result* without what no reader can see; see `visible`."""
+    blocks = (
+        Content(type=visible(block.type), text=visible(block.text), data=visible_json(block.data))
+        for block in result.content
+    )
+    return replace(result, content=tuple(blocks), structured=visible_json(result.structured))

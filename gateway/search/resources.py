@@ -16,6 +16,7 @@ from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import canonical_uri, matches_template
 from gateway.mcp.skills import FILES, FRONT, is_as_listed, is_file_of
+from gateway.runtime.text import visible_json
 from gateway.sources.cached import CachedSource
 from gateway.sources.mcp import ClientCapabilities
 from gateway.sources.protocol import ResourceSource, Source, resources_of, watchable
@@ -109,7 +110,7 @@ class ResourceLibrary:
             UpstreamError: The server failed, or the file is another.
         """
         server, uri = owner
-        result = await self.ask("resources/read", owner, "uri")
+        result = await self._ask("resources/read", owner, {"uri": uri})
         wanted = canonical_uri(uri)
         for entity in _entities_of(await self._snapshot(), server).values():
             files = entity.definition.details.get(FILES) if entity.kind == "skill" else None
@@ -120,7 +121,9 @@ class ResourceLibrary:
             if listed and not all(is_as_listed(each, listed[0]) for each in contents):
                 detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
                 raise UpstreamError(server, detail, kind="refused")
-        return result
+        # Not before: a digest is of what the server sent.
+        cleaned: JsonObject = visible_json(result)
+        return cleaned
 
     async def prompt(
         self, prompt: str, arguments: Mapping[str, str], *, caller: Caller = ANYONE
@@ -147,10 +150,13 @@ class ResourceLibrary:
         self, method: str, owner: tuple[str, str], key: str, more: JsonObject | None = None
     ) -> JsonObject:
         """Send *method* to the server of a thing, whose own name goes under *key*."""
-        server, name = owner
-        return await resources_of(self._below(server), server).ask(
-            method, {key: name, **(more or {})}
+        answer: JsonObject = visible_json(
+            await self._ask(method, owner, {key: owner[1], **(more or {})})
         )
+        return answer
+
+    async def _ask(self, method: str, owner: tuple[str, str], params: JsonObject) -> JsonObject:
+        return await resources_of(self._below(owner[0]), owner[0]).ask(method, params)
 
     async def complete(
         self, kind: Kind, name: str, params: JsonObject, *, caller: Caller = ANYONE
@@ -163,12 +169,10 @@ class ResourceLibrary:
             params: ``argument`` and perhaps ``context``, as the protocol writes them.
             caller: The party that asks.
         """
-        server, own = await self.owner(kind, name, caller=caller)
-        prompt = {"type": "ref/prompt", "name": own}
-        ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": own}
-        return await resources_of(self._below(server), server).ask(
-            "completion/complete", {**params, "ref": ref}
-        )
+        owner = await self.owner(kind, name, caller=caller)
+        prompt = {"type": "ref/prompt", "name": owner[1]}
+        ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": owner[1]}
+        return await self.ask("completion/complete", owner, "ref", {**params, "ref": ref})
 
     async def follow(self, owner: tuple[str, str], callbacks: WatchCallbacks) -> None:
         """Report changes of a resource until cancelled; see `Watchable.watch`."""

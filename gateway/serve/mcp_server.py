@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from mcp import types
+from mcp import MCPError, types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.caching import CacheableMethod, CacheHint
@@ -46,6 +46,7 @@ from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import ToolList, ToolListBuilder
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
+from gateway.runtime.text import visible_json
 from gateway.serve.auth import caller_of, caller_of_token
 from gateway.serve.client import (
     Context,
@@ -141,7 +142,7 @@ def mcp_server(
     server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call_tool)
     skills.offer(server)
     # Before the SDK's own middleware, whose span would last as long as the session.
-    server.middleware[:0] = [changes.notify_session, _encodable]
+    server.middleware[:0] = [changes.notify_session, _clean_answer]
     return server
 
 
@@ -172,17 +173,14 @@ def _without_surrogates(refused: ValidationError) -> Item:
         return refused
 
 
-async def _encodable(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Answer without lone surrogates: a middleware."""
-    result: HandlerResult = _whole(await call_next(ctx))
+async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Answer without what no reader can see, which may end a session too: a middleware."""
+    try:
+        result: HandlerResult = visible_json(await call_next(ctx))
+    except MCPError as error:
+        refusal = visible_json(error.error.model_dump(mode="json"))
+        raise MCPError(**refusal) from error
     return result
-
-
-def _whole(value: Any) -> Any:
-    """Return JSON without lone surrogates, in keys as in values."""
-    text = json.dumps(value, ensure_ascii=False)
-    whole = text.encode("utf-8", "replace").decode()
-    return value if whole == text else json.loads(whole)
 
 
 class _Server(Server[object]):
@@ -294,9 +292,9 @@ def _tool(entity: Entity) -> types.Tool:
         name=entity.exposed_name,
         title=definition.title or None,
         description=description_of(entity),
-        input_schema=_whole({"type": "object", **definition.input_schema}),
+        input_schema=visible_json({"type": "object", **definition.input_schema}),
         # Only an object can be carried by every version of the protocol.
-        output_schema=_whole(output) if output and output.get("type") == "object" else None,
+        output_schema=visible_json(output) if output and output.get("type") == "object" else None,
         annotations=types.ToolAnnotations(
             read_only_hint=hints.read_only,
             destructive_hint=hints.destructive,

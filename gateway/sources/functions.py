@@ -17,6 +17,7 @@ from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutErro
 from gateway.mcp.naming import check_server_name
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import in_thread
+from gateway.runtime.text import visible_json
 from gateway.sources.protocol import Function, ToolFunction, unknown_tool
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, Access
@@ -139,7 +140,7 @@ def _to_result(tool_id: str, answer: object) -> InvokeResult:
         return InvokeResult(tool_id=tool_id, content=(_text_block(answer),))
     from gateway.sources.function_schema import to_json  # noqa: PLC0415  (pydantic is heavy: only a host that offers functions pays for it)
 
-    structured = to_json(answer)
+    structured = to_json(visible_json(answer))
     block = _text_block(json.dumps(structured, ensure_ascii=False))
     return InvokeResult(tool_id=tool_id, content=(block,), structured=structured)
 

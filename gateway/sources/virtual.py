@@ -23,6 +23,7 @@ from gateway.catalog.identity import definition_digest, entity_id
 from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
 from gateway.mcp.naming import MAX_URI_CHARS, check_server_name, check_tool_name
 from gateway.options import UpstreamOptions
+from gateway.runtime.text import is_visible
 from gateway.sources.combined import list_all
 from gateway.sources.listing_store import ListingStore
 from gateway.sources.protocol import Source, unknown_tool
@@ -122,7 +123,7 @@ def _check_alias(kind: Kind, name: str, of: str) -> None:
         check_tool_name(name)
         return
     longest = MAX_URI_CHARS if kind == "resource" else MAX_PROMPT_CHARS
-    if not name.strip() or len(name) > longest or not name.isprintable():
+    if not name.strip() or len(name) > longest or not is_visible(name):
         raise ConfigError(
             f"{kind} name {name!r} cannot be used: take 1 to {longest} characters that can be seen"
         )

@@ -66,8 +66,8 @@ async def test_a_tool_whose_schema_costs_too_much_to_check_is_left_out(hostile: 
     assert [*[applied] * 6, endless, endless, applied] == reasons
 
 
-async def test_texts_are_cleaned_and_clipped_but_data_is_not(hostile: Hostile) -> None:
-    """Hidden characters carry instructions to a model; defaults and names must stay usable."""
+async def test_texts_are_cleaned_and_clipped_and_data_is_only_cleaned(hostile: Hostile) -> None:
+    """Hidden characters carry instructions to a model; defaults must stay usable."""
     listing = await hostile("dressed", max_description_chars=64).list_tools()
 
     (tool,) = listing.tools
@@ -76,7 +76,7 @@ async def test_texts_are_cleaned_and_clipped_but_data_is_not(hostile: Hostile) -
     assert 64 == len(tool.description)
     assert {
         "title": {"type": "string", "title": "Title", "description": "dd"},
-        "default": {"default": {"description": "k\u200bept"}, "anyOf": [{"title": "a"}]},
+        "default": {"default": {"description": "kept"}, "anyOf": [{"title": "a"}]},
         "any": True,
     } == tool.input_schema["properties"]
     assert {"type": "object", "title": "o"} == tool.output_schema

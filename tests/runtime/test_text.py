@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.runtime.text import clean, estimate_tokens, literals, near, one_line
+from gateway.runtime.text import (
+    clean,
+    estimate_tokens,
+    is_visible,
+    literals,
+    near,
+    one_line,
+    visible,
+    visible_json,
+)
+
+UNSEEN = {"Cc", "Cf", "Cs", "Co"}
+IGNORABLE = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u2065\u3164\ufe00"
+    "\uffa0\ufff0\ufdd0\uffff\U000e0000\U000e01ef"
+)
+"""What Unicode calls default ignorable, of other categories."""
 
 anything = st.text(st.characters(), max_size=200)
 
@@ -19,10 +37,90 @@ def test_cleaned_text_fits_and_holds_nothing_unseen(text: str, limit: int) -> No
     found = clean(text, limit=limit)
 
     assert len(found) <= limit
-    assert {"Cc", "Cf", "Cs", "Co"}.isdisjoint(
-        unicodedata.category(char) for char in found if char != "\n"
-    )
+    assert "\r" not in found
+    check_seen(found)
     assert found == found.strip()
+
+
+def check_seen(text: str) -> None:
+    """Check that *text* holds nothing unseen but line ends, and joiners between two characters."""
+    joiners, ends = "\u200c\u200d\ufe0e\ufe0f", "\t\n\r"
+    assert UNSEEN.isdisjoint(
+        unicodedata.category(char) for char in text if char not in joiners + ends
+    )
+    assert not any(ignorable in text for ignorable in IGNORABLE)
+    assert not re.search("^[\u200c\u200d\ufe0e\ufe0f]|\r(?!\n)", text)
+    assert not re.search("[\u200c\u200d][\u200c\u200d\ufe0e\ufe0f]|[\ufe0e\ufe0f]{2}", text)
+    assert not re.search("[\x00-\x7f]\u200c|[\x00-\x7f]\u200d|[A-Za-z][\ufe0e\ufe0f]", text)
+
+
+odd = st.text(
+    st.sampled_from(
+        [*IGNORABLE, *"\u200c\u200d\ufe0e\ufe0f\r\n\x0b\x85\u2028\ud800\udfff\ue000\ufeff\x1b"]
+    )
+    | st.sampled_from("aé1#\u20e3\u0627\u0628\u0915\u094d\u2764\U0001f468\U0001f33e\U0001f3fd")
+    | st.characters()
+)
+"""Much of what is unseen, beside what it may join."""
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | odd,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(odd, inner, max_size=4),
+)
+
+
+@given(odd)
+def test_what_no_reader_can_see_is_dropped_once_and_for_all(text: str) -> None:
+    """From whatever it came: UTF-8 can write the rest, and a second look finds no more."""
+    found = visible(text)
+
+    found.encode("utf-8")
+    check_seen(found)
+    assert found == visible(found)
+    assert is_visible(found) <= (found.isprintable() and "\n" not in found)
+
+
+@given(json_values)
+def test_json_is_strict_in_keys_as_in_values(value: object) -> None:
+    """Half of a pair ends a session, and no standard reader takes a NaN."""
+    text = json.dumps(visible_json(value), ensure_ascii=False, allow_nan=False)
+
+    text.encode("utf-8")
+    assert json.loads(text) == visible_json(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "क्\u200dष",
+        "നന്\u200d",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+        "\U0001f3f3\ufe0f\u200d\U0001f308",
+        "\U0001f937\U0001f3fd\u200d\u2640\ufe0f",
+        "1\ufe0f\u20e3 \u2764\ufe0f",
+        "one\r\ntwo\tthree\n",
+    ],
+    ids=["persian", "hindi", "malayalam", "family", "flag", "shrug", "keycap", "lines"],
+)
+def test_a_joiner_that_says_something_stays(text: str) -> None:
+    """Persian, Indic scripts and emoji are written with them; files with CR LF stay as they are."""
+    assert text == visible(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\u200db\u200cc", "abc"),
+        ("a\ufe0f\ufe0f", "a"),
+        ("\u0627\u200c\u200c\u200c\u0628", "\u0627\u200c\u0628"),
+        ("\U0001f468\u200d\u200d\U0001f469", "\U0001f468\U0001f469"),
+        ("\U0001f3f4\U000e0067\U000e007f", "\U0001f3f4"),
+        ("one\rtwo\x0cthree\u2028four", "one\ntwo\nthree\nfour"),
+    ],
+)
+def test_a_joiner_that_says_nothing_goes(text: str, expected: str) -> None:
+    """A run of them is a hidden message."""
+    assert expected == visible(text)
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,9 @@ async def test_half_a_character_costs_no_answer(open_gateway: OpenGateway, expos
     """No message can carry a lone surrogate; a source of the host's own may write one."""
     half: JsonObject = {"type": "object", "properties": {"size\ud800": {"title": "\udfff"}}}
     letter = tool("fold_letter", "Fold a letter \ud800.")
-    gateway = open_gateway([replace(letter, input_schema=half, output_schema=half)])
+    gateway = open_gateway()
+    odd = replace(letter, input_schema=half, output_schema=half)
+    gateway.add_source(ListSource("odd", [odd], trusted=True))
     async with Client(mcp_server(gateway, expose=expose)) as client:
         listed = (await client.list_tools()).tools
         found = await client.call_tool("search_tools", {"query": "fold a letter"})

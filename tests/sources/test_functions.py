@@ -253,7 +253,7 @@ async def test_an_answer_that_json_cannot_carry_is_an_error_result(source: Funct
     answer = await source.call("give", {}, tool_id="t")
 
     assert answer.is_error
-    assert "ValueError" in answer.text
+    assert "RecursionError" in answer.text
 
 
 class Asks:

@@ -19,6 +19,7 @@ from pydantic_core import PydanticSerializationError
 from starlette.responses import Response
 
 from gateway.runtime import VERSION
+from gateway.runtime.text import visible_json
 from gateway.serve.api.problems import MEDIA_TYPE, ProblemDetails
 from gateway.serve.auth import WRITE
 from gateway.types import Caller
@@ -108,8 +109,8 @@ def _to_json(body: BaseModel) -> str:
     try:
         return body.model_dump_json()
     except PydanticSerializationError:
-        # UTF-8 cannot write a lone surrogate, which the texts of a server may hold.
-        return json.dumps(body.model_dump(mode="json"))
+        # UTF-8 cannot write a lone surrogate, which texts of the host's own may hold.
+        return json.dumps(visible_json(body.model_dump(mode="json")), ensure_ascii=False)
 
 
 def document(operations: Sequence[Operation], *, is_open: bool) -> Mapping[str, Any]:
