@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Annotated
@@ -33,7 +32,7 @@ from gateway.catalog.entries import Entry
 from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.local.encoders import ALL_MODELS
 from gateway.options import CacheOptions
-from gateway.serve.api.app import api_app, beside
+from gateway.serve.api.app import api_routes
 from gateway.serve.http import HttpOptions, serve_http
 from gateway.serve.mcp_server import mcp_server
 
@@ -137,7 +136,7 @@ async def _serve(folder: Path, *, entities: int, encoders: int, cache: bool) -> 
         await serve_http(
             mcp_server(gateway),
             http,
-            beside=partial(beside, api_app(gateway, http)),
+            routes=api_routes(gateway, http),
             on_listening=lambda url: print(url, flush=True),
         )
 

@@ -42,6 +42,10 @@ METRICS = "metrics:read"
 """Allows to read the metrics, which name tools and servers whoever may see them."""
 OPERATOR = frozenset({WRITE, ADMIN, METRICS})
 """The rights of the server's own token, and of every caller where no token is needed."""
+CALLER = "gateway.caller"
+"""The key of a scope under which the guard notes the caller of a request."""
+LIVENESS = "/api/health"
+"""The one path that needs no token."""
 MIN_SECRET_CHARS = 16
 """A shorter secret can be guessed."""
 

@@ -1,7 +1,8 @@
 """An MCP server on HTTP: loopback by default, and guarded.
 
-* Host and Origin of every request are checked, so that no web page can reach it by a name that
-  points at this machine (DNS rebinding; CVE-2025-66416).
+* One guard stands before every route: the protocol, the API, metrics, and whatever is added.
+* It checks Host and Origin, so that no web page can reach the server by a name that points at this
+  machine (DNS rebinding; CVE-2025-66416).
 * An address that others can reach is served only with a bearer token (RFC 6750).
 """
 
@@ -9,19 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, TypeAlias
 
 import uvicorn
 from mcp.server import Server
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,13 +32,15 @@ from gateway.errors import ConfigError
 from gateway.options.validation import Meta, OptionObject
 from gateway.runtime.telemetry import Labels, Telemetry
 from gateway.runtime.telemetry_names import OTHER
+from gateway.serve.api.operations import problem
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import (
+    CALLER,
+    LIVENESS,
     METRICS,
     OPERATOR,
     BearerToken,
     authenticate,
-    caller_of_token,
     check_right,
 )
 from gateway.types import ANYONE, Caller
@@ -44,13 +49,20 @@ PATH = "/mcp"
 METRICS_PATH = "/metrics"
 ROUTE = "gateway.route"
 """The key of a scope under which an application notes the route of a request, for metrics."""
-WrapApp: TypeAlias = Callable[[ASGIApp], ASGIApp]
-"""Puts another application beside one, on the same port."""
 MetricsPage: TypeAlias = ASGIApp
 """Answers requests for metrics."""
 Transport: TypeAlias = Callable[[Server], Awaitable[None]]
 """Serves a server until it is told to stop."""
 _ROUTES = frozenset({PATH, METRICS_PATH})
+_AUTHORITY = re.compile(
+    r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", re.IGNORECASE | re.ASCII
+)
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+_HTTP_ERRORS: Mapping[int, tuple[str, str]] = {
+    404: ("unknown_path", "there is nothing here: /openapi.json describes the API, where it is on"),
+    405: ("wrong_method", "this cannot be done here: see Allow"),
+}
+_SAFE = frozenset({"GET", "HEAD"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SERVER_ERROR = 500
 """From this status on, an answer is an error of the server."""
@@ -110,70 +122,130 @@ def is_loopback(host: str) -> bool:
 
 
 def http_app(
-    server: Server, options: HttpOptions, *, metrics: MetricsPage | None = None
-) -> ASGIApp:
-    """Return the ASGI application that serves *server* under `PATH`, and *metrics* beside it."""
-    security = transport_security(options)
+    server: Server,
+    options: HttpOptions,
+    *,
+    routes: Sequence[Route] = (),
+    metrics: MetricsPage | None = None,
+) -> Guard:
+    """Return the ASGI application that serves *server* under `PATH`.
+
+    Args:
+        server: The served MCP server.
+        options: The callers that may use it.
+        routes: More routes, such as those of `gateway.serve.api.app.api_routes`.
+        metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
+    """
     app = server.streamable_http_app(
         streamable_http_path=PATH,
-        transport_security=security,
-        host=options.host,
-        custom_starlette_routes=[_metrics_route(metrics, security)] if metrics else [],
+        # The guard checks what the SDK would, and more exactly.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        custom_starlette_routes=[*routes, *([_metrics_route(metrics)] if metrics else [])],
     )
-    return _guarded(app, options.accepted_tokens()) if options.needs_token else app
+    return guarded(app, options)
 
 
-def transport_security(options: HttpOptions) -> TransportSecuritySettings:
-    """Return the host names and origins that requests may have."""
-    names = [options.host, *options.hosts]
-    if is_loopback(options.host):
-        names += ["127.0.0.1", "localhost", "[::1]"]
-    names = list(dict.fromkeys(f"[{name}]" if _is_bare_ipv6(name) else name for name in names))
-    hosts = [*names, *(f"{name}:*" for name in names if ":" not in name.rpartition("]")[2])]
-    own = [f"http://{each}" for each in hosts] if is_loopback(options.host) else []
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*own, *options.origins])
+def guarded(app: Starlette, options: HttpOptions) -> Guard:
+    """Return *app* behind the guard, with problems for unknown paths and methods."""
+    app.router.redirect_slashes = False
+    for status in _HTTP_ERRORS:
+        app.add_exception_handler(status, _http_error)
+    return Guard(app, options)
 
 
-def _metrics_route(metrics: MetricsPage, security: TransportSecuritySettings) -> Route:
-    checks = TransportSecurityMiddleware(security)
+async def _http_error(_request: Request, error: Exception) -> Response:
+    # Starlette raises these two.
+    status = getattr(error, "status_code", 404)
+    headers = getattr(error, "headers", None)
+    return problem(RefusedError(status, *_HTTP_ERRORS[status], headers=headers))
 
+
+def _metrics_route(metrics: MetricsPage) -> Route:
     async def answer(request: Request) -> ASGIApp:
-        if refused := await checks.validate_request(request):
-            return refused
-        if user := request.scope.get("user"):
-            try:
-                check_right(caller_of_token(user.access_token), METRICS)
-            except RefusedError as error:
-                return _refusal(error)
+        try:
+            check_right(request.scope[CALLER], METRICS)
+        except RefusedError as error:
+            return problem(error)
         return metrics
 
     return Route(METRICS_PATH, answer, methods=["GET"])
-
-
-def _refusal(error: RefusedError) -> ASGIApp:
-    return PlainTextResponse(str(error), error.status, error.headers)
 
 
 def _is_bare_ipv6(name: str) -> bool:
     return name.count(":") > 1 and not name.startswith("[")
 
 
-def _guarded(app: ASGIApp, tokens: Sequence[BearerToken]) -> ASGIApp:
-    """Refuse requests without one of the *tokens*; note in the others whose it is."""
-    admitted = AuthContextMiddleware(app)
+class Guard:
+    """Stands before every route: refuses a foreign Host or Origin, then a missing token.
 
-    async def check(scope: Scope, receive: Receive, send: Send) -> None:
-        answer: ASGIApp = admitted
+    * Host: one of the server's own names, with any port: another one may be mapped to ours.
+    * Origin: one that `HttpOptions.origins` lists, or, on loopback, the server's own, port and all.
+    * Token: needed for everything but `LIVENESS`, if there are any. The caller that it names is in
+      the scope then, under `CALLER`.
+
+    Args:
+        app: The application behind it.
+        options: The names and origins of the server, and its tokens.
+    """
+
+    def __init__(self, app: Starlette, options: HttpOptions) -> None:
+        self.app = app
+        own = [options.host, *_LOOPBACK_NAMES] if is_loopback(options.host) else []
+        named = [options.host, *options.hosts, *own]
+        self._hosts = {_split_authority(_bracketed(name)) for name in named}
+        self._own = {_split_authority(_bracketed(name))[0] for name in own}
+        self._origins = {origin.casefold() for origin in options.origins}
+        self._tokens = options.accepted_tokens()
+        self._needs_token = options.needs_token
+        self._admitted = AuthContextMiddleware(app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass it on."""
+        answer: ASGIApp = self._admitted
+        # The rest are the server's own, such as its start.
         if scope["type"] != "lifespan":
             try:
-                token = authenticate(tokens, Headers(scope=scope).get("authorization", ""))
+                self._admit(scope)
             except RefusedError as error:
-                answer = _refusal(error)
-            else:
-                scope["user"] = token.to_user()
+                answer = problem(error)
         await answer(scope, receive, send)
 
-    return check
+    def _admit(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        host, port = _split_authority(headers.get("host", ""))
+        if not host or not {(host, None), (host, port)} & self._hosts:
+            raise RefusedError(421, "foreign", "the Host of the request is not ours")
+        if not all(self._is_ours(origin, scope) for origin in headers.getlist("origin")):
+            raise RefusedError(403, "foreign", "the Origin of the request is not ours")
+        if scope["path"] == LIVENESS and scope.get("method") in _SAFE:
+            scope[CALLER] = ANYONE
+            return
+        token = authenticate(self._tokens, headers.get("authorization", ""))
+        scope[CALLER] = token.caller
+        if self._needs_token:
+            scope["user"] = token.to_user()
+
+    def _is_ours(self, origin: str, scope: Scope) -> bool:
+        if origin.casefold() in self._origins:
+            return True
+        scheme, _, authority = origin.partition("://")
+        host, port = _split_authority(authority)
+        _, own_port = scope.get("server") or (None, 0)
+        is_own_port = (port or 80) == (80 if own_port is None else own_port)
+        return scheme.casefold() == "http" and host in self._own and is_own_port
+
+
+def _bracketed(name: str) -> str:
+    return f"[{name}]" if _is_bare_ipv6(name) else name
+
+
+def _split_authority(text: str) -> tuple[str, int | None]:
+    """Return host, in small letters, and port of ``host[:port]``; an empty host if it is none."""
+    found = _AUTHORITY.fullmatch(text)
+    if not found:
+        return "", None
+    host, port = found.groups()
+    return host.casefold(), int(port) if port else None
 
 
 def measured(app: ASGIApp, telemetry: Telemetry) -> ASGIApp:
@@ -215,7 +287,7 @@ async def serve_http(
     server: Server,
     options: HttpOptions,
     *,
-    beside: WrapApp = lambda app: app,
+    routes: Sequence[Route] = (),
     metrics: MetricsPage | None = None,
     telemetry: Telemetry | None = None,
     on_listening: Callable[[str], None] = lambda _url: None,
@@ -225,7 +297,7 @@ async def serve_http(
     Args:
         server: The served MCP server.
         options: The address, and the callers that may use it.
-        beside: Puts another application beside it; see `gateway.serve.api.app.beside`.
+        routes: As for `http_app`.
         metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
         telemetry: Where requests are measured; None does not measure them.
         on_listening: Called with the address as soon as requests are accepted.
@@ -234,7 +306,7 @@ async def serve_http(
         ConfigError: If the address cannot be listened on.
     """
     shown = f"[{options.host}]" if _is_bare_ipv6(options.host) else options.host
-    app = beside(http_app(server, options, metrics=metrics))
+    app = http_app(server, options, routes=routes, metrics=metrics)
     config = uvicorn.Config(
         measured(app, telemetry) if telemetry else app,
         ws="none",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from mcp.client.subscriptions import PromptsListChanged, ToolsListChanged
 
 from gateway.gateway import Gateway
 from gateway.options import UsageOptions
-from gateway.serve.api.app import api_app, beside
+from gateway.serve.api.app import api_routes
 from gateway.serve.auth import BearerToken
 from gateway.serve.http import HttpOptions
 from gateway.types import ANYONE, Access, Caller, Hints
@@ -148,9 +147,9 @@ async def test_the_token_is_the_caller_at_both_doors(
     )
     gateway: Gateway = open_gateway(options=options)
     gateway.add_source(ListSource("bank", [tool("pay", "Pay a bill.")]), access=PAID)
-    app = partial(beside, api_app(gateway, OPTIONS))
+    routes = api_routes(gateway, OPTIONS)
     async with (
-        served(gateway, OPTIONS, app, expose="all") as url,
+        served(gateway, OPTIONS, routes, expose="all") as url,
         client_of(url, who) as client,
         httpx2.AsyncClient(headers=bearer(who), trust_env=False) as http,
     ):

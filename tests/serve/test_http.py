@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,13 +12,14 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Route
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.serve.auth import BearerToken
-from gateway.serve.http import HttpOptions, WrapApp, is_loopback, serve_http
+from gateway.serve.http import HttpOptions, is_loopback, serve_http
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import ANYONE, Caller
 from tests.conftest import OpenGateway
@@ -31,14 +32,14 @@ TOKEN = "s3cret-of-the-test"  # noqa: S105  (no secret)
 
 @asynccontextmanager
 async def served(
-    gateway: Gateway, options: HttpOptions, beside: WrapApp = lambda app: app, **more: Any
+    gateway: Gateway, options: HttpOptions, routes: Sequence[Route] = (), **more: Any
 ) -> AsyncIterator[str]:
     """Serve *gateway*, and a page of metrics, and give the address."""
     where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = serve_http(
         mcp_server(gateway, **more),
         options,
-        beside=beside,
+        routes=routes,
         metrics=PlainTextResponse("# EOF"),
         telemetry=gateway.telemetry,
         on_listening=where.set_result,
@@ -245,18 +246,17 @@ async def test_metrics_are_guarded_as_the_protocol_is(
     assert status == page.status_code
 
 
-def failing(app: ASGIApp) -> ASGIApp:
-    """Put an application beside *app* that fails."""
+async def fail(_request: Request) -> PlainTextResponse:
+    """Answer nothing."""
+    raise LookupError
 
-    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope.get("path") == "/fault":
-            raise LookupError
-        if scope.get("path") == "/busy":
-            await PlainTextResponse("later", 503)(scope, receive, send)
-            return
-        await app(scope, receive, send)
 
-    return fail
+async def be_busy(_request: Request) -> PlainTextResponse:
+    """Put it off."""
+    return PlainTextResponse("later", 503)
+
+
+FAILING = (Route("/fault", fail), Route("/busy", be_busy))
 
 
 async def test_requests_are_measured_by_method_route_and_status(open_gateway: OpenGateway) -> None:
@@ -264,7 +264,7 @@ async def test_requests_are_measured_by_method_route_and_status(open_gateway: Op
     watch = Watch()
     gateway = open_gateway(meter_provider=watch.meter)
     async with (
-        served(gateway, HttpOptions(port=0), failing) as url,
+        served(gateway, HttpOptions(port=0), FAILING) as url,
         httpx2.AsyncClient(base_url=url.removesuffix("/mcp"), trust_env=False) as client,
     ):
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -287,7 +287,7 @@ async def test_requests_are_measured_by_method_route_and_status(open_gateway: Op
         ("GET", None, 404, None),
         ("_OTHER", "/metrics", 405, None),
         ("GET", None, 503, "503"),
-        ("GET", None, None, "LookupError"),
+        ("GET", None, 500, "LookupError"),
     } == {tuple(point.get(name) for name in names) for point in points}
     assert {name for point in points for name in point} <= documented()[
         "http.server.request.duration"

@@ -186,9 +186,9 @@ def _transport(
     )
     if not with_api:
         return transport
-    from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (pipes need no HTTP API)
+    from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
 
-    return partial(transport, beside=partial(beside, api_app(gateway, address)))
+    return partial(transport, routes=api_routes(gateway, address))
 
 
 def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> Provisioner:

@@ -1,6 +1,6 @@
-"""The API as an ASGI application.
+"""The API as routes, and as an ASGI application of its own.
 
-* Host and Origin are checked before anything else, as those of `/mcp` are.
+* The guard of `gateway.serve.http` stands before it, as before `/mcp`, and names the caller.
 * Unknown fields and parameters are refused: ignoring a misspelt one would answer another question.
 * Every response that is an error is a problem (RFC 9457).
 """
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TypeVar
 
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.applications import Starlette
@@ -21,7 +20,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
@@ -34,13 +33,13 @@ from gateway.serve.api.operations import (
     Operation,
     document,
     operations_of,
+    problem,
     respond,
 )
-from gateway.serve.api.problems import MEDIA_TYPE, RefusedError, RequestFault, refusal
+from gateway.serve.api.problems import RefusedError, RequestFault, refusal
 from gateway.serve.api.search_routes import SearchRoutes, default_ranking
-from gateway.serve.auth import BearerToken, authenticate, check_right
-from gateway.serve.http import ROUTE, HttpOptions, transport_security
-from gateway.types import ANYONE
+from gateway.serve.auth import CALLER, check_right
+from gateway.serve.http import ROUTE, HttpOptions, guarded
 
 M = TypeVar("M", bound=BaseModel)
 MAX_BODY_BYTES = 1024 * 1024
@@ -48,23 +47,24 @@ MAX_DEPTH = 32
 """Objects and lists within each other in a body."""
 MAX_FAULTS = 20
 """The most faults that one response names."""
-_HTTP_ERRORS = {
-    404: ("unknown_path", "there is nothing here: see /openapi.json"),
-    405: ("wrong_method", "this cannot be done here: see Allow"),
-}
-_PREFIXES = ("/api/", DOCUMENT_PATH)
-_ENTRANCES = frozenset({"/", "/api"})
-"""Paths that a person tries first: the refusal there names the OpenAPI document."""
 
 
 def api_app(
     gateway: Gateway, http: HttpOptions, *, fusion: str = "", time_limit_s: float = 30.0
 ) -> ASGIApp:
-    """Make the application.
+    """Make an application of the API alone; see `api_routes`."""
+    routes = api_routes(gateway, http, fusion=fusion, time_limit_s=time_limit_s)
+    return guarded(Starlette(routes=routes), http)
+
+
+def api_routes(
+    gateway: Gateway, http: HttpOptions, *, fusion: str = "", time_limit_s: float = 30.0
+) -> list[Route]:
+    """Make the routes, for an application behind the guard.
 
     Args:
         gateway: The searched gateway; its owner closes it.
-        http: Where the application is served, and to whom.
+        http: Where they are served, and to whom.
         fusion: ``rrf`` or ``legacy``: what ranks where a search does not say; empty is as the
             environment has it.
         time_limit_s: A slower response is given up.
@@ -72,7 +72,6 @@ def api_app(
     Raises:
         ConfigError: There is no such fusion.
     """
-    tokens = http.accepted_tokens()
     ranking = default_ranking(fusion or environment().fusion, gateway)
     operations = [
         *operations_of(SearchRoutes(gateway, ranking)),
@@ -89,18 +88,13 @@ def api_app(
 
     routes = [Route(DOCUMENT_PATH, describe, methods=["GET"])]
     for path, by_method in by_path.items():
-        endpoint = partial(_answer, by_method, tokens, time_limit_s)
+        endpoint = partial(_answer, by_method, time_limit_s)
         routes.append(Route(path.replace("{id}", "{id:path}"), endpoint, methods=[*by_method]))
-    app = Starlette(routes=routes, exception_handlers=dict.fromkeys(_HTTP_ERRORS, _http_error))
-    app.router.redirect_slashes = False
-    return _checking_host(app, transport_security(http))
+    return routes
 
 
 async def _answer(
-    operations: Mapping[str, Operation],
-    tokens: Sequence[BearerToken],
-    time_limit_s: float,
-    request: Request,
+    operations: Mapping[str, Operation], time_limit_s: float, request: Request
 ) -> Response:
     """Answer a request of one path; *operations* are its own, by method. An error is a problem."""
     operation = operations["GET" if request.method == "HEAD" else request.method]
@@ -108,19 +102,15 @@ async def _answer(
 
     async def work() -> Response:
         async with asyncio.timeout(time_limit_s):
-            answer = await operation.handler(await _read_call(operation, tokens, request))
+            answer = await operation.handler(await _read_call(operation, request))
         return answer if isinstance(answer, Response) else respond(answer, operation.statuses[0])
 
     response = await attempt(work())
     return problem(refusal(response)) if isinstance(response, Failed) else response
 
 
-async def _read_call(
-    operation: Operation, tokens: Sequence[BearerToken], request: Request
-) -> ApiCall:
-    caller = ANYONE
-    if not operation.is_public:
-        caller = authenticate(tokens, request.headers.get("authorization", "")).caller
+async def _read_call(operation: Operation, request: Request) -> ApiCall:
+    caller = request.scope[CALLER]
     check_right(caller, operation.right)
     model: object = None
     if operation.body is not None:
@@ -189,47 +179,3 @@ def _validate(model: type[M], value: object, message: str, root: str) -> M:
         where = root + "/".join(steps) if steps else "#"
         named.append(RequestFault(where=where, detail=fault["msg"]))
     raise RefusedError(422, "invalid_request", message, errors=named)
-
-
-def problem(error: RefusedError) -> Response:
-    """Return the response for a refusal."""
-    return respond(error.details, error.status, error.headers, media_type=MEDIA_TYPE)
-
-
-async def _http_error(_request: Request, error: Exception) -> Response:
-    # Starlette raises these two.
-    status = getattr(error, "status_code", 404)
-    return problem(
-        RefusedError(status, *_HTTP_ERRORS[status], headers=getattr(error, "headers", None))
-    )
-
-
-def _checking_host(app: ASGIApp, settings: TransportSecuritySettings) -> ASGIApp:
-    """Refuse requests that call the server by a foreign name or come from a foreign page."""
-    checks = TransportSecurityMiddleware(settings)
-
-    async def check(scope: Scope, receive: Receive, send: Send) -> None:
-        # The other scopes are the server's own, such as its start.
-        refused = None
-        if scope["type"] == "http":
-            refused = await checks.validate_request(Request(scope))
-        if refused is None:
-            await app(scope, receive, send)
-            return
-        header = "Host" if refused.status_code == 421 else "Origin"
-        detail = f"the {header} of the request is not ours"
-        await problem(RefusedError(refused.status_code, "foreign", detail))(scope, receive, send)
-
-    return check
-
-
-def beside(api: ASGIApp, other: ASGIApp) -> ASGIApp:
-    """Serve *api* under its own paths, and *other* everywhere else."""
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        is_ours = scope["type"] == "http" and (
-            scope["path"].startswith(_PREFIXES) or scope["path"] in _ENTRANCES
-        )
-        await (api if is_ours else other)(scope, receive, send)
-
-    return app

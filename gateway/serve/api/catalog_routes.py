@@ -37,7 +37,7 @@ from gateway.serve.api.visibility import (
     request_filters,
     sizes_of,
 )
-from gateway.serve.auth import ADMIN, WRITE
+from gateway.serve.auth import ADMIN, LIVENESS, WRITE
 from gateway.types import Caller, Entity, Hints
 
 _view = models.EntityView.model_validate
@@ -322,7 +322,7 @@ class CatalogRoutes:
         self._rebuild_failure = done.reason if isinstance(done, Failed) else ""
         self._rebuild_task = None
 
-    @operation("GET", "/api/health", is_public=True, response=HealthStatus)
+    @operation("GET", LIVENESS, response=HealthStatus)
     async def health(self, _call: ApiCall) -> HealthStatus:
         """Read whether the server answers.
 

@@ -20,8 +20,8 @@ from starlette.responses import Response
 
 from gateway.runtime import VERSION
 from gateway.runtime.text import visible_json
-from gateway.serve.api.problems import MEDIA_TYPE, ProblemDetails
-from gateway.serve.auth import WRITE
+from gateway.serve.api.problems import MEDIA_TYPE, ProblemDetails, RefusedError
+from gateway.serve.auth import LIVENESS, WRITE
 from gateway.types import Caller
 
 DOCUMENT_PATH = "/openapi.json"
@@ -71,8 +71,6 @@ class Operation:
     """Those of success, the usual one first."""
     right: str = ""
     """The scope that it needs; see `gateway.serve.auth`."""
-    is_public: bool = False
-    """Whether it needs no token."""
     parameters: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
 
@@ -105,6 +103,11 @@ def respond(
     )
 
 
+def problem(error: RefusedError) -> Response:
+    """Return the response for a refusal."""
+    return respond(error.details, error.status, error.headers, media_type=MEDIA_TYPE)
+
+
 def _to_json(body: BaseModel) -> str:
     try:
         return body.model_dump_json()
@@ -123,7 +126,7 @@ def document(operations: Sequence[Operation], *, is_open: bool) -> Mapping[str, 
     paths: dict[str, dict[str, Any]] = {}
     models: dict[type[BaseModel], JsonSchemaMode] = {ProblemDetails: "serialization"}
     for operation in operations:
-        entry = _describe(operation, needs_token=not (is_open or operation.is_public))
+        entry = _describe(operation, needs_token=not is_open and operation.path != LIVENESS)
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
         models |= {operation.body: "validation"} if operation.body else {}
         models |= {operation.response: "serialization"} if operation.response else {}

@@ -104,7 +104,7 @@ async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, header
     assert (401, "token_unknown") == code(wrong)
     assert 'error="invalid_token"' in wrong.headers["www-authenticate"]
     assert "guess" not in wrong.text
-    assert [200, 200] == [each.status_code for each in public]
+    assert [200, 401] == [each.status_code for each in public]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text(encoding="utf-
 
 async def document(open_gateway: OpenGateway, http: HttpOptions = HERE) -> dict[str, Any]:
     async with open_client(open_gateway(), http) as client:
-        answer = await client.get("/openapi.json")
+        headers = {"Authorization": f"Bearer {http.token}"} if http.token else {}
+        answer = await client.get("/openapi.json", headers=headers)
     spec: dict[str, Any] = answer.json()
     return spec
 

@@ -6,14 +6,13 @@ import asyncio
 import subprocess
 import sys
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from pathlib import Path
 
 import httpx2
 from mcp import Client
 
 from gateway.gateway import Gateway
-from gateway.serve.api.app import api_app, beside
+from gateway.serve.api.app import api_routes
 from gateway.serve.http import HttpOptions
 from tests.serve.api.conftest import ENTRIES, Mixed
 from tests.serve.test_http import served
@@ -24,7 +23,7 @@ PROGRAM = Path(sys.executable).with_name("st")
 def with_api(gateway: Gateway) -> AbstractAsyncContextManager[str]:
     """Serve *gateway* on a free port, with the API."""
     options = HttpOptions(port=0)
-    return served(gateway, options, partial(beside, api_app(gateway, options)))
+    return served(gateway, options, api_routes(gateway, options))
 
 
 async def test_both_are_served_on_one_port(mixed: Mixed) -> None:
