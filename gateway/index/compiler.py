@@ -253,10 +253,11 @@ class SnapshotCompiler:
             matrix = np.concatenate([zeros if row is None else row for row in rows])
             matrix = matrix.reshape(len(rows), -1)
             mean = _mean(matrix, has_vector, snapshot.eligibility)
+        present = None if has_vector.all() else has_vector
         return replace(
             snapshot,
             version=self._version,
-            vectors=None if matrix is None else VectorIndex.of(matrix),
+            vectors=None if matrix is None else VectorIndex.of(matrix, present=present),
             mean_vector=mean,
             diagnostics=tuple(diagnostics),
         )

@@ -129,15 +129,30 @@ class Moments:
     """Of the strengths."""
     cosine_mean: float
     cosine_spread: float
-    """Of the cosines."""
+    """Of the cosines of the entities that have a vector."""
+    vectors: float
+    """Share of the entities that have one, 0 to 1."""
 
     @classmethod
-    def of(cls, cosines: Vector, strengths: Vector) -> Moments:
-        """Measure *cosines* and *strengths*, which may be one and the same array."""
-        cosine_mean, cosine_spread = moments(cosines)
-        same = strengths is cosines
-        mean, spread = (cosine_mean, cosine_spread) if same else moments(strengths)
-        return cls(mean=mean, spread=spread, cosine_mean=cosine_mean, cosine_spread=cosine_spread)
+    def of(cls, cosines: Vector, strengths: Vector, present: Mask | None = None) -> Moments:
+        """Measure *cosines* and *strengths*, which may be one and the same array.
+
+        Args:
+            cosines: Shape (n,).
+            strengths: Shape (n,).
+            present: Which of them are of an entity with a vector; None if all are.
+        """
+        mean, spread = moments(strengths)
+        found = cosines if present is None else cosines[present]
+        same = found is strengths
+        cosine_mean, cosine_spread = (mean, spread) if same else moments(found)
+        return cls(
+            mean=mean,
+            spread=spread,
+            cosine_mean=cosine_mean,
+            cosine_spread=cosine_spread,
+            vectors=len(found) / max(len(cosines), 1),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -169,17 +184,22 @@ class VectorIndex:
     sketch: SignSketch | None = None
     """None for a catalog that is scored whole."""
     exact_numbers: int = EXACT_NUMBERS
+    present: Mask | None = None
+    """Which rows are vectors, shape (n,); None if all are."""
 
     @classmethod
-    def of(cls, matrix: Matrix, *, exact_numbers: int = EXACT_NUMBERS) -> VectorIndex:
+    def of(
+        cls, matrix: Matrix, *, exact_numbers: int = EXACT_NUMBERS, present: Mask | None = None
+    ) -> VectorIndex:
         """Index *matrix*.
 
         Args:
             matrix: Unit rows, shape (n, d); a row of zeros is an entity without a vector.
             exact_numbers: A matrix of more numbers than this gets a sketch.
+            present: Which rows are vectors, shape (n,); None if all are.
         """
         sketch = SignSketch.of(matrix) if matrix.size > exact_numbers else None
-        return cls(matrix=matrix, sketch=sketch, exact_numbers=exact_numbers)
+        return cls(matrix=matrix, sketch=sketch, exact_numbers=exact_numbers, present=present)
 
     @property
     def size(self) -> int:
@@ -220,7 +240,7 @@ class VectorIndex:
         if eligible * self.dimensions <= self.exact_numbers or eligible <= wanted:
             positions = np.flatnonzero(mask)
             cosines, strengths = self._score_at(query, positions)
-            about = Moments.of(cosines, strengths)
+            about = Moments.of(cosines, strengths, self._present(positions))
         else:
             everything = eligible == self.size
             near = query.estimate(self.sketch)
@@ -249,7 +269,7 @@ class VectorIndex:
             pool=best if positions is None else positions[best],
             cosines=seen[best],
             strengths=ranked[best],
-            moments=Moments.of(seen, ranked),
+            moments=Moments.of(seen, ranked, self._present(positions)),
             eligible=len(seen),
             scored=len(cosines),
             dense=(cosines, strengths),
@@ -263,10 +283,16 @@ class VectorIndex:
             return cosines, cosines
         return cosines, np.concatenate([part for _, part in parts])
 
+    def _present(self, positions: Positions | None) -> Mask | None:
+        """Return which of *positions*, None for all, have a vector; None if all rows have."""
+        return (
+            self.present if self.present is None or positions is None else self.present[positions]
+        )
+
     def _estimate_moments(self, query: VectorQuery, mask: Mask) -> Moments:
         positions = np.flatnonzero(mask)
         sample = positions[:: max(1, len(positions) // SAMPLE_ROWS)]
-        return Moments.of(*query.score(self.rows(sample)))
+        return Moments.of(*query.score(self.rows(sample)), self._present(sample))
 
 
 def top_positions(scores: Vector, mask: Mask | None, count: int) -> Positions:

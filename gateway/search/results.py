@@ -23,6 +23,7 @@ from gateway.search.confidence import Features, closeness, estimate
 from gateway.search.expand.supplements import Supplements
 from gateway.search.query import Query
 from gateway.search.rank.fusion import RankedList
+from gateway.search.rank.parameters import MIN_VECTORS
 from gateway.search.retrieve import Candidates
 from gateway.search.state import SearchState
 from gateway.types import (
@@ -117,13 +118,16 @@ class Ranking:
         similarity = None
         if cosine is not None and self.candidates is not None:
             moments = self.candidates.scan.moments
-            similarity = closeness(
-                cosine,
-                mean=moments.cosine_mean,
-                spread=moments.cosine_spread,
-                count=self.eligible,
-                model=self.model,
-            )
+            # One of few vectors is always near, as is something to a bare number: words count.
+            asks = not all(term.word.isdigit() for term in self.reading.terms)
+            if asks and moments.vectors >= MIN_VECTORS:
+                similarity = closeness(
+                    cosine,
+                    mean=moments.cosine_mean,
+                    spread=moments.cosine_spread,
+                    count=self.eligible,
+                    model=self.model,
+                )
         return Features(
             similarity=similarity,
             coverage=min(held / self.reading.weight, 1.0),

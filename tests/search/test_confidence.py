@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from string import ascii_letters
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,13 @@ from hypothesis import strategies as st
 from benchmarks import data
 from benchmarks.confidence import read_unserved
 from benchmarks.ranking import Way, opened
+from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.local.embedder import LocalEmbedder
+from gateway.options import Options, SearchOptions
 from gateway.search.confidence import COEFFICIENTS, LOCAL_MODEL, Features, closeness, estimate
+from gateway.testing import HashingEmbedder
+from tests.conftest import OpenGateway
+from tests.fakes import Gated, ListSource, codes, tool
 
 SMALL = Path(data.__file__).with_name("small")
 shares = st.floats(0, 1)
@@ -120,3 +126,33 @@ async def test_a_small_catalog_knows_what_it_serves(catalog: str) -> None:
 
     notes = [note.code for result in results for note in result.diagnostics]
     assert notes.count("low_confidence_results") <= 1
+
+
+async def test_of_few_vectors_the_nearest_is_no_match(open_gateway: OpenGateway) -> None:
+    """While most tools are still to be embedded, what holds no word of the request is flagged."""
+    store, first = MemoryVectorStore(), [tool("plant", "Water the flowers."), tool("mow", "Lawn.")]
+    options = Options(search=SearchOptions(first_search="words"))
+    embedded = open_gateway(
+        first, strategy="auto", embedder=HashingEmbedder(), options=options, vector_store=store
+    )
+    await embedded.report()
+    gateway = open_gateway(
+        first, strategy="auto", embedder=Gated(), options=options, vector_store=store
+    )
+    rest = [tool(f"list_{number}", f"Orders of shop {number}.") for number in range(80)]
+    gateway.add_source(ListSource("rest", rest))
+
+    found = await gateway.search("asdf qwerty")
+
+    assert {"index_building", "low_confidence_results"} <= {*codes(found)}
+
+
+async def test_a_bare_number_is_near_to_nothing(open_gateway: OpenGateway) -> None:
+    """Whatever its vector says: digits are no words."""
+    tools = [
+        tool("page", "12345"),
+        *(tool(f"list_{name}", f"Orders {name}.") for name in ascii_letters[:40]),
+    ]
+    gateway = open_gateway(tools, strategy="auto", embedder=HashingEmbedder())
+
+    assert "low_confidence_results" in codes(await gateway.search("12345"))
