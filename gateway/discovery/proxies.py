@@ -55,14 +55,13 @@ def to_parameters(schema: JsonObject) -> dict[str, object]:
     left_out = _NOT_FOR_MODELS | _NOT_AT_THE_TOP
     properties = source.get("properties")
     own = properties if isinstance(properties, Mapping) else {}
-    parameters: dict[str, object] = visible_json(
+    return visible_json(
         {
             **{key: value for key, value in source.items() if key not in left_out},
             "type": "object",
             "properties": {**_properties_of_choices(source), **own},
         }
     )
-    return parameters
 
 
 def _properties_of_choices(schema: JsonObject) -> dict[str, object]:

@@ -182,10 +182,7 @@ def _read_hints(annotations: JsonObject) -> Hints:
 
 
 def _clean_schema(schema: JsonObject, max_chars: int) -> JsonObject:
-    cleaned: JsonObject = visible_json(
-        map_schemas(schema, lambda node: _clean_texts(node, max_chars))
-    )
-    return cleaned
+    return visible_json(map_schemas(schema, lambda node: _clean_texts(node, max_chars)))
 
 
 def _clean_texts(node: JsonObject, max_chars: int) -> JsonObject:
@@ -254,8 +251,8 @@ def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
 
 
 def _read_details(item: JsonObject, method: ListMethod) -> JsonObject:
-    kept = {key: item[key] for key in _DETAILS if isinstance(item.get(key), _DETAILS[key])}
-    details: dict[str, object] = visible_json(kept)
+    details = {key: item[key] for key in _DETAILS if isinstance(item.get(key), _DETAILS[key])}
+    details = visible_json(details)
     if "mimeType" in details:
         details["mimeType"] = clean(_text(item["mimeType"]), limit=MAX_NAME_CHARS)
     return {"template": True, **details} if method is TEMPLATES else details

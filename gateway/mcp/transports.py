@@ -52,6 +52,12 @@ _ADDRESS = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#]*)\S*")
 """Of an address only scheme, host and port may be shown."""
 _IDLE_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 600.0
+_HEX = rb"[0-9a-fA-F]{2}"
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB]%b\\u[dD][c-fC-F]%b|(\\u[dD][89a-fA-F]%b)|\\\\" % (_HEX, _HEX, _HEX)
+)
+"""An escape of JSON that matters here; the group is half of a surrogate pair."""
+_HIGH_HALF = re.compile(rb"\\u[dD][89abAB]%b" % _HEX)
 _UNPACKED = frozenset({"", "identity"})
 _NO_ENCODING = {"Accept-Encoding": "identity"}
 """A few packed bytes may unpack to any length."""
@@ -277,9 +283,24 @@ def _limit_response(response: httpx2.Response, traffic: Traffic) -> None:
         response.stream = _CountedStream(response.stream, traffic, has_events=has_events)
 
 
+def _end_of_escapes(piece: bytes) -> int:
+    """Return up to where *piece* surely holds no escape that goes on in the next one."""
+    # No escape holds an end of a line, and what ends an event must not wait for another.
+    first = -1 if piece.endswith((b"\n", b"\r")) else piece.find(b"\\", max(len(piece) - 12, 0))
+    if first < 0:
+        return len(piece)
+    head = piece[:first].rstrip(b"\\")
+    return len(head[:-6].rstrip(b"\\") if _HIGH_HALF.fullmatch(head[-6:]) else head)
+
+
+def _replace_half(match: re.Match[bytes]) -> bytes:
+    return b"?" if match[1] else match[0]
+
+
 class _CountedStream(httpx2.AsyncByteStream):
     """The body of one answer, or a stream of events, each a message: an empty line ends it.
 
+    An escape of half a surrogate pair comes out as ``?``: the SDK would refuse the whole message.
     What it raises the SDK takes for the failure of this one request.
     """
 
@@ -295,11 +316,16 @@ class _CountedStream(httpx2.AsyncByteStream):
         self._values = ValueCounter(traffic.options.max_message_values)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        held = b""
         async for chunk in self._inner:
             for at in range(0, len(chunk), _PIECE):
                 piece = chunk[at : at + _PIECE]
                 await self._count(piece)
-                yield piece
+                piece = held + piece
+                end = _end_of_escapes(piece)
+                held = piece[end:]
+                yield _ESCAPE.sub(_replace_half, piece[:end])
+        yield _ESCAPE.sub(_replace_half, held)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

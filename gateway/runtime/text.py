@@ -13,8 +13,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import TypeVar, cast
 
+T = TypeVar("T")
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
     f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
 )
@@ -117,14 +118,18 @@ def is_visible(text: str) -> bool:
     return text.isprintable() and visible(text) == text
 
 
-def visible_json(value: Any) -> Any:
+def visible_json(value: T) -> T:
     """Return JSON as `visible` leaves its texts, keys too; numbers that JSON lacks become null."""
+    return cast("T", _clean_json(value))
+
+
+def _clean_json(value: object) -> object:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
-        return {visible(str(key)): visible_json(item) for key, item in value.items()}
+        return {visible(str(key)): _clean_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(visible_json, value)]
+        return [*map(_clean_json, value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

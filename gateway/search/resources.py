@@ -122,8 +122,7 @@ class ResourceLibrary:
                 detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
                 raise UpstreamError(server, detail, kind="refused")
         # Not before: a digest is of what the server sent.
-        cleaned: JsonObject = visible_json(result)
-        return cleaned
+        return visible_json(result)
 
     async def prompt(
         self, prompt: str, arguments: Mapping[str, str], *, caller: Caller = ANYONE
@@ -150,10 +149,7 @@ class ResourceLibrary:
         self, method: str, owner: tuple[str, str], key: str, more: JsonObject | None = None
     ) -> JsonObject:
         """Send *method* to the server of a thing, whose own name goes under *key*."""
-        answer: JsonObject = visible_json(
-            await self._ask(method, owner, {key: owner[1], **(more or {})})
-        )
-        return answer
+        return visible_json(await self._ask(method, owner, {key: owner[1], **(more or {})}))
 
     async def _ask(self, method: str, owner: tuple[str, str], params: JsonObject) -> JsonObject:
         return await resources_of(self._below(owner[0]), owner[0]).ask(method, params)

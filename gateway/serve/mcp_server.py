@@ -176,11 +176,10 @@ def _without_surrogates(refused: ValidationError) -> Item:
 async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Answer without what no reader can see, which may end a session too: a middleware."""
     try:
-        result: HandlerResult = visible_json(await call_next(ctx))
+        return visible_json(await call_next(ctx))
     except MCPError as error:
         refusal = visible_json(error.error.model_dump(mode="json"))
         raise MCPError(**refusal) from error
-    return result
 
 
 class _Server(Server[object]):
@@ -294,7 +293,9 @@ def _tool(entity: Entity) -> types.Tool:
         description=description_of(entity),
         input_schema=visible_json({"type": "object", **definition.input_schema}),
         # Only an object can be carried by every version of the protocol.
-        output_schema=visible_json(output) if output and output.get("type") == "object" else None,
+        output_schema=visible_json(dict(output))
+        if output and output.get("type") == "object"
+        else None,
         annotations=types.ToolAnnotations(
             read_only_hint=hints.read_only,
             destructive_hint=hints.destructive,

@@ -21,19 +21,17 @@ from gateway.runtime.background_loop import Bridge
 from gateway.storage.oauth_tokens import FileTokens
 from tests.mcp.conftest import opened, served
 
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "x", "version": "0"},
+}
 GOOD = {"name": "good", "description": "Works.", "inputSchema": {"type": "object"}}
 
 
 def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
     """A server of one tool, with a description of *size* characters."""
-    results = {
-        "initialize": {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "x", "version": "0"},
-        },
-        "tools/list": {"tools": [{**GOOD, "description": "x" * size}]},
-    }
+    results = {"initialize": HELLO, "tools/list": {"tools": [{**GOOD, "description": "x" * size}]}}
 
     async def answer(request: Request) -> Response:
         if request.method != "POST":
@@ -91,6 +89,45 @@ async def test_a_json_answer_that_is_too_long_fails_its_request_and_nothing_else
         states = source.supervisor.breaker.is_open, source.state
 
     assert (False, "active") == states
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("size", range(1, 14))
+async def test_half_a_character_costs_no_tool(
+    bridge: Bridge, size: int, *, is_stream: bool
+) -> None:
+    """JSON can write it as an escape, for which the SDK would refuse the list."""
+    texts = ["\ud83d\ude00", "\ud83d", "\\ud800", "\\", "\ude00\ud83d", '"\n']
+    tools = [
+        {**GOOD, "name": f"t{at}", "description": f"a{text}b"} for at, text in enumerate(texts)
+    ]
+
+    async def answer(request: Request) -> Response:
+        if request.method != "POST":
+            return Response(status_code=405)
+        message = json.loads(await request.body())
+        if "id" not in message:
+            return Response(status_code=202)
+        result = {"tools": tools} if message["method"] == "tools/list" else HELLO
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        kind = "text/event-stream" if is_stream else "application/json"
+        text = f"event: message\ndata: {body}\n\n" if is_stream else body
+        return StreamingResponse(_pieces(text.encode(), size), media_type=kind)
+
+    routes = [Route("/mcp", answer, methods=["POST", "GET", "DELETE"])]
+    async with (
+        served(bridge, Starlette(routes=routes)) as port,
+        opened(bridge, target(port), OPTIONS) as source,
+    ):
+        listing = await source.list_tools()
+
+    shown = ["a\U0001f600b", "a?b", "a\\ud800b", "a\\b", "a??b", 'a"\nb']
+    assert shown == [tool.description for tool in listing.tools]
+
+
+async def _pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
+    for at in range(0, len(body), size):
+        yield body[at : at + size]
 
 
 async def test_an_answer_that_is_packed_is_refused(bridge: Bridge) -> None:
