@@ -108,17 +108,17 @@ class Gateway(GatewaySources):
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        own = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
-        self.caches = own if caches is None else caches
+        made = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
+        self.caches = made if caches is None else caches
         self._store = storage = resolve_store(self.options, store, vectors=vector_store)
-        super().__init__(Bridge(), storage, self.options, clock=clock)
+        super().__init__(Bridge(), storage, self.options, own=store is not None, clock=clock)
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
             store=storage.vectors,
             graph=source_of(graph),
             options=self.options,
-            reserved=self.options.discovery.reserved,
+            entities=self._entity_registry,
             telemetry=self.telemetry,
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,

@@ -6,8 +6,8 @@
   makes of a template's URI is the URI of what it would make of the template. A prompt is called
   ``SERVER/NAME``. No server's name holds a slash, so both lead back.
 * An exposed name is at most 64 characters of ``[A-Za-z0-9_-]`` (OpenAI's rule for functions). It
-  depends only on which tools there are, never on the order in which they came. No two are equal,
-  even without case.
+  depends only on which tools there are and on which of them held it before, never on the order in
+  which they are registered. No two are equal, even without case.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Mapping
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from itertools import count
+from types import MappingProxyType
 
 from gateway.types import Kind, ToolDefinition
 
@@ -26,6 +30,13 @@ SERVER_KINDS = frozenset({"server", "virtual_server"})
 MAX_NAME = 64
 _PLAIN_NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9_-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9])?")
 """A name that is exposed as it is; nearly all are."""
+_NO_HOLDERS: Mapping[str, str] = MappingProxyType({})
+_LOOKALIKES = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u04bb\u0501"
+    "\u051b\u051d\u03b1\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5i10",
+    "abekmhopctyxsljhdqwanlkvoptullo",
+)
+"""Small letters of Cyrillic and Greek, and digits, that look like a Latin letter."""
 
 
 def entity_id(kind: Kind, server: str, name: str) -> str:
@@ -58,39 +69,80 @@ def from_gateway_uri(kind: Kind, uri: str) -> tuple[str, str] | None:
 
 
 def expose_names(
-    own_names: Mapping[str, str], *, reserved: frozenset[str] = frozenset()
+    own_names: Mapping[str, str],
+    *,
+    reserved: frozenset[str] = frozenset(),
+    holders: Mapping[str, str] = _NO_HOLDERS,
+    first: Collection[str] = (),
 ) -> dict[str, str]:
     """Return the exposed name of each tool, by id.
 
-    A tool gets its own name if no other tool wants that, else ``server_name``, else a readable
-    prefix with a hash of its id. Tools that want the same name all give it up, so that the outcome
-    does not depend on which came first.
+    A tool gets its own name if that is free, else ``server_name``, else a readable prefix with a
+    hash of its id. A name that was held before is free only for its holder. Of tools that want the
+    same free name the first gets it: those of *first*, then the others, in the order of their ids.
 
     Args:
         own_names: What its server calls each tool, by id.
         reserved: Names that no tool may have, such as the meta-tools'.
+        holders: The id of the tool that holds a name, by the name without case.
+        first: The ids of tools whose names the host itself gave or vouches for.
     """
-    names = {key: _fit(name, key) for key, name in own_names.items()}
-    unavailable = [name.casefold() for name in reserved]
-    steps: Counter[str] = Counter()
-    while True:
-        wanted = Counter(map(str.casefold, names.values()))
-        refused = {name for name, count in wanted.items() if count > 1}.union(unavailable)
-        clashing = [key for key, name in names.items() if name.casefold() in refused]
-        if not clashing:
-            return names
-        for key in clashing:
-            names[key] = _qualify(key, own_names[key], steps[key])
-            steps[key] += 1
+    taken = {name.casefold() for name in reserved}
+    names = dict(own_names)
+    for key in sorted(own_names, key=lambda key: (key not in first, key)):
+        for name in _candidates(key, own_names[key]):
+            folded = name.casefold()
+            if folded not in taken and holders.get(folded, key) == key:
+                taken.add(folded)
+                names[key] = name
+                break
+    return names
 
 
-def _qualify(key: str, name: str, step: int) -> str:
-    qualified = _fit(f"{key.removesuffix(f'/{name}')}_{name}", key)
-    # The longest is a whole SHA-256: distinct for distinct ids.
-    return _hashed(qualified, key, 8 if step == 1 else 64) if step else qualified
+def _candidates(key: str, name: str) -> Iterator[str]:
+    """Yield the names that a tool may get, the best first; they never end."""
+    yield plain_name(name, key)
+    qualified = plain_name(f"{key.removesuffix(f'/{name}')}_{name}", key)
+    yield qualified
+    yield _hashed(qualified, key, 8)
+    # A server may call a tool by such a hash: then the next one is free.
+    yield from (_hashed(qualified, f"{step} {key}", 64) for step in count())
 
 
-def _fit(name: str, key: str) -> str:
+def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+    """Return groups of tools of different servers whose names differ, but hardly to the eye.
+
+    They differ in case, underscores or hyphens, in letters of another script, or in a plural.
+
+    Args:
+        own_names: What its server calls each tool, by id.
+
+    Returns:
+        The ids of each group, sorted; the groups by their ids.
+    """
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for key, name in own_names.items():
+        groups[_skeleton(name)].append(key)
+    return tuple(
+        sorted(
+            tuple(sorted(keys))
+            for skeleton, keys in groups.items()
+            if skeleton
+            and len({own_names[key] for key in keys}) > 1
+            and len({key.removesuffix(f"/{own_names[key]}") for key in keys}) > 1
+        )
+    )
+
+
+@lru_cache(maxsize=1 << 16)
+def _skeleton(name: str) -> str:
+    """Return what stays of a name without all that is easily overlooked."""
+    folded = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
+    return "".join(word.rstrip("s") or word for word in re.split(r"[\W_]+", folded))
+
+
+def plain_name(name: str, key: str) -> str:
+    """Return the name that a tool gets if no other holds it."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")

@@ -25,6 +25,9 @@ from gateway.errors import ConfigError, GatewayError, InvalidArgumentsError, Inv
 from gateway.types import CODES, Caller, Diagnostic
 from graphs.errors import GraphError
 
+_ABOUT_NAMES = frozenset({"name_qualified", "name_similar", "name_withheld"})
+"""Codes that `gateway doctor` and `gateway approve` report, which know the whole configuration."""
+
 
 def stderr() -> Console:
     """Return a console on standard error."""
@@ -140,7 +143,7 @@ def warn(diagnostics: Iterable[Diagnostic]) -> None:
     lines = (
         f"{printable(item.detail or CODES.get(item.code, ''))} [{item.code}]"
         for item in diagnostics
-        if item.code != "name_qualified"
+        if item.code not in _ABOUT_NAMES
     )
     for line in dict.fromkeys(lines):
         stderr().print(Text.assemble(("warning: ", "yellow"), line))

@@ -55,7 +55,7 @@ class IndexBuild:
     """Of the registrations; see `Registry.generation`."""
     listed: Mapping[str, ListResult]
     """By server."""
-    settings: tuple[object, ...]
+    settings: tuple[object, ...] = ()
     """What else the snapshot depends on; see `gateway.index.storage.IndexStore`."""
     snapshot: Snapshot
     saved: bool = False
@@ -105,7 +105,7 @@ class Indexer:
         options: All options of the gateway.
         own_store: Whether the host gave a store of its own: then snapshots are saved only where
             the options say so.
-        reserved: Names that no tool may have.
+        entities: What the sources list, under names of their own; filled by the builds.
         telemetry: Records each build.
         flights: Runs the work of this class on the gateway's loop, each kind once at a time.
         clock: Seconds that only grow.
@@ -122,7 +122,7 @@ class Indexer:
         graph: GraphSource | None,
         options: Options,
         own_store: bool,
-        reserved: frozenset[str],
+        entities: EntityRegistry,
         telemetry: Telemetry,
         flights: SingleFlight[object],
         clock: Clock,
@@ -134,8 +134,7 @@ class Indexer:
         self._store = store
         self._options = options
         self._folder = index_path(options, own_store=own_store)
-        self._reserved = reserved
-        self._entities = EntityRegistry(reserved=reserved)
+        self._entities = entities
         patience_s = options.search.query_timeout_s
         self._documents = HostDocuments(graph, patience_s=patience_s, flights=flights)
         self._telemetry = telemetry
@@ -268,19 +267,19 @@ class Indexer:
     ) -> IndexBuild:
         """Read the saved snapshot at the first build, if there is one; else compile."""
         notes = [note for each in listed.values() for note in each.listing.diagnostics]
+        notes += self._entities.load_names(listed)
         path, store = self._documents.path, self._index_store
         rules = self._registry.rules.followed_by(*(each.listing.rules for each in listed.values()))
         documents, faults = ((), ()) if path else await self._documents.load()
         settings = (
             self._embedder and self._embedder.info,
             self._options.graph,
-            sorted(self._reserved),
             [(key, access_key(rule)) for key, rule in rules.rules],
             files_digest(path) if store and path else documents,
         )
-        build = partial(IndexBuild, generation=generation, listed=listed, settings=settings)
+        build = partial(IndexBuild, generation=generation, listed=listed)
         if store and not self.builds:
-            saved, unreadable = store.load(listed, settings)
+            saved, unreadable = store.load(listed, (*settings, *self._entities.naming))
             if saved is not None:
                 return build(snapshot=saved.with_diagnostics(notes), saved=True)
             notes += unreadable
@@ -296,7 +295,9 @@ class Indexer:
             notes += (*faults, *self._entities.notes, *stored.diagnostics)
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
         missing = len(self._compiler.missing_texts) if self._embedder else 0
-        return build(snapshot=snapshot, missing=missing, failed=self._documents.is_late)
+        named, late = self._entities.naming, self._documents.is_late
+        build = partial(build, settings=(*settings, *named), failed=late)
+        return build(snapshot=snapshot, missing=missing)
 
     async def _embed(self) -> None:
         """Embed what the newest build lacks, and put the vectors into the newest build."""

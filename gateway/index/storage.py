@@ -49,7 +49,7 @@ _DTYPES = {"BOOL": "?", "U8": "u1", "I32": "<i4", "I64": "<i8", "U64": "<u8", "F
 """numpy's names of the format's types."""
 _HEADER = "header"
 """The name of the array that holds what is no array, as JSON."""
-_LASTING = frozenset({"name_qualified", "graph_document_invalid"})
+_LASTING = frozenset({"name_qualified", "name_similar", "name_withheld", "graph_document_invalid"})
 """Codes of what is wrong with a catalog at every build, whatever the state of its servers."""
 _FAULTS = (OSError, KeyError, TypeError, ValueError, IndexError, AttributeError, struct.error)
 _FACT = attrgetter(*(each.name for each in fields(Fact)))

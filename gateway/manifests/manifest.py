@@ -51,3 +51,12 @@ class Manifest:
     def owner(self, name: str) -> str:
         """Return the name under which the definitions of server *name* are pinned."""
         return f"{self.origin}#{name}" if self.origin else ""
+
+
+def names_owner(*origins: str) -> str:
+    """Return under which owner the exposed names of tools are pinned.
+
+    Args:
+        origins: The configuration files of a gateway.
+    """
+    return f"names:{' '.join(sorted(filter(None, origins)))}"

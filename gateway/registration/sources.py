@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gateway.catalog.catalog import Catalog, View
 from gateway.errors import ConfigError, attempt
-from gateway.manifests.manifest import Manifest
+from gateway.manifests.manifest import Manifest, names_owner
 from gateway.mcp.naming import check_server_name
 from gateway.mcp.servers import server_target
 from gateway.mcp.supervisor import ConnectionState
@@ -21,8 +21,10 @@ from gateway.options.validation import check_members
 from gateway.registration.servers import ConfigFiles, Configured, Reloaded, Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
+from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.entries import EntrySource
 from gateway.sources.functions import FunctionSource
+from gateway.sources.name_bindings import NameBindings
 from gateway.sources.protocol import Function, Source, Transform
 from gateway.sources.registry import Registry
 from gateway.sources.virtual import Alias, VirtualServer, aliases
@@ -41,16 +43,24 @@ class GatewaySources:
         bridge: Owns the loop of the sessions.
         store: Where listings, pins and entries are kept.
         options: Limits.
+        own: Whether the host gave the store.
         clock: Seconds that only grow.
     """
 
-    def __init__(self, bridge: Bridge, store: Store, options: Options, *, clock: Clock) -> None:
+    def __init__(
+        self, bridge: Bridge, store: Store, options: Options, *, own: bool, clock: Clock
+    ) -> None:
         self._bridge = bridge
         self._registry = registry = Registry(options.catalog.rules)
         self._upstream_options = options.upstream
         self._catalog_options = options.catalog
         self._servers = Servers(registry, bridge, store.listings, options, clock=clock)
         self._config_files = ConfigFiles()
+        self._entity_registry = EntityRegistry(
+            reserved=options.discovery.reserved,
+            bindings=NameBindings(store.listings, self._names_owner),
+        )
+        self._has_place = options.catalog_store_path is not None or own
         self._reloading = asyncio.Lock()
         self._local = FunctionSource(LOCAL, options=options.upstream)
         self._entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
@@ -301,6 +311,15 @@ class GatewaySources:
         for source in tuple(self._servers.cached.values()):
             source.expire()
 
+    def _names_owner(self) -> str:
+        """Return whose the names of tools are: of the files, or of the host's own place.
+
+        Without either they last as long as the gateway: the user's cache folder is shared by
+        programs that know nothing of each other.
+        """
+        origins = [each.origin for each in self._config_files.manifests if each.origin]
+        return names_owner(*origins) if origins or self._has_place else ""
+
     async def _close_sources(self) -> None:
         registered = self._registry.all().values()
         await asyncio.gather(*(attempt(registration.source.close()) for registration in registered))
@@ -325,6 +344,8 @@ class GatewaySources:
             self._declare_kinds(after.kinds)
             self._registry.set_rules("files", *after.rules)
             self._servers.recheck(changes.kept)
+            if self._entity_registry.recheck():
+                self._registry.mark_dirty(self._entities.server)
             return changes
 
     def _declare_kinds(self, kinds: Mapping[str, CustomKind]) -> None:

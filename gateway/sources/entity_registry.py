@@ -1,8 +1,7 @@
-"""The entities of one gateway: what sources list, under unique names and the host's rules. Pure."""
+"""The entities of one gateway: what sources list, under unique names and the host's rules."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -14,17 +13,23 @@ from gateway.catalog.identity import (
     definition_digest,
     entity_id,
     expose_names,
+    plain_name,
+    similar_names,
     to_gateway_uri,
 )
 from gateway.catalog.kinds import tool_details
 from gateway.sources.access_rules import NO_RULES, AccessRules
 from gateway.sources.entries import described_server
+from gateway.sources.name_bindings import NameBindings
 from gateway.sources.registry import ListResult, merge_hints
 from gateway.sources.transforms import TransformedSource
 from gateway.types import Access, Diagnostic, Entity, Hints, Kind, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine
 from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import pin_key
+
+_MAX_SIMILAR = 20
+"""How many groups of similar names are noted."""
 
 
 class EntityRegistry:
@@ -34,14 +39,16 @@ class EntityRegistry:
 
     Args:
         reserved: Names that no tool may have.
+        bindings: Which tools held names before.
     """
 
-    def __init__(self, *, reserved: frozenset[str]) -> None:
+    def __init__(self, *, reserved: frozenset[str], bindings: NameBindings) -> None:
         self.entities: Mapping[str, Entity] = {}
         """By id."""
         self.notes: tuple[Diagnostic, ...] = ()
-        """Which names had to be qualified, by name."""
+        """What is to be said of names: of tools that got another one, and of similar ones."""
         self._reserved = reserved
+        self._bindings = bindings
 
     def update(self, listed: Mapping[str, ListResult], rules: AccessRules = NO_RULES) -> None:
         """Replace the catalog by what each source *listed*, under the host's *rules*."""
@@ -52,7 +59,7 @@ class EntityRegistry:
             for key, definition in items.items()
             if definition.kind == "tool"
         }
-        names = expose_names(own_names, reserved=self._reserved)
+        names = self._names(own_names, listed)
         entities: dict[str, Entity] = {}
         for server, items in definitions.items():
             access = {
@@ -77,7 +84,51 @@ class EntityRegistry:
                 previous = self.entities.get(entry.id)
                 entities[entry.id] = entry if previous is None or previous != entry else previous
         self.entities = entities
-        self.notes = _qualified_names(entities)
+
+    @property
+    def naming(self) -> tuple[object, ...]:
+        """What names depend on besides the tools that there are."""
+        return sorted(self._reserved), self._bindings.digest
+
+    def load_names(self, listed: Mapping[str, ListResult]) -> tuple[Diagnostic, ...]:
+        """Read who held which name before, if that matters; return why it cannot be read."""
+        return self._bindings.load() if _is_kept(listed) else ()
+
+    def recheck(self) -> bool:
+        """Read the holders again if a name is withheld; return whether names may be others now."""
+        is_withheld = any(note.code == "name_withheld" for note in self.notes)
+        if is_withheld:
+            self._bindings.load(again=True)
+        return is_withheld
+
+    def _names(
+        self, own_names: Mapping[str, str], listed: Mapping[str, ListResult]
+    ) -> Mapping[str, str]:
+        """Return the exposed name of each tool, by id; remember who holds which, and note why."""
+        named_by_host = frozenset(
+            key
+            for result in listed.values()
+            if _is_named_by_host(result)
+            for key in result.definitions
+        )
+        holders = self._bindings.holders
+        names = expose_names(
+            own_names, reserved=self._reserved, holders=holders, first=named_by_host
+        )
+        own = {key: plain_name(name, key) for key, name in own_names.items()}
+        lost = {key: name.casefold() for key, name in own.items() if names[key] != name}
+        claims = {
+            name: key
+            for key, name in sorted(lost.items(), reverse=True)
+            if name in holders and holders[name].partition("/")[0] not in listed
+        }
+        unwritten = self._bindings.bind(names, claims, keep=_is_kept(listed))
+        self.notes = (
+            *unwritten,
+            *_renamed(lost, claims, own, names, self._bindings.holders),
+            *_similar(own_names),
+        )
+        return names
 
     def _update_server(
         self,
@@ -285,18 +336,39 @@ def _under(entity: Entity, access: Access) -> Entity:
     )
 
 
-def _qualified_names(entities: Mapping[str, Entity]) -> tuple[Diagnostic, ...]:
-    exposed: defaultdict[str, list[str]] = defaultdict(list)
-    for entity in entities.values():
-        renamed = entity.exposed_name != entity.definition.name
-        if entity.kind == "tool" and renamed and not entity.described:
-            exposed[entity.name].append(entity.exposed_name)
-    return tuple(
-        Diagnostic(
-            stage="catalog",
-            code="name_qualified",
-            detail=f"{name!r} became {', '.join(sorted(names))}",
-        )
-        for name, names in sorted(exposed.items())
-        if len(names) > 1
+def _is_named_by_host(result: ListResult) -> bool:
+    # The host wrote the names of aliases.
+    return result.registration.source.trusted or bool(result.listing.originals)
+
+
+def _is_kept(listed: Mapping[str, ListResult]) -> bool:
+    """Return whether names last: between those that the host gave nothing has to be kept."""
+    return any(
+        len(result.listing.definitions) > 0 and not _is_named_by_host(result)
+        for result in listed.values()
     )
+
+
+def _renamed(
+    lost: Mapping[str, str],
+    claims: Mapping[str, str],
+    own: Mapping[str, str],
+    names: Mapping[str, str],
+    holders: Mapping[str, str],
+) -> Iterator[Diagnostic]:
+    """Yield a note for each tool that has another name than its own, since a tool holds that."""
+    for key, folded in sorted(lost.items()):
+        if folded not in holders:
+            continue
+        detail = f"{own[key]!r} is the name of {holders[folded]}; {key} became {names[key]}"
+        if folded not in claims:
+            yield Diagnostic(stage="catalog", code="name_qualified", detail=detail)
+            continue
+        detail += f", since that server is gone; to pass it on: gateway approve name:{folded}"
+        yield Diagnostic(stage="catalog", code="name_withheld", detail=detail)
+
+
+def _similar(own_names: Mapping[str, str]) -> Iterator[Diagnostic]:
+    for keys in similar_names(own_names)[:_MAX_SIMILAR]:
+        detail = f"look before you take one for the other: {', '.join(keys)}"
+        yield Diagnostic(stage="catalog", code="name_similar", detail=detail)

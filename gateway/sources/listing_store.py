@@ -2,6 +2,7 @@
 
 * A listing is kept under the fingerprint of its server's configuration: another configuration is
   another server. A listing that was not used for a month is deleted.
+* An exposed name is pinned too: to the id of the tool that holds it.
 * A pin is the digest of a definition as it was first seen or approved, beside that seen last.
 * As text a listing is one line about it, and one line of its definitions, which are parsed when
   they are first looked at: a start whose index is saved looks at none.
@@ -74,6 +75,12 @@ class ListingStore(Protocol):
 
     def changed(self, owner: str) -> frozenset[str]:
         """Return the names whose digest, when last seen, was not the approved one."""
+
+    def pins(self, owner: str) -> Mapping[str, tuple[str, str]]:
+        """Return what was approved and what was seen last, by name."""
+
+    def bind(self, owner: str, holders: Mapping[str, str]) -> None:
+        """Record which tool has, or wants, each exposed name; the first one that did holds it."""
 
     def approve(self, owner: str, names: Sequence[str]) -> None:
         """Approve *names* as they were seen last."""

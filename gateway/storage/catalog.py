@@ -171,7 +171,7 @@ class SqliteCatalog:
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `ListingStore.record_seen`."""
-        pins = self._pins(owner)
+        pins = self.pins(owner)
         unknown = {
             name: digest
             for name, digest in digests.items()
@@ -182,24 +182,28 @@ class SqliteCatalog:
         if not unknown:
             return changed
         try:
-            with self._database.transaction() as connection:
-                connection.executemany(
-                    "INSERT INTO pins VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
-                    [(owner, name, digest, digest) for name, digest in unknown.items()],
-                )
+            self.bind(owner, unknown)
         except StoreError:
             # A full disk must not hide what is not as it was approved.
             if changed:
                 return changed
             raise
         # Another process may have seen them first, and seen something else.
-        return _unapproved(self._pins(owner), digests)
+        return _unapproved(self.pins(owner), digests)
 
     def changed(self, owner: str) -> frozenset[str]:
         """See `ListingStore.changed`."""
-        pins = self._pins(owner).items()
+        pins = self.pins(owner).items()
         return frozenset(name for name, (approved, seen) in pins if approved != seen)
+
+    def bind(self, owner: str, holders: Mapping[str, str]) -> None:
+        """See `ListingStore.bind`."""
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "INSERT INTO pins VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
+                [(owner, name, value, value) for name, value in holders.items()],
+            )
 
     def approve(self, owner: str, names: Sequence[str]) -> None:
         """See `ListingStore.approve`."""
@@ -217,8 +221,8 @@ class SqliteCatalog:
                 self._record_use()
         self._database.close()
 
-    def _pins(self, owner: str) -> dict[str, tuple[str, str]]:
-        """Return what was approved and what was seen last, by name."""
+    def pins(self, owner: str) -> dict[str, tuple[str, str]]:
+        """See `ListingStore.pins`."""
         query = "SELECT name, approved, seen FROM pins WHERE owner = ?"
         with self._database.reading() as connection:
             rows = connection.execute(query, (owner,)).fetchall()

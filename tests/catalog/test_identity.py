@@ -15,6 +15,7 @@ from gateway.catalog.identity import (
     entity_id,
     expose_names,
     from_gateway_uri,
+    similar_names,
     to_gateway_uri,
 )
 from gateway.mcp.naming import matches_template
@@ -62,8 +63,8 @@ def test_names_do_not_depend_on_the_order_of_registration(
     ("tools", "expected"),
     [
         ([("git", "status")], ["status"]),
-        ([("git", "status"), ("svn", "status")], ["git_status", "svn_status"]),
-        ([("git", "Status"), ("svn", "status")], ["git_Status", "svn_status"]),
+        ([("git", "status"), ("svn", "status")], ["status", "svn_status"]),
+        ([("git", "Status"), ("svn", "status")], ["Status", "svn_status"]),
         ([("git", "find it!")], ["find_it"]),
         ([("git", "search_tools")], ["git_search_tools"]),
     ],
@@ -74,12 +75,48 @@ def test_a_name_stays_readable(tools: list[tuple[str, str]], expected: list[str]
 
 
 def test_names_that_clash_even_with_their_server_get_a_hash() -> None:
-    """`a_b` + `run` and `a` + `b_run` want the same name; both give it up."""
-    names = exposed([("a_b", "run"), ("a", "b_run"), ("c", "run"), ("d", "b_run")])
+    """`x_b` + `run` and `x` + `b_run` want the same name; the first by id gets it."""
+    names = exposed([("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")])
 
-    assert ["c_run", "d_b_run"] == [names["c/run"], names["d/b_run"]]
-    assert re.fullmatch(r"a_b_run_[0-9a-f]{8}", names["a_b/run"])
-    assert re.fullmatch(r"a_b_run_[0-9a-f]{8}", names["a/b_run"])
+    assert ["run", "b_run", "x_b_run"] == [names[key] for key in ("c/run", "d/b_run", "x/b_run")]
+    assert re.fullmatch(r"x_b_run_[0-9a-f]{8}", names["x_b/run"])
+
+
+def test_a_tool_that_is_called_as_the_hash_of_another_takes_no_name_away() -> None:
+    """Whatever a server calls its tools, each gets a name."""
+    tools = [("x_b", "run"), ("x", "b_run"), ("c", "run"), ("d", "b_run")]
+    taken = exposed(tools)["x_b/run"]
+
+    names = exposed([*tools, ("a", taken)])
+
+    assert 5 == len(set(names.values()))
+    assert taken == names[f"a/{taken}"]
+
+
+@given(catalogs, st.data())
+def test_who_held_a_name_keeps_it(tools: list[tuple[str, str]], data: st.DataObject) -> None:
+    """However many tools come later, under whatever names."""
+    old = data.draw(st.lists(st.sampled_from(tools), unique=True)) if tools else []
+    before = exposed(old)
+    holders = {name.casefold(): key for key, name in before.items()}
+    own_names = {entity_id("tool", server, name): name for server, name in tools}
+
+    after = expose_names(own_names, holders=holders)
+
+    assert before == {key: after[key] for key in before}
+
+
+def test_names_that_hardly_differ_are_found_across_servers() -> None:
+    """A plural, case, another way to join words, letters of another script; not within a server."""
+    names = (
+        "a/get_user_role", "b/get_user_roles", "c/getUserRole", "d/get-user-role",
+        "e/g\u0435t_user_role", "f/get_user", "g/list", "h/l1st", "i/open", "i/Open", "j/save",
+        "k/save",
+    )  # fmt: skip
+
+    found = similar_names({key: key.partition("/")[2] for key in names})
+
+    assert (names[:5], ("g/list", "h/l1st")) == found
 
 
 def test_names_of_broken_letters_still_get_names() -> None:

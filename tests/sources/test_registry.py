@@ -9,11 +9,13 @@ import pytest
 from gateway.errors import ConfigError, UpstreamError
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.entity_registry import EntityRegistry
+from gateway.sources.name_bindings import NameBindings
 from gateway.sources.protocol import Source
 from gateway.sources.registry import ListResult, Registry, list_sources, merge_hints
 from gateway.types import Diagnostic, Hints
 from gateway.types.listing import Listing
 from tests.fakes import ListSource, tool
+from tests.sources.live_source import BrokenStore
 
 TELEMETRY = Telemetry()
 
@@ -93,7 +95,8 @@ async def test_sources_are_listed_in_parallel() -> None:
 
 async def known(registry: Registry) -> EntityRegistry:
     """What the sources list, named."""
-    entities = EntityRegistry(reserved=frozenset())
+    bindings = NameBindings(BrokenStore(), lambda: "names:test")
+    entities = EntityRegistry(reserved=frozenset(), bindings=bindings)
     entities.update(await listed(registry))
     return entities
 
@@ -123,8 +126,10 @@ async def test_names_that_two_sources_offer_are_told() -> None:
 
     found = await known(registry)
 
-    assert ["a_t", "b_t", "u"] == [each.exposed_name for each in found.entities.values()]
-    assert [("name_qualified", "'t' became a_t, b_t")] == [(n.code, n.detail) for n in found.notes]
+    assert ["t", "b_t", "u"] == [each.exposed_name for each in found.entities.values()]
+    assert ("name_qualified", "'t' is the name of a/t; b/t became b_t") in [
+        (note.code, note.detail) for note in found.notes
+    ]
 
 
 def test_hints_are_united_and_the_first_wins() -> None:

@@ -1,0 +1,85 @@
+"""Which tool holds an exposed name: the one that had it first, also while it is not there.
+
+A name that was held by a tool of a server that left is given to no other until that is approved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gateway.errors import StoreError
+from gateway.runtime.text import digest
+from gateway.sources.listing_store import ListingStore
+from gateway.types import Diagnostic
+
+
+class NameBindings:
+    """The holders of names in one gateway, and in the store. Not for two threads at once.
+
+    Args:
+        store: Where they are kept.
+        scope: Returns under which owner; names of other owners do not matter. Empty keeps none.
+    """
+
+    def __init__(self, store: ListingStore, scope: Callable[[], str]) -> None:
+        self._store = store
+        self._scope = scope
+        self._loaded = ""
+        """The owner that was read last."""
+        self._seen: dict[str, str] = {}
+        """The tool that wanted a name last, as it is stored."""
+        self.holders: dict[str, str] = {}
+        """The id of the tool that holds a name, by the name without case."""
+
+        self._basis: Mapping[str, str] = {}
+        """The holders that another process would know when it names the same tools."""
+
+    @property
+    def digest(self) -> str:
+        """The digest of what the names of a build depend on, besides its tools."""
+        return digest(repr(sorted(self._basis.items())))
+
+    def load(self, *, again: bool = False) -> tuple[Diagnostic, ...]:
+        """Read what is stored, once for each owner; return why it cannot be read."""
+        scope = self._scope()
+        if not scope or (scope == self._loaded and not again):
+            return ()
+        try:
+            pins = self._store.pins(scope)
+        except StoreError as error:
+            return (_unavailable(error),)
+        self._loaded = scope
+        self._seen = {name: seen for name, (_, seen) in pins.items()}
+        self.holders |= {name: holder for name, (holder, _) in pins.items()}
+        self._basis = self.holders
+        return ()
+
+    def bind(
+        self, names: Mapping[str, str], claims: Mapping[str, str], *, keep: bool
+    ) -> tuple[Diagnostic, ...]:
+        """Note who has which name now, and store what is new of it; return why it is not stored.
+
+        Args:
+            names: The exposed name of each tool, by id.
+            claims: The id of the tool that wants a name whose holder is gone, by the name without
+                case.
+            keep: Whether to store it.
+        """
+        current = {name.casefold(): key for key, name in names.items()}
+        before, self.holders = self.holders, {**current, **self.holders}
+        self._basis = self.holders if keep and self._loaded else before
+        wanted = {**current, **claims}
+        new = {name: key for name, key in wanted.items() if self._seen.get(name) != key}
+        if not (keep and new and self._loaded):
+            return ()
+        try:
+            self._store.bind(self._loaded, new)
+        except StoreError as error:
+            return (_unavailable(error),)
+        self._seen |= new
+        return ()
+
+
+def _unavailable(error: StoreError) -> Diagnostic:
+    detail = f"names are not kept for the next start: {error}"
+    return Diagnostic(stage="store", code="catalog_unavailable", detail=detail)

@@ -1,0 +1,140 @@
+"""Which tool holds an exposed name, whoever else wants it later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from gateway.embed.cache import MemoryVectorStore
+from gateway.gateway import Gateway
+from gateway.options import Options
+from gateway.storage.catalog import SqliteCatalog
+from tests.fakes import Shelf, tool
+from tests.sources.live_source import BrokenStore
+
+NAMES = [f"tool_{number}" for number in range(100)]
+Start = Callable[..., Gateway]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a gateway over servers by name, each with the tools of these names."""
+    made: list[Gateway] = []
+
+    def build(store: str = "catalog", **servers: list[str]) -> Gateway:
+        options = Options(catalog_store_path=tmp_path / f"{store}.sqlite3")
+        gateway = Gateway(options=options, vector_store=MemoryVectorStore())
+        for name, tools in servers.items():
+            gateway.add_server(name, server=Shelf(map(tool, tools)).server)
+        made.append(gateway)
+        return gateway
+
+    yield build
+    for gateway in made:
+        gateway.close()
+
+
+async def names(gateway: Gateway) -> dict[str, str]:
+    return {each.id: each.exposed_name for each in await gateway.list_tools()}
+
+
+async def codes(gateway: Gateway) -> set[str]:
+    return {note.code for note in (await gateway.report()).diagnostics}
+
+
+async def test_a_server_that_offers_the_names_of_another_renames_none(start: Start) -> None:
+    """Neither in the process that saw the honest one first, nor after a restart; and once the
+    honest one is gone its names lead nowhere.
+    """
+    gateway = start(zeta=NAMES)
+    await gateway.report()
+    gateway.add_server("alpha", server=Shelf(map(tool, NAMES)).server)
+    joined = await names(gateway)
+    again = await names(start(alpha=NAMES, zeta=NAMES))
+    alone = start(alpha=NAMES)
+    left = await names(alone)
+
+    assert {f"zeta/{name}": name for name in NAMES}.items() <= joined.items()
+    assert joined == again
+    assert {f"alpha/{name}": f"alpha_{name}" for name in NAMES} == left
+    assert {"name_withheld"} == await codes(alone)
+
+
+async def test_names_of_servers_that_come_at_once_do_not_depend_on_their_order(
+    start: Start,
+) -> None:
+    """The first by its id gets a name that all want; a Python function comes before servers."""
+    found = []
+    for at, order in enumerate(permutations(["a", "b", "c"])):
+        gateway = start(str(at), **{key: ["run", "stop"] for key in order})
+        gateway.add_tool(lambda: 1, name="stop", description="Stop.")
+        found.append(await names(gateway))
+
+    assert [found[0]] * 6 == found
+    assert {"a/run": "run", "b/run": "b_run", "local/stop": "stop"}.items() <= found[0].items()
+
+
+async def test_a_name_passes_on_once_that_is_approved(start: Start, tmp_path: Path) -> None:
+    """The tool that wants it gets it at the next start."""
+    await start(honest=["pay"]).report()
+    await start(other=["pay"]).report()
+    store = SqliteCatalog(tmp_path / "catalog.sqlite3")
+    pending = store.changed("names:")
+    store.approve("names:", ["pay"])
+    store.close()
+
+    assert {"pay"} == pending
+    assert {"other/pay": "pay"} == await names(start(other=["pay"]))
+    assert {"honest/pay": "honest_pay", "other/pay": "pay"} == await names(
+        start(other=["pay"], honest=["pay"])
+    )
+
+
+async def test_a_name_is_kept_for_a_tool_whose_server_is_there(start: Start) -> None:
+    """A tool that its server leaves out for a while has its name when it is back."""
+    await start(a=["pay"], b=["pay"]).report()
+    without = start(a=["other"], b=["pay"])
+
+    assert {"a/other": "other", "b/pay": "b_pay"} == await names(without)
+    assert {"name_qualified"} == await codes(without)
+    assert {"a/pay": "pay", "b/pay": "b_pay"} == await names(start(a=["pay"], b=["pay"]))
+
+
+async def test_similar_names_are_reported_and_stay(start: Start) -> None:
+    """The host looks; no tool is renamed for it."""
+    gateway = start(a=["get_user_role"], b=["get_user_roles"])
+
+    notes = (await gateway.report()).diagnostics
+
+    assert [("name_similar", True)] == [
+        (note.code, "a/get_user_role, b/get_user_roles" in note.detail) for note in notes
+    ]
+    assert {"get_user_role", "get_user_roles"} == {*(await names(gateway)).values()}
+
+
+async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path) -> None:
+    """And a diagnostic says so."""
+
+    class Store:
+        def __init__(self) -> None:
+            whole = SqliteCatalog(tmp_path / "entries.sqlite3")
+            self.vectors, self.entries, self.listings = MemoryVectorStore(), whole, BrokenStore()
+            self.call_log = object()
+
+        def close(self) -> None:
+            self.entries.close()
+
+    gateway = Gateway(store=Store())  # type: ignore[arg-type]  # it logs no calls
+    gateway.add_server("zeta", server=Shelf([tool("pay")]).server)
+    before = await gateway.report()
+    gateway.add_server("alpha", server=Shelf([tool("pay")]).server)
+    found = await names(gateway)
+    gateway.close()
+
+    assert ["names are not kept for the next start: full"] == [
+        note.detail for note in before.diagnostics if note.code == "catalog_unavailable"
+    ]
+    assert {"zeta/pay": "pay", "alpha/pay": "alpha_pay"} == found
