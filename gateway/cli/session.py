@@ -23,14 +23,12 @@ from gateway.index.indexer import Progress
 from gateway.manifests.manifest import Manifest, NormalizerSettings
 from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import vector_store_path
+from gateway.options.environment import environment, vector_store_path
 from gateway.search.normalize import Normalizer
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
 
-ONE_COMMAND = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
-"""Options of a gateway that lives for one command: nothing can be refreshed in the background."""
 _STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",
     "embeddings": "Embedding what is new",
@@ -69,6 +67,18 @@ def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str,
     if not all(name.strip() and found for name, found, _ in pairs):
         raise InvalidRequestError(message)
     return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def command_options() -> Options:
+    """Return the options of a gateway that lives for one command.
+
+    Nothing can be refreshed in the background. ``GATEWAY_ON_CHANGE`` is the policy of commands.
+
+    Raises:
+        ConfigError: It is neither ``warn`` nor ``block``.
+    """
+    policy = environment().on_change
+    return Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60, on_change=policy))
 
 
 def read_config(config: Path) -> Manifest:
@@ -147,7 +157,7 @@ def open_gateway(
     *,
     strategy: Strategy | None,
     documents: Path | None = None,
-    options: Options = ONE_COMMAND,
+    options: Options | None = None,
     normalize: str | None = None,
 ) -> Iterator[Gateway]:
     """Open a gateway with the servers of *manifest*, not started; close it with the block.
@@ -156,7 +166,7 @@ def open_gateway(
         manifest: What the configuration says.
         strategy: How it ranks; None is the best that is installed.
         documents: The user's own graph documents: a folder, a file or a bundle.
-        options: The gateway's.
+        options: The gateway's; None are those of one command.
         normalize: The chat model that rewrites queries; empty is that of *manifest*, None is none.
 
     Raises:
@@ -164,7 +174,7 @@ def open_gateway(
     """
     if documents is not None and not documents.exists():
         raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
-    strategy = strategy or _best_strategy()
+    strategy, options = strategy or _best_strategy(), options or command_options()
     with _normalizer(manifest, normalize, options) as normalizer, show_progress() as on_progress:
         gateway = Gateway(
             strategy=strategy,

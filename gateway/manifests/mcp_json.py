@@ -124,6 +124,7 @@ class _Stdio(_Server):
             args=tuple(map(expand, self.args)),
             env=_expand_all(self.env),
             cwd=Path(expand(self.cwd)) if self.cwd is not None else None,
+            written=self.env,
         )
 
 

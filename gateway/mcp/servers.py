@@ -6,6 +6,7 @@ Tokens are never part of a configuration: they live in a `TokenStore`.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -78,6 +79,8 @@ class StdioServer:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Added to the few variables that a child inherits (PATH, HOME and their like)."""
     cwd: Path | None = None
+    written: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The variables as their file has them, references unresolved; empty if there is no file."""
 
     def __post_init__(self) -> None:
         """Check what no operating system would run."""
@@ -89,6 +92,17 @@ class StdioServer:
         """SHA-256 (hex) of what would run: program, arguments, folder, names of variables."""
         folder = "" if self.cwd is None else str(self.cwd)
         return _digest("stdio", self.command, self.args, folder, sorted(self.env))
+
+    def approval_digest(self, key: bytes) -> str:
+        """Return the digest (hex) that is pinned: of what would run, and of each variable.
+
+        Of a variable that its file gives by reference the reference counts, so that a secret may be
+        another one later; of any other one the value, under *key*.
+        """
+        if not self.env:
+            return self.launch
+        values = json.dumps(sorted((self.written or self.env).items())).encode()
+        return _digest(self.launch, hmac.digest(key, values, "sha256").hex())
 
     @property
     def fingerprint(self) -> str:
@@ -122,6 +136,10 @@ class HttpServer:
         auth = self.auth
         identity = ("oauth", auth.scope, auth.client_id, auth.client_metadata_url) if auth else ()
         return _digest("http", self.url, sorted(self.headers), *identity)
+
+    def approval_digest(self, key: bytes) -> str:  # noqa: ARG002  (as `StdioServer` has it)
+        """Return the digest (hex) that is pinned."""
+        return self.launch
 
     @property
     def fingerprint(self) -> str:

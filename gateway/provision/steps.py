@@ -29,12 +29,13 @@ from gateway.manifests.config_file import add_server, undo_edit
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.options.environment import catalog_store_path
+from gateway.options.environment import approval_key_path, catalog_store_path
 from gateway.provision.candidates import ServerCandidate
 from gateway.provision.install import install
 from gateway.provision.plan import Plan, Programs
 from gateway.provision.policy import Consent, PolicyCheck, Question, Stage
 from gateway.sources.mcp import McpSource
+from gateway.storage.approval_key import approval_key
 from gateway.storage.catalog import SqliteCatalog
 from gateway.types import Diagnostic, Entity, Filters, Match
 from gateway.types.listing import Listing
@@ -250,7 +251,9 @@ class Steps:
         """Store the probe's listing, so that the index starts nothing, and approve its content."""
         records = SqliteCatalog(catalog_store_path(self.gateway.options))
         owner = manifest.owner(server)
-        pins = {COMMAND_LINE_PIN: target.launch, **listing.digests} if owner else {}
+        key = approval_key(approval_key_path(self.gateway.options))
+        launch = {COMMAND_LINE_PIN: target.approval_digest(key)}
+        pins = {**launch, **listing.digests} if owner else {}
         # Without the store the index lists the server itself.
         with suppress(StoreError):
             records.keep(target.fingerprint, server, listing)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from gateway.errors import ConfigError, InvalidRequestError, attempt
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind, Options
-from gateway.options.environment import tokens_path
+from gateway.options.environment import approval_key_path, tokens_path
 from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.sources.cached import CachedSource, CacheKey
@@ -25,6 +26,7 @@ from gateway.sources.protocol import Source, Transform
 from gateway.sources.registry import Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualServer, VirtualSource
+from gateway.storage.approval_key import approval_key
 from gateway.storage.oauth_tokens import with_token_store
 from gateway.types import Access, Diagnostic, Filters, Hints, SearchResult, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE
@@ -191,6 +193,7 @@ class Servers:
         self._clock = clock
         self._are_entities = options.catalog.servers
         self._tokens = tokens_path(options)
+        self._key_path = approval_key_path(options)
         self.cached: dict[str, CachedSource] = {}
         """Those that have a listing of their own, by name."""
         self.capabilities = ClientCapabilities()
@@ -245,7 +248,7 @@ class Servers:
         source = CachedSource(
             live,
             store=self._store,
-            key=_cache_key(target, entry.owner),
+            key=self._cache_key(target, entry.owner),
             flights=self._listings,
             options=self._options,
             on_change=lambda: self._registry.mark_dirty(name),
@@ -381,13 +384,16 @@ class Servers:
             if not isinstance(registration.source, VirtualSource)
         }
 
+    def _cache_key(self, target: object, owner: str) -> CacheKey:
+        if not isinstance(target, StdioServer | HttpServer):
+            return CacheKey(fingerprint="")
+        return CacheKey(
+            fingerprint=target.fingerprint,
+            owner=owner,
+            # Code that names another program means to; a file may have been tampered with.
+            command_line=target.approval_digest(self._key) if owner else "",
+        )
 
-def _cache_key(target: object, owner: str) -> CacheKey:
-    if not isinstance(target, StdioServer | HttpServer):
-        return CacheKey(fingerprint="")
-    return CacheKey(
-        fingerprint=target.fingerprint,
-        owner=owner,
-        # Code that names another program means to; a file may have been tampered with.
-        command_line=target.launch if owner else "",
-    )
+    @cached_property
+    def _key(self) -> bytes:
+        return approval_key(self._key_path)

@@ -345,7 +345,7 @@ class GatewaySources:
             self._registry.set_rules("files", *after.rules)
             self._servers.recheck(changes.kept)
             if self._entity_registry.recheck():
-                self._registry.mark_dirty(self._entities.server)
+                self._registry.mark_dirty(self._entries.server)
             return changes
 
     def _declare_kinds(self, kinds: Mapping[str, CustomKind]) -> None:

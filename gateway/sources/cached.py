@@ -20,7 +20,7 @@ from gateway.errors import InvalidRequestError, StoreError, UpstreamError, Upstr
 from gateway.mcp.naming import request_target
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock, SingleFlight
-from gateway.sources.listing_store import ListingStore, StoredListing, StoredServer
+from gateway.sources.listing_store import ListingStore, StoredListing, StoredServer, attempt_store
 from gateway.sources.mcp import McpSource
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind
 from gateway.types.listing import Listing, WatchCallbacks
@@ -118,6 +118,8 @@ class CachedSource:
         self._command_line_changed: bool | None = None
         self._unchecked: tuple[Diagnostic, ...] = ()
         """Why the command line was not compared with the approved one."""
+        self._rebuilt: tuple[Diagnostic, ...] = ()
+        """What the store lost, if it began anew."""
 
     @property
     def is_cold(self) -> bool:
@@ -216,17 +218,18 @@ class CachedSource:
         digest = self.key.command_line
         if not digest:
             return
-        if self._command_line_changed is None or (again and self._unchecked):
+        blocks = self._options.on_change == "block"
+        if self._command_line_changed is None or (self._unchecked and (again or blocks)):
             changed, self._unchecked = self._record_seen({COMMAND_LINE_PIN: digest})
             self._command_line_changed = bool(changed)
-        if self._command_line_changed and self._options.on_change == "block":
-            raise UpstreamError(
-                self.server,
+        if self._command_line_changed and blocks:
+            detail = (
                 "what would run is not what was approved: look at its configuration, then: "
-                f"gateway approve {self.server}",
-                kind="config",
-                sent=False,
+                f"gateway approve {self.server}"
             )
+            if self._unchecked:
+                detail = self._unchecked[0].detail.removeprefix(f"{self.server!r} ")
+            raise UpstreamError(self.server, detail, kind="config", sent=False)
 
     def _check_shown(self, kind: Kind, name: str) -> None:
         shown = self._listing
@@ -240,27 +243,33 @@ class CachedSource:
     ) -> tuple[frozenset[str], tuple[Diagnostic, ...]]:
         """Record *digests*; return the names that changed.
 
-        If the store fails none did, and a diagnostic says that nothing was checked.
+        If the store fails a diagnostic says that nothing was checked; under the policy ``block``
+        all count as changed then.
         """
         pins = self.stored.pins if isinstance(self.stored, StoredServer) else {}
         if digests and all(pins.get(name) == (new, new) for name, new in digests.items()):
             return frozenset(), ()
         return self._attempt(
             lambda: self.store.record_seen(self.key.pin_owner, digests),
-            frozenset[str](),
+            frozenset(digests if self._options.on_change == "block" else ()),
             prefix=f"{self.server!r} was not compared with what was approved: ",
         )
 
     def _take(self, listing: Listing, store_notes: tuple[Diagnostic, ...] = ()) -> Listing:
         """Make *listing* the present one, as far as the policies show it."""
         seen, unchecked = self._record_seen(listing.digests)
+        if seen and unchecked:
+            self._due = self._clock() + self._options.retry_after_s
         changed = dict.fromkeys(seen, "")
         if self._command_line_changed:
             changed[COMMAND_LINE_PIN] = ""
         shown = apply_policies(listing, changed, server=self.server, options=self._options)
         self._listed = listing
         # One note of the store, the graver one, is enough for each server.
-        notes = (*shown.diagnostics, *(unchecked or self._unchecked or store_notes))
+        notes = (
+            *shown.diagnostics,
+            *(unchecked or self._unchecked or store_notes or self._rebuilt),
+        )
         self._listing = replace(shown, diagnostics=notes)
         return self._listing
 
@@ -344,11 +353,14 @@ class CachedSource:
         """
         if not self.key.fingerprint:
             return fallback, ()
-        try:
-            if isinstance(self.stored, StoreError):
-                raise self.stored
-            return work(), ()
-        except StoreError as error:
-            detail = f"{prefix}{error}"
-            note = Diagnostic(stage="store", code="catalog_unavailable", detail=detail)
-            return fallback, (note,)
+
+        def ask() -> V:
+            if isinstance(failed := self.stored, StoreError):
+                # One that begins anew can be asked now.
+                self.stored = None if failed.rebuilt else failed
+                raise failed
+            return work()
+
+        found, notes = attempt_store(ask, fallback, prefix=prefix)
+        self._rebuilt += tuple(note for note in notes if note.code == "store_rebuilt")
+        return found, tuple(note for note in notes if note.code != "store_rebuilt")

@@ -14,6 +14,7 @@ from gateway.catalog.identity import SERVER_KINDS, definition_digest, entity_id
 from gateway.catalog.kinds import KINDS, tool_details
 from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.options import CustomKind, UpstreamOptions
+from gateway.sources.listing_store import store_note
 from gateway.sources.protocol import unknown_tool
 from gateway.types import Access, Code, Diagnostic, Entity, InvokeResult, JsonObject, ToolDefinition
 from gateway.types.listing import Listing
@@ -64,7 +65,7 @@ class EntrySource:
         try:
             rows, rules = self.store.rows(), self.store.rules()
         except StoreError as error:
-            notes.append(Diagnostic(stage="store", code="catalog_unavailable", detail=str(error)))
+            notes.append(store_note(error))
         else:
             self._rows = {
                 row: self._rows.get(row) or self._read(*row) for row in sorted(rows.items())

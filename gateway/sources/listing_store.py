@@ -11,15 +11,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from gateway.errors import StoreError
 from gateway.runtime.text import digest
-from gateway.types import Diagnostic, Hints, ToolDefinition
+from gateway.types import Code, Diagnostic, Hints, ToolDefinition
 from gateway.types.listing import Listing
+
+V = TypeVar("V")
 
 _FIELDS = "name", "title", "description", "input_schema", "output_schema", "kind", "details"
 _HINTS = "read_only", "destructive", "idempotent"
@@ -87,6 +90,28 @@ class ListingStore(Protocol):
 
     def close(self) -> None:
         """Release what is held; the next call opens it again."""
+
+
+def attempt_store(
+    work: Callable[[], V], fallback: V, *, prefix: str = "", attempts: int = 3
+) -> tuple[V, tuple[Diagnostic, ...]]:
+    """Return what *work* does with a store; *fallback* and a diagnostic if that fails.
+
+    A store that begins anew is asked again (it has two files), and a diagnostic says what it lost.
+    """
+    try:
+        return work(), ()
+    except StoreError as error:
+        if attempts == 1 or not error.rebuilt:
+            return fallback, (store_note(error, prefix),)
+        found, notes = attempt_store(work, fallback, prefix=prefix, attempts=attempts - 1)
+        return found, notes or (store_note(error),)
+
+
+def store_note(error: StoreError, prefix: str = "") -> Diagnostic:
+    """Return the diagnostic of an error of the catalog's store."""
+    code: Code = "store_rebuilt" if error.rebuilt else "catalog_unavailable"
+    return Diagnostic(stage="store", code=code, detail=f"{prefix}{error}")
 
 
 class LazyDefinitions(Collection[ToolDefinition]):
@@ -169,6 +194,12 @@ def digest_of(listing: Listing) -> str:
     if not listing.digests or any(item.diagnostics for item in listing.definitions):
         return ""
     return digest(_encode_definitions(listing.definitions))
+
+
+def fields_of(item: ToolDefinition) -> dict[str, object]:
+    """Return what is stored of a definition, by the names of its fields."""
+    values = (*_fields_of(item), *_hints_of(item.hints))
+    return dict(zip((*_FIELDS, *_HINTS), values, strict=True))
 
 
 def _encode_definitions(definitions: Iterable[ToolDefinition]) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gateway.errors import StoreError
 from gateway.runtime.text import digest
-from gateway.sources.listing_store import ListingStore
+from gateway.sources.listing_store import ListingStore, attempt_store
 from gateway.types import Diagnostic
+
+_PREFIX = "names are not kept for the next start: "
 
 
 class NameBindings:
@@ -44,15 +45,14 @@ class NameBindings:
         scope = self._scope()
         if not scope or (scope == self._loaded and not again):
             return ()
-        try:
-            pins = self._store.pins(scope)
-        except StoreError as error:
-            return (_unavailable(error),)
+        pins, notes = attempt_store(lambda: self._store.pins(scope), None, prefix=_PREFIX)
+        if pins is None:
+            return notes
         self._loaded = scope
         self._seen = {name: seen for name, (_, seen) in pins.items()}
         self.holders |= {name: holder for name, (holder, _) in pins.items()}
         self._basis = self.holders
-        return ()
+        return notes
 
     def bind(
         self, names: Mapping[str, str], claims: Mapping[str, str], *, keep: bool
@@ -72,14 +72,6 @@ class NameBindings:
         new = {name: key for name, key in wanted.items() if self._seen.get(name) != key}
         if not (keep and new and self._loaded):
             return ()
-        try:
-            self._store.bind(self._loaded, new)
-        except StoreError as error:
-            return (_unavailable(error),)
+        _, notes = attempt_store(lambda: self._store.bind(self._loaded, new), None, prefix=_PREFIX)
         self._seen |= new
-        return ()
-
-
-def _unavailable(error: StoreError) -> Diagnostic:
-    detail = f"names are not kept for the next start: {error}"
-    return Diagnostic(stage="store", code="catalog_unavailable", detail=detail)
+        return notes

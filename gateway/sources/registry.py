@@ -265,7 +265,8 @@ async def _list(
     codes = [note.code for note in listing.diagnostics]
     if quarantined := codes.count("tool_quarantined"):
         telemetry.add("gateway.tools.quarantined", quarantined)
-    telemetry.store_failed("catalog", [code for code in codes if code == "catalog_unavailable"])
+    store_codes = {"catalog_unavailable", "store_rebuilt"}
+    telemetry.store_failed("catalog", [code for code in codes if code in store_codes])
     # A source of several parts reports a part that failed; it is then listed again as a whole.
     failed = "source_load_failed" in codes
     return ListResult(registration=registration, listing=listing, failed=failed)

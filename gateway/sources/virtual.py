@@ -20,12 +20,12 @@ from dataclasses import dataclass, field, replace
 
 from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import definition_digest, entity_id
-from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
+from gateway.errors import ClosedError, ConfigError, UpstreamError
 from gateway.mcp.naming import MAX_URI_CHARS, check_server_name, check_tool_name
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import is_visible
 from gateway.sources.combined import list_all
-from gateway.sources.listing_store import ListingStore
+from gateway.sources.listing_store import ListingStore, attempt_store
 from gateway.sources.protocol import Source, unknown_tool
 from gateway.sources.transforms import Key, select
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
@@ -302,8 +302,9 @@ class VirtualSource:
             key: f"pin {digests[key]}" for key, pin in pins.items() if digests.get(key, pin) != pin
         }
         unpinned = {key: digest for key, digest in digests.items() if key not in pins}
-        try:
-            return changed | dict.fromkeys(self._store.record_seen(self._owner, unpinned), "")
-        except StoreError:
-            # The listings behind say so; without a store nothing is remembered.
-            return changed
+        # The listings behind say whether the store failed.
+        seen, _ = attempt_store(
+            lambda: self._store.record_seen(self._owner, unpinned),
+            frozenset(unpinned if self._options.on_change == "block" else ()),
+        )
+        return changed | dict.fromkeys(seen, "")

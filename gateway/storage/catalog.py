@@ -1,10 +1,13 @@
-"""Entries, listings and pins in one SQLite file."""
+"""Entries, listings and pins in one SQLite file, and what was approved in a second one beside it.
+
+A catalog that was corrupt or is gone begins anew with the approvals of the second file.
+"""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from gateway.errors import StoreError
 from gateway.runtime.cache import Clock
 from gateway.sources.listing_store import StoredListing, StoredServer, decode, encode
 from gateway.storage.sqlite import BUSY_S, Database, Schema
+from gateway.types import ToolDefinition
 from gateway.types.listing import Listing
 
 KEEP_S = 30 * 24 * 3600.0
@@ -20,6 +24,16 @@ KEEP_S = 30 * 24 * 3600.0
 _USE_STEP_S = 24 * 3600.0
 """The use of a listing is recorded once a day: a start that writes costs more than one that
 reads."""
+APPROVALS = Schema(
+    what="store of approvals",
+    steps=(
+        (
+            """CREATE TABLE IF NOT EXISTS pins (owner TEXT NOT NULL, name TEXT NOT NULL,
+            approved TEXT NOT NULL, PRIMARY KEY (owner, name)) WITHOUT ROWID""",
+        ),
+    ),
+)
+"""What was approved, a second time: a catalog that is lost must approve nothing."""
 CATALOG = Schema(
     what="catalog store",
     steps=(
@@ -50,6 +64,10 @@ CATALOG = Schema(
             """CREATE TABLE IF NOT EXISTS rules (pattern TEXT PRIMARY KEY, rule TEXT NOT NULL)
             WITHOUT ROWID""",
         ),
+        (
+            """CREATE TABLE IF NOT EXISTS former (digest TEXT PRIMARY KEY,
+            definition TEXT NOT NULL) WITHOUT ROWID""",
+        ),
     ),
 )
 
@@ -72,12 +90,16 @@ class SqliteCatalog:
 
     def __init__(self, path: Path, *, wall: Clock = time.time, busy_s: float = BUSY_S) -> None:
         self._database = Database(path, CATALOG, busy_s=busy_s)
+        self._approvals = Database(
+            path.with_name(f"{path.stem}.approvals.sqlite3"), APPROVALS, busy_s=busy_s
+        )
         self._wall = wall
         self._used: dict[str, float] = {}
         """When listings were read whose use is still to be recorded, by fingerprint."""
 
     def rows(self) -> Mapping[str, str]:
         """See `Entries.rows`; no file is made for it."""
+        self._check_there()
         if not self._database.path.exists():
             return {}
         with self._database.reading() as connection:
@@ -108,6 +130,7 @@ class SqliteCatalog:
 
     def listing(self, fingerprint: str) -> StoredListing | None:
         """See `ListingStore.listing`."""
+        self._check_there()
         query = f"SELECT {_LISTING} FROM listings WHERE fingerprint = ?"  # noqa: S608  (our columns)
         with self._database.reading() as connection:
             row = connection.execute(query, (fingerprint,)).fetchone()
@@ -117,6 +140,7 @@ class SqliteCatalog:
         """See `ListingStore.read`."""
         listings: dict[str, StoredListing | None] = {}
         pins: dict[str, dict[str, tuple[str, str]]] = {}
+        self._check_there()
         with self._database.reading() as connection:
             for row in connection.execute(_LISTINGS, (json.dumps([*owners]),)):
                 listings[row[0]] = self._stored(*row)
@@ -142,9 +166,12 @@ class SqliteCatalog:
         """See `ListingStore.keep`."""
         now = self._wall()
         row = (fingerprint, server, now, now, encode(listing))
-        query = "SELECT 1 FROM listings WHERE fingerprint = ?"
+        query = "SELECT listing FROM listings WHERE fingerprint = ?"
         with self._database.transaction() as connection:
-            is_new = connection.execute(query, (fingerprint,)).fetchone() is None
+            old = connection.execute(query, (fingerprint,)).fetchone()
+            is_new = old is None
+            former = () if is_new or old[0] == row[-1] else _former(old[0], listing)
+            connection.executemany("INSERT OR IGNORE INTO former VALUES (?, ?)", former)
             connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)", row)
         if is_new:
             # Processes too short-lived to sweep must not fill the file with new configurations.
@@ -160,6 +187,16 @@ class SqliteCatalog:
         self._record_use()
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM listings WHERE used_at < ?", (self._wall() - KEEP_S,))
+            connection.execute("DELETE FROM former WHERE digest NOT IN (SELECT approved FROM pins)")
+            pins = connection.execute("SELECT owner, name, approved FROM pins").fetchall()
+        self._complete_approvals(pins)
+
+    def _complete_approvals(self, pins: Sequence[tuple[str, str, str]]) -> None:
+        """Put *pins* into the second file if it lacks some: it is newer, or was lost itself."""
+        with self._approvals.transaction() as approvals:
+            (count,) = approvals.execute("SELECT count(*) FROM pins").fetchone()
+            if count < len(pins):
+                approvals.executemany("INSERT OR REPLACE INTO pins VALUES (?, ?, ?)", pins)
 
     def _record_use(self) -> None:
         used, self._used = self._used, {}
@@ -198,20 +235,59 @@ class SqliteCatalog:
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
         """See `ListingStore.bind`."""
-        with self._database.transaction() as connection:
-            connection.executemany(
-                "INSERT INTO pins VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
-                [(owner, name, value, value) for name, value in holders.items()],
+        query = "SELECT name, approved FROM pins WHERE owner = ?"
+        with self._approvals.transaction() as approvals:
+            approved = dict(approvals.execute(query, (owner,)))
+            rows = [
+                (owner, name, approved.get(name, value), value) for name, value in holders.items()
+            ]
+            with self._database.transaction() as connection:
+                connection.executemany(
+                    "INSERT INTO pins VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
+                    rows,
+                )
+            # What is there was approved before; only `approve` changes it.
+            approvals.executemany(
+                "INSERT OR IGNORE INTO pins VALUES (?, ?, ?)", [row[:3] for row in rows]
             )
 
     def approve(self, owner: str, names: Sequence[str]) -> None:
         """See `ListingStore.approve`."""
-        with self._database.transaction() as connection:
+        keys = [(owner, name) for name in names]
+        with self._approvals.transaction() as approvals, self._database.transaction() as connection:
             connection.executemany(
-                "UPDATE pins SET approved = seen WHERE owner = ? AND name = ?",
-                [(owner, name) for name in names],
+                "UPDATE pins SET approved = seen WHERE owner = ? AND name = ?", keys
             )
+            query = "SELECT owner, name, approved FROM pins WHERE owner = ? AND name = ?"
+            rows = [row for key in keys for row in connection.execute(query, key)]
+            approvals.executemany("INSERT OR REPLACE INTO pins VALUES (?, ?, ?)", rows)
+
+    def definition(self, digest: str) -> ToolDefinition | None:
+        """Return the definition that is pinned with *digest*; None if it is not known any more.
+
+        What a server says of itself is a definition of kind ``server``.
+        """
+        with self._database.reading() as connection:
+            query = "SELECT definition FROM former WHERE digest = ?"
+            if row := connection.execute(query, (digest,)).fetchone():
+                return next(iter(decode(row[0]).definitions))
+            query = "SELECT listing FROM listings WHERE instr(listing, ?) > 0"
+            texts = connection.execute(query, (digest,)).fetchall()
+        listings = (decode(text) for (text,) in texts)
+        return next((found for each in listings if (found := each.pinned(digest))), None)
+
+    def _check_there(self) -> None:
+        """Begin a catalog anew that is gone, though something was approved in it.
+
+        Raises:
+            StoreError: It was gone; ``rebuilt``.
+        """
+        path = self._database.path
+        if self._approvals.path.exists() and not (path.exists() and path.stat().st_size):
+            with self._database.transaction():
+                detail = f"catalog store {path.name!r} was gone and begins anew; put entries again"
+            raise StoreError(detail, rebuilt=True)
 
     def close(self) -> None:
         """See `ListingStore.close`."""
@@ -220,9 +296,11 @@ class SqliteCatalog:
             with suppress(StoreError):
                 self._record_use()
         self._database.close()
+        self._approvals.close()
 
     def pins(self, owner: str) -> dict[str, tuple[str, str]]:
         """See `ListingStore.pins`."""
+        self._check_there()
         query = "SELECT name, approved, seen FROM pins WHERE owner = ?"
         with self._database.reading() as connection:
             rows = connection.execute(query, (owner,)).fetchall()
@@ -231,3 +309,12 @@ class SqliteCatalog:
 
 def _unapproved(pins: Mapping[str, tuple[str, str]], digests: Mapping[str, str]) -> frozenset[str]:
     return frozenset(name for name, new in digests.items() if pins.get(name, (new, ""))[0] != new)
+
+
+def _former(text: str, new: Listing) -> Iterator[tuple[str, str]]:
+    """Yield the digest and the text of each definition of an old listing that *new* lacks."""
+    with suppress(ValueError, KeyError, TypeError):
+        old = decode(text)
+        for digest in sorted({*old.digests.values()} - {*new.digests.values()}):
+            if definition := old.pinned(digest):
+                yield digest, encode(Listing(definitions=(definition,)))

@@ -44,6 +44,21 @@ class Listing:
         codes = [note.code for note in self.diagnostics]
         return codes, self.instructions, tuple(self.definitions), self.entities
 
+    def pinned(self, digest: str) -> ToolDefinition | None:
+        """Return the definition whose digest is *digest*; None if there is none.
+
+        The source's own text is a definition of kind ``server``.
+        """
+        keys = {key for key, value in self.digests.items() if value == digest}
+        for item in self.definitions:
+            if pin_key(item.kind, item.name) in keys:
+                return item
+        for key in keys:
+            if key.startswith("server:"):
+                name = key.removeprefix("server:")
+                return ToolDefinition(name=name, kind="server", description=self.instructions)
+        return None
+
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
         """The tools alone."""

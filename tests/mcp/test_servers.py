@@ -96,6 +96,25 @@ def test_a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run() 
 
 
 @pytest.mark.parametrize(
+    "variable", ["PYTHONPATH", "NODE_OPTIONS", "LD_PRELOAD", "PATH", "GIT_SSH_COMMAND", "OTHER"]
+)
+def test_what_is_approved_has_every_variable_in_it(variable: str) -> None:
+    """A value that the file holds counts; of a reference only the reference does."""
+    empty = StdioServer("run")
+    one, two = (StdioServer("run", env={variable: value}) for value in ("/one", "/two"))
+    written = {variable: "${KEY}"}
+    first, rotated = (
+        StdioServer("run", env={variable: value}, written=written) for value in ("/one", "/two")
+    )
+    digests = [each.approval_digest(b"key") for each in (empty, one, two, first)]
+
+    assert 4 == len(set(digests))
+    assert digests[3] == rotated.approval_digest(b"key")
+    assert digests[1] != one.approval_digest(b"other key")
+    assert empty.launch == digests[0]
+
+
+@pytest.mark.parametrize(
     ("options", "fault"),
     [
         ({"client_metadata_url": "http://a/b"}, "https address with a path"),

@@ -186,6 +186,30 @@ async def test_another_command_line_obeys_the_policy_until_it_is_approved(
     assert () == (await gateway.report()).diagnostics
 
 
+async def test_another_value_of_a_variable_runs_nothing_until_it_is_approved(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be code that runs; what the file gives by reference may be another one any time."""
+    monkeypatch.setenv("GATEWAY_TEST_KEY", "one")
+    env = {"PYTHONPATH": str(desk.folder), "KEY": "${GATEWAY_TEST_KEY}"}
+    desk.write({"srv": desk.entry("srv", env=env)})
+    before = await ids(desk.gateway(on_change="block"))
+    monkeypatch.setenv("GATEWAY_TEST_KEY", "two")
+    gateway = desk.gateway(on_change="block")
+    rotated = await ids(gateway)
+    starts = len(desk.children("srv"))
+
+    desk.write({"srv": desk.entry("srv", env={**env, "PYTHONPATH": "/elsewhere"})})
+    await gateway.reload()
+    after = await ids(gateway), await ids(desk.gateway(on_change="block"))
+    with pytest.raises(UnknownToolError):
+        await gateway.invoke("srv/good", {})
+
+    assert (["srv/good"], ["srv/good"], ([], [])) == (before, rotated, after)
+    assert starts == len(desk.children("srv"))
+    assert b"elsewhere" not in desk.store.read_bytes()
+
+
 async def test_a_name_that_is_taken_changes_nothing(desk: Desk) -> None:
     """By code, or by another file; and a file counts once."""
     desk.write({"srv": desk.entry("srv")})

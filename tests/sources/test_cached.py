@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -317,10 +317,13 @@ async def test_without_a_store_lists_live_in_memory_and_say_so(room: Room) -> No
     assert (["a"], ["catalog_unavailable"]) == (names(listing), codes(listing))
 
 
-async def test_a_list_that_could_not_be_compared_with_what_was_approved_says_so(room: Room) -> None:
-    """It is used, since a full disk must not cost a tool; that nobody checked it is no secret."""
+@pytest.mark.parametrize(("policy", "left"), [("warn", ["a"]), ("block", [])])
+async def test_a_list_that_could_not_be_compared_with_what_was_approved_says_so(
+    room: Room, policy: Policy, left: list[str]
+) -> None:
+    """It is used, unless the host wants nothing that was not approved."""
     await room.source(LiveSource(tool("a"))).list_tools()
-    room.options = replace(OPTIONS, on_change="block")
+    room.options = replace(OPTIONS, on_change=policy)
     room.store = Forgetful(room.path, wall=room.wall)
     remembered = await room.source(LiveSource(tool("a"))).list_tools()
     source = room.source(LiveSource(tool("a", "Now with more.")))
@@ -328,30 +331,94 @@ async def test_a_list_that_could_not_be_compared_with_what_was_approved_says_so(
 
     fresh = await source.list_tools()
 
-    assert (["a"], ["a"]) == (names(remembered), names(fresh))
-    (note,) = fresh.diagnostics
-    assert (note,) == remembered.diagnostics
+    assert (left, left) == (names(remembered), names(fresh))
+    (note,) = (note for note in fresh.diagnostics if note.stage == "store")
+    assert note in remembered.diagnostics
     assert ("store", "catalog_unavailable") == (note.stage, note.code)
     assert "'srv' was not compared with what was approved: full" == note.detail
 
 
 async def test_a_command_line_is_compared_as_soon_as_the_store_works_again(room: Room) -> None:
-    """A store that was busy for a moment must not let a changed one run for good."""
+    """A store that was busy for a moment lets nothing run, and keeps nothing out for good."""
     room.options = replace(OPTIONS, on_change="block")
     await room.source(LiveSource(tool("a")), launch="old").list_tools()
     room.store = store = Forgetful(room.path, wall=room.wall)
     same, other = (room.source(LiveSource(tool("a")), launch=each) for each in ("old", "new"))
-    (note,) = (await same.list_tools()).diagnostics
-    await other.list_tools()
+    for source in (same, other):
+        with pytest.raises(UpstreamError, match="not compared with what was approved: full"):
+            await source.call("a", {}, tool_id="srv/a")
 
     store.full = False
-    same.expire()
-    other.expire()
 
-    assert "catalog_unavailable" == note.code
     assert () == (await same.list_tools()).diagnostics
     with pytest.raises(UpstreamError, match="what would run is not what was approved"):
         await other.list_tools()
+
+
+async def test_tools_that_could_not_be_compared_are_listed_again_soon(room: Room) -> None:
+    """Not only when their list is old."""
+    room.options = replace(OPTIONS, on_change="block")
+    room.store = store = Forgetful(room.path, wall=room.wall)
+    source = room.source(LiveSource(tool("a")))
+    before = await source.list_tools()
+    store.full = False
+    room.tick(OPTIONS.retry_after_s)
+    source.refresh_if_stale()
+    await until(lambda: room.changes == 1)
+
+    assert ([], ["a"]) == (names(before), names(await source.list_tools()))
+
+
+def junk(path: Path) -> None:
+    path.write_bytes(b"junk" * 4096)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def zeroed(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize("damage", [junk, cut, emptied, zeroed, Path.unlink])
+async def test_a_store_that_is_lost_approves_nothing(
+    room: Room, damage: Callable[[Path], object]
+) -> None:
+    """What was approved lies in a second file; that the first one is lost is said."""
+    room.options = replace(OPTIONS, on_change="block")
+    await room.source(LiveSource(tool("a"), tool("b")), launch="old").list_tools()
+    room.store.close()
+    damage(room.path)
+
+    same = room.source(LiveSource(tool("a"), tool("b", "Now with more."), tool("c")), launch="old")
+    listing = await same.list_tools()
+    again = await room.source(LiveSource(tool("a")), launch="old").list_tools()
+
+    assert ["a", "c"] == names(listing)
+    assert {"store_rebuilt", "tool_changed"} == {*codes(listing)}
+    assert "store_rebuilt" not in codes(again)
+    with pytest.raises(UpstreamError, match="what would run is not what was approved"):
+        await room.source(LiveSource(tool("a")), launch="new").list_tools()
+
+
+async def test_a_second_file_that_is_lost_is_completed(room: Room) -> None:
+    """From the first, at its next cleaning."""
+    room.options = replace(OPTIONS, on_change="block")
+    await room.source(LiveSource(tool("a"))).list_tools()
+    room.store.close()
+    room.path.with_name("catalog.approvals.sqlite3").unlink()
+    room.store.sweep()
+    room.store.close()
+    room.path.unlink()
+
+    listing = await room.source(LiveSource(tool("a", "Now with more."))).list_tools()
+
+    assert [] == names(listing)
 
 
 async def test_an_old_file_that_cannot_be_brought_up_is_reported(room: Room) -> None:

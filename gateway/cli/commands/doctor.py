@@ -22,6 +22,7 @@ from typer import Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.servers import ServerStatus, is_about, server_statuses, start_server
+from gateway.cli.commands.trust import NAME, find_changes, find_similar
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
 from gateway.cli.session import read_config, vector_store
 from gateway.cli.tables import table
@@ -109,6 +110,9 @@ def check_stores() -> Iterator[Check]:
         yield Check("cache folder", "fail", f"{folder} cannot be written: {error.strerror}", remedy)
         return
     yield Check("cache folder", "ok", str(folder))
+    for path in sorted(folder.glob("*.corrupt-*")):
+        detail = f"{path.name} was corrupt and set aside; a new one was begun"
+        yield Check("store", "warn", detail, "put entries again that are missing, then delete it")
     with (
         closing(SqliteCatalog(catalog_store_path(Options()))) as records,
         closing(vector_store()) as vectors,
@@ -144,12 +148,28 @@ def check_servers(config: Path, manifest: Manifest) -> Iterator[Check]:
     except GatewayError as error:
         yield Check("servers", "fail", str(error))
         return
+    yield from check_names(manifest)
     for status in statuses:
         yield _check_target(status, manifest)
         if status.changed and status.state != "unusable":
             detail = f"not as approved: {', '.join(status.changed)}"
             remedy = f"look at it, then: gateway approve {' '.join(status.changed)}"
             yield Check(f"server {status.name}", "warn", detail, remedy)
+
+
+def check_names(manifest: Manifest) -> Iterator[Check]:
+    """Check names of tools that changed hands, or that hardly differ."""
+    with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
+        changes, similar = find_changes(manifest, records), find_similar(manifest, records)
+    for change in changes:
+        if change.label.startswith(NAME):
+            detail = f"{change.after} wants the name of {change.before}, whose server is gone"
+            yield Check(
+                "names", "warn", detail, f"look at it, then: gateway approve {change.label}"
+            )
+    for keys in similar:
+        detail = f"hardly differ: {', '.join(keys)}"
+        yield Check("names", "warn", detail, "look before you take one for the other")
 
 
 def _check_target(status: ServerStatus, manifest: Manifest) -> Check:

@@ -17,8 +17,15 @@ from gateway.cli.session import open_gateway, read_config
 from gateway.cli.signals import graceful_shutdown, watch_file
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
-from gateway.options import ChatOptions, Confirm, DiscoveryOptions, Options, SearchOptions
-from gateway.options.environment import variables
+from gateway.options import (
+    ChatOptions,
+    Confirm,
+    DiscoveryOptions,
+    Options,
+    SearchOptions,
+    UpstreamOptions,
+)
+from gateway.options.environment import environment, variables
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
@@ -161,6 +168,7 @@ def _gateway_options(extras: frozenset[Extra], confirm: Confirm) -> Options:
     # No client waits for vectors.
     return Options(
         search=SearchOptions(first_search="words"),
+        upstream=UpstreamOptions(on_change=environment().on_change),
         discovery=discovery,
         chat=ChatOptions(confirm=confirm),
     )

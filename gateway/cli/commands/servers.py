@@ -20,8 +20,8 @@ from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.trust import changed_name
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.session import (
-    ONE_COMMAND,
     check_configured,
+    command_options,
     parse_pairs,
     read_config,
     select_server,
@@ -275,7 +275,7 @@ def start_server(name: str, manifest: Manifest) -> ServerTest:
     if name in manifest.unusable:
         warnings = tuple(item for item in manifest.warnings if is_about(item, name))
         return ServerTest(name=name, works=False, seconds=0.0, diagnostics=warnings)
-    with closing(Gateway(vector_store=MemoryVectorStore(), options=ONE_COMMAND)) as gateway:
+    with closing(Gateway(vector_store=MemoryVectorStore(), options=command_options())) as gateway:
         gateway.add_config(select_server(manifest, name))
         sync = SyncGateway(gateway)
         started = time.perf_counter()

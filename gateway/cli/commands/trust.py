@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import webbrowser
+from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
+from difflib import ndiff
 from typing import Annotated
 
+from rich.console import Group
+from rich.text import Text
 from typer import Argument, Option
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
+from gateway.catalog.identity import similar_names
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.session import check_configured, read_config
+from gateway.cli.tables import document, printable
 from gateway.errors import ConfigError
+from gateway.manifests.manifest import Manifest, names_owner
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.session import sign_in
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import catalog_store_path, tokens_path
+from gateway.options.environment import catalog_store_path, environment, tokens_path
+from gateway.sources.listing_store import fields_of
 from gateway.storage.catalog import SqliteCatalog
 from gateway.storage.oauth_tokens import with_token_store
 
+NAME = "name:"
+"""Stands before an exposed name; no server is called so."""
 _SIGN_IN_S = 600
 """A person has to find a password."""
 
@@ -37,26 +49,134 @@ def approve(
     everything: Annotated[bool, Option("--all", help="Approve all that changed.")] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Approve tools and command lines that changed since they were approved."""
+    """Approve tools and command lines that changed since they were approved, after a look at them.
+
+    A name of a tool whose server left the configuration is passed on by name:NAME.
+    """
     manifest = read_config(config)
     servers, wanted = (*manifest.servers, *manifest.virtual), frozenset(names or ())
     for name in wanted:
-        check_configured(name.partition("/")[0], servers)
+        if not name.startswith(NAME):
+            check_configured(name.partition("/")[0], servers)
     with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
-        changes = {
-            changed_name(server, item): (server, item)
-            for server in servers
-            for item in sorted(records.changed(manifest.owner(server)))
-        }
+        changes = find_changes(manifest, records)
+        differences = {change.label: _difference(change, records) for change in changes}
+        similar = find_similar(manifest, records)
         approved = []
-        for name, (server, item) in changes.items():
+        for change in changes:
             # A server's name stands for its command line and for all of its tools.
-            if everything or not wanted.isdisjoint((name, server)):
-                records.approve(manifest.owner(server), [item])
-                approved.append(name)
-    pending = [name for name in changes if name not in approved]
-    data = {"approved": approved, "changed": pending}
-    return Output(data, None if changes else "nothing changed", found=approved or not names)
+            if everything or not wanted.isdisjoint((change.label, change.server)):
+                records.approve(change.owner, [change.item])
+                approved.append(change.label)
+    pending = [label for label in differences if label not in approved]
+    data = {"approved": approved, "changed": pending, "differences": differences}
+    notes = [f"names hardly differ: {', '.join(keys)}" for keys in similar]
+    parts = (Text(f"\n{printable(label)}\n{text}") for label, text in _as_text(differences))
+    view = Group(document({"approved": approved, "changed": pending}), *parts)
+    return Output(
+        data | {"similar": similar},
+        view if changes else "nothing changed",
+        found=approved or not names,
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is not as it was approved."""
+
+    label: str
+    """How it is shown and approved."""
+    server: str
+    """The server that has it now; its name approves this too."""
+    owner: str
+    item: str
+    """Under which owner and name it is pinned."""
+    before: str
+    after: str
+    """What was approved, and what was seen last."""
+
+
+def find_changes(manifest: Manifest, records: SqliteCatalog) -> list[Change]:
+    """Return what is not as it was approved, of all that *manifest* configures.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    servers = (*manifest.servers, *manifest.virtual)
+    owners = [(server, manifest.owner(server)) for server in servers]
+    found = [
+        Change(
+            label=changed_name(server, item),
+            server=server,
+            owner=owner,
+            item=item,
+            before=before,
+            after=after,
+        )
+        for server, owner in owners
+        for item, (before, after) in sorted(records.pins(owner).items())
+        if before != after
+    ]
+    owner = names_owner(manifest.origin)
+    for name, (holder, wants) in sorted(records.pins(owner).items()):
+        server = wants.partition("/")[0]
+        # While its server is configured a tool keeps its name.
+        if server in servers and holder.partition("/")[0] not in servers:
+            label = f"{NAME}{name}"
+            found.append(
+                Change(
+                    label=label, server=server, owner=owner, item=name, before=holder, after=wants
+                )
+            )
+    return found
+
+
+def find_similar(manifest: Manifest, records: SqliteCatalog) -> tuple[tuple[str, ...], ...]:
+    """Return groups of tools of the configured servers whose names hardly differ.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    return similar_names(
+        {
+            f"{server}/{item}": item
+            for server in manifest.servers
+            for item in records.pins(manifest.owner(server))
+            if item and ":" not in item
+        }
+    )
+
+
+def _difference(change: Change, records: SqliteCatalog) -> Mapping[str, object]:
+    """Return what was approved and what there is now, as far as that differs and is known."""
+    if change.label.startswith(NAME):
+        return {"before": {"tool": change.before}, "after": {"tool": change.after}}
+    if change.item == COMMAND_LINE_PIN:
+        return {"note": "what would run, or be asked, is what stands in the configuration now"}
+    sides = [
+        {} if found is None else {key: value for key, value in fields_of(found).items() if value}
+        for found in map(records.definition, (change.before, change.after))
+    ]
+    before, after = (
+        {key: value for key, value in side.items() if value != other.get(key)}
+        for side, other in (sides, sides[::-1])
+    )
+    if before or after:
+        return {"before": before, "after": after}
+    return {"note": "it differs only in what is never shown, or the old one is not known any more"}
+
+
+def _as_text(differences: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, str]]:
+    """Yield each label and its difference as lines, marked - and + as in a patch."""
+    for label, difference in differences.items():
+        before, after = (
+            json.dumps(difference.get(side), ensure_ascii=False, indent=2).splitlines()
+            for side in ("before", "after")
+        )
+        lines = ndiff(before, after) if before != after else ()
+        shown = [line for line in lines if line[:1] in "+-" and line[2:].strip(" {}[],")]
+        yield label, printable("\n".join(shown) or str(difference.get("note", "")))
 
 
 def changed_name(server: str, item: str) -> str:
@@ -75,11 +195,13 @@ def login(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""
-    servers = read_config(config).servers
-    check_configured(server, servers)
-    target = servers[server]
+    manifest = read_config(config)
+    check_configured(server, manifest.servers)
+    target = manifest.servers[server]
     if not isinstance(target, HttpServer):
         raise ConfigError(f"server {server!r} is a program of this machine: it has no sign-in")
+    if environment().on_change == "block":
+        _check_address(manifest.owner(server), server, target)
     target = with_token_store(server, target, tokens_path(Options()))
     if forget:
         if target.auth is not None and target.auth.tokens is not None:
@@ -95,3 +217,12 @@ def login(
     limits = UpstreamOptions(connect_timeout_s=_SIGN_IN_S)
     listing = asyncio.run(sign_in(server, target, limits, on_address))
     return Output({"server": server, "signed_in": True, "tools": len(listing.tools)})
+
+
+def _check_address(owner: str, server: str, target: HttpServer) -> None:
+    with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
+        if records.record_seen(owner, {COMMAND_LINE_PIN: target.launch}):
+            raise ConfigError(
+                f"the address of {server!r} is not the approved one: look at its configuration, "
+                f"then: gateway approve {server}"
+            )
