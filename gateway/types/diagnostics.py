@@ -91,7 +91,7 @@ CODES: Mapping[Code, str] = {
     "name_withheld": "The tool that held this name is gone; another gets it only by approval.",
     "name_similar": "Tools of different servers have names that differ hardly to the eye.",
     "store_unavailable": "A store failed: vectors live in memory only, or an index is not saved.",
-    "store_rebuilt": "A store's file was corrupt: it was set aside, and what it held made anew.",
+    "store_rebuilt": "A store's file was corrupt or gone; it begins anew, and says what it lacks.",
     "embedder_missing": "The strategy wants vectors but no embedder was given.",
     "embedding_failed": "The embedder raised.",
     "index_building": "What is new is being listed or embedded; until then what there is answers.",
