@@ -49,9 +49,9 @@ def approve(
     everything: Annotated[bool, Option("--all", help="Approve all that changed.")] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Approve tools and command lines that changed since they were approved, after a look at them.
+    """Approve tools and command lines that changed since they were approved.
 
-    A name of a tool whose server left the configuration is passed on by name:NAME.
+    What differs is shown. A name whose server left the configuration is passed on by name:NAME.
     """
     manifest = read_config(config)
     servers, wanted = (*manifest.servers, *manifest.virtual), frozenset(names or ())
