@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ class Approval:
 
     entity: Entity
     arguments: JsonObject
+    """A copy: to change it changes no call."""
     call_id: str
     caller: Caller = ANYONE
     """The party that the call is for."""
@@ -35,18 +37,20 @@ a no. A plain function runs on a thread of its own and may block."""
 def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) -> bool:
     """Return whether a call of *entity* needs the host's approval.
 
-    Annotations of an untrusted server can only make us stricter. A tool of such a server that has
-    none may destroy something, as MCP says: the host is asked about it. Where nobody can be asked
-    it runs, since most servers say nothing about most of their tools.
+    What a server says of its tools can only make us stricter, unless the host vouches for it:
+    then a tool that is not destructive, or only reads, is what it says. Any other tool may destroy
+    something, as MCP says: the host is asked about it. Where nobody can be asked it runs, unless it
+    says that it destroys, since the host vouches for few servers.
     """
     hints = entity.hints
     if confirm in {"never", "all"}:
         return confirm == "all"
-    if hints.destructive is True or hints.read_only is True:
-        return hints.destructive is True
-    if confirm == "not_read_only":
+    is_vouched = entity.trusted or entity.vouched
+    if hints.destructive is True:
         return True
-    return can_ask and hints.destructive is None and not entity.trusted
+    if confirm == "not_read_only":
+        return not (is_vouched and hints.read_only is True)
+    return can_ask and not is_vouched
 
 
 async def request_approval(
@@ -77,7 +81,8 @@ async def request_approval(
             "asked: do not repeat the call, say what you wanted to do. Whoever runs this program "
             'allows it by approve=… or ChatOptions(confirm="never")'
         )
-    approval = Approval(entity=entity, arguments=arguments, call_id=call_id, caller=caller)
+    own = deepcopy(arguments)
+    approval = Approval(entity=entity, arguments=own, call_id=call_id, caller=caller)
     decision = await attempt(_decide(approve, approval))
     if decision is not True:
         reason = f" (the answer was of type {type(decision).__name__}, not True)"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 
@@ -131,7 +132,9 @@ async def _handle(
     names, caller, tool = tools.names, tools.caller, call.name
     arguments: JsonObject | None = None
     try:
-        given = _parse_object(call.arguments) if call.parsed is None else dict(call.parsed)
+        parsed = call.parsed
+        # What is asked about is what is called, whatever becomes of the caller's objects.
+        given = _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
         if call.native or (call.name and call.name == names.search):
             return await _search(gateway, tools, call, given, shown)
         if call.name in names and call.name != names.call:

@@ -33,6 +33,8 @@ class Manifest:
     """Unknown keys, and servers that cannot be used, each with the mend."""
     unusable: tuple[str, ...] = ()
     """The names of the servers that cannot be used."""
+    trusted: frozenset[str] = frozenset()
+    """The names of the servers that the host stands in for."""
     origin: str = ""
     """The file's path; empty if it is none."""
     transforms: Mapping[str, tuple[Transform, ...]] = field(default_factory=dict)

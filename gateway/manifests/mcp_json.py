@@ -5,9 +5,10 @@
   ``keyring:SERVICE/NAME`` from the keyring; what is not there and has no default makes that
   server unusable, not the file.
 * A fault of one server leaves the others; an unknown key is a warning.
-* Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), its
-  ``status``, ``enabled``, ``tags`` and ``scopes`` (who may find it), and the tables
-  ``virtualServers``, ``rules``, ``kinds`` and ``normalizer``.
+* Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), ``trusted``
+  (whether the host stands in for what it says of its tools), its ``status``, ``enabled``, ``tags``
+  and ``scopes`` (who may find it), and the tables ``virtualServers``, ``rules``, ``kinds`` and
+  ``normalizer``.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ class _Server(_Access):
     type: Any = None
     description: Any = None
     disabled: Any = None
+    trusted: bool = False
     tools: Annotated[_Rules, _as("allow", list)] = _Rules()
     prompts: Annotated[_Rules, _as("allow", list)] = _Rules()
     resources: Annotated[_ResourceRules, _as("allow", list)] = _ResourceRules()
@@ -246,6 +248,7 @@ def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
         servers=reader.servers,
         warnings=tuple(reader.notes),
         unusable=tuple(reader.unusable),
+        trusted=frozenset(reader.trusted),
         transforms=reader.transforms,
         virtual=reader.virtual,
         normalizer=normalizer,
@@ -263,6 +266,7 @@ class _Reader:
         self.virtual: dict[str, VirtualServer] = {}
         self.access: dict[str, Access] = {}
         self.unusable: list[str] = []
+        self.trusted: list[str] = []
 
     def warn(self, details: Iterable[str]) -> None:
         self.notes += (
@@ -293,6 +297,8 @@ class _Reader:
         target, transforms = server.target(), server.transforms
         self.servers[name] = target
         self.access[name] = server.access
+        if server.trusted:
+            self.trusted.append(name)
         if transforms:
             self.transforms[name] = transforms
 

@@ -121,8 +121,8 @@ class ChatOptions(OptionObject):
     """A longer tool result is cut in the conversation, and says so."""
     confirm: Confirm = "destructive"
     """Which calls the host's ``approve`` is asked about: none, tools that may destroy (of a server
-    that is not trusted, also those that say nothing about it), all that may write, or all. Without
-    ``approve`` they are refused; but of what may destroy, only tools that say so."""
+    that is not trusted, all), all that may write, or all. Without ``approve`` they are refused; but
+    of what may destroy, only tools that say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

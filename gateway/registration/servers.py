@@ -47,6 +47,12 @@ class Configured:
     """The file and the name in it; empty if there is no file."""
     access: Access = NO_ACCESS_RULE
     """What the host says of the use of all of it."""
+    trusted: bool = False
+    """Whether the host stands in for what it says of its tools."""
+
+    def is_same_session(self, other: Configured) -> bool:
+        """Whether a session of *other* serves this one too."""
+        return (self.target, self.trusted) == (other.target, other.trusted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +159,7 @@ def _server_entries(manifest: Manifest) -> dict[str, Configured]:
             transforms=manifest.transforms.get(name, ()),
             owner=manifest.owner(name),
             access=manifest.access.get(name, NO_ACCESS_RULE),
+            trusted=name in manifest.trusted,
         )
         for name, target in {**manifest.servers, **manifest.virtual}.items()
     }
@@ -205,14 +212,7 @@ class Servers:
         self._sweeps = SingleFlight[None](bridge.submit)
         self._listings = SingleFlight[Listing](bridge.submit)
 
-    def add(
-        self,
-        name: str,
-        entry: Configured,
-        hints: Mapping[str, Hints] | None = None,
-        *,
-        trusted: bool = False,
-    ) -> None:
+    def add(self, name: str, entry: Configured, hints: Mapping[str, Hints] | None = None) -> None:
         """Register a server; see `Gateway.add_server`.
 
         Raises:
@@ -240,7 +240,7 @@ class Servers:
             target,
             bridge=self._bridge,
             options=self._options,
-            trusted=trusted,
+            trusted=entry.trusted,
             clock=self._clock,
             on_change=invalidate,
             capabilities=self.capabilities,

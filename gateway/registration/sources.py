@@ -166,8 +166,9 @@ class GatewaySources:
         self._bridge.check_open()
         reached = {"command": command, "args": args, "env": env, "cwd": cwd}
         target = server_target(name, server, {**reached, "url": url, "headers": headers})
-        entry = Configured(target=target, transforms=tuple(transforms), access=access)
-        self._servers.add(name, entry, hints, trusted=trusted)
+        shown = tuple(transforms)
+        entry = Configured(target=target, transforms=shown, access=access, trusted=trusted)
+        self._servers.add(name, entry, hints)
 
     def add_virtual_server(
         self,
@@ -331,7 +332,7 @@ class GatewaySources:
             restarted = [
                 name
                 for name in changes.changed
-                if before.servers[name].target != after.servers[name].target
+                if not before.servers[name].is_same_session(after.servers[name])
             ]
             cached = self._servers.cached
             ended = (cached[name] for name in (*changes.removed, *restarted) if name in cached)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from mcp import types
 from pydantic import Field
 
-from gateway.errors import ConfigError, GatewayError
+from gateway.errors import ConfigError, GatewayError, NotApprovedError
 from gateway.gateway import Gateway
 from gateway.provision.discover import LIMIT, discover, overview_for_model
 from gateway.provision.provisioner import Provisioner, result_for_model
@@ -29,7 +29,11 @@ Function = Callable[..., Awaitable[Answer]]
 
 
 def extra_tools(
-    gateway: Gateway, names: frozenset[ExtraName], provisioner: Provisioner | None = None
+    gateway: Gateway,
+    names: frozenset[ExtraName],
+    provisioner: Provisioner | None = None,
+    *,
+    install_scope: str = "",
 ) -> Iterator[ExtraTool]:
     """Yield the optional meta-tools for `gateway.serve.mcp_server.mcp_server`.
 
@@ -38,6 +42,7 @@ def extra_tools(
         names: Which tools are wanted.
         provisioner: Plans and installs; needed for all but ``discover``. Its ``consent`` decides
             which servers may come in.
+        install_scope: What a caller needs to bring one in; empty lets any.
 
     Raises:
         ConfigError: A tool needs a provisioner and there is none.
@@ -47,7 +52,7 @@ def extra_tools(
     if names - {"discover"}:
         if provisioner is None:
             raise ConfigError("provision and install need a Provisioner")
-        yield _provision_tool(provisioner, installs="install" in names)
+        yield _provision_tool(provisioner, installs="install" in names, scope=install_scope)
 
 
 def _discover_tool(gateway: Gateway) -> ExtraTool:
@@ -70,7 +75,7 @@ def _discover_tool(gateway: Gateway) -> ExtraTool:
     return _extra_tool("discover", for_caller, annotations)
 
 
-def _provision_tool(provisioner: Provisioner, *, installs: bool) -> ExtraTool:
+def _provision_tool(provisioner: Provisioner, *, installs: bool, scope: str) -> ExtraTool:
     def for_caller(caller: Caller) -> Function:
         async def install(intent: str, pick: str = "", apply: bool = False) -> Answer:
             """Find a server for what no tool here can do and, with apply, bring it in.
@@ -80,6 +85,8 @@ def _provision_tool(provisioner: Provisioner, *, installs: bool) -> ExtraTool:
                 pick: One of the candidates of an earlier answer, by name.
                 apply: Install it, if every gate passes; then find its tools by search.
             """
+            if apply and scope and not caller.holds({scope}):
+                raise NotApprovedError(f"to install needs a token with the scope {scope!r}")
             return result_for_model(
                 await provisioner.provision(intent, apply=apply, pick=pick, caller=caller)
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
@@ -73,7 +73,10 @@ class EntityRegistry:
                 for key, item in items.items()
             }
             governed = _governed(hinted, access, originals)
-            entities |= self._update_server(server, governed, names, access, trusted=trusted)
+            vouched = {key for key, item in items.items() if _is_vouched(listed, server, item)}
+            entities |= self._update_server(
+                server, governed, names, access, trusted=trusted, vouched=vouched
+            )
             for item in listed[server].listing.entities:
                 if item.described and item.server in listed:
                     # Its server is connected, and lists its tools itself.
@@ -138,6 +141,7 @@ class EntityRegistry:
         access: Mapping[str, Access],
         *,
         trusted: bool,
+        vouched: Container[str],
     ) -> dict[str, Entity]:
         """Return the entities of *server*, by id; those that stay the same are the same objects."""
         entities: dict[str, Entity] = {}
@@ -148,12 +152,14 @@ class EntityRegistry:
             name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
             old = self.entities.get(key)
             status, scopes = access[key].status or "active", access[key].scopes
-            same = (definition, name, parent, trusted, status, scopes)
+            is_vouched = trusted or key in vouched
+            same = (definition, name, parent, trusted, is_vouched, status, scopes)
             if old and same == (
                 old.definition,
                 old.exposed_name,
                 old.parent,
                 old.trusted,
+                old.vouched,
                 old.status,
                 old.scopes,
             ):
@@ -168,6 +174,7 @@ class EntityRegistry:
                 status=status,
                 scopes=scopes,
                 trusted=trusted,
+                vouched=is_vouched,
                 digest=definition_digest(server, definition),
                 parent=parent,
             )
@@ -219,6 +226,15 @@ def _names_of(listed: Mapping[str, ListResult], server: str, own: str, kind: Kin
 def _host_hints(listed: Mapping[str, ListResult], server: str, name: str) -> Hints:
     result = listed.get(server)
     return result.registration.hints.get(name, Hints()) if result else Hints()
+
+
+def _is_vouched(listed: Mapping[str, ListResult], server: str, item: ToolDefinition) -> bool:
+    """Return whether the host's own hints say how a tool, or what an alias stands for, behaves."""
+    names = _names_of_original(listed, listed[server].listing, item.kind, item.name)
+    hints = (_host_hints(listed, *each) for each in ((server, item.name), *names))
+    return item.kind == "tool" and any(
+        each.read_only is not None or each.destructive is not None for each in hints
+    )
 
 
 def _with_host_hints(

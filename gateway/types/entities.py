@@ -92,6 +92,8 @@ class Entity:
     """A caller needs all of these; empty lets anyone see it."""
     trusted: bool = False
     """True if the host itself wrote the definition (a Python function, an own file)."""
+    vouched: bool = False
+    """Whether the host stands in for how it behaves: it trusts the source, or said so in hints."""
     digest: str = ""
     """SHA-256 (hex) of the canonical definition and hints; changes if anything searched changes."""
     parent: str = ""

@@ -88,6 +88,18 @@ def test_a_disabled_server_is_left_out_in_silence() -> None:
     assert ({}, ()) == (manifest.servers, manifest.warnings)
 
 
+def test_a_server_is_trusted_only_where_the_file_says_so() -> None:
+    """Only by the word itself."""
+    servers = {
+        "friend": {"command": "run", "trusted": True},
+        "stranger": {"command": "run"},
+        "odd": {"command": "run", "trusted": "yes"},
+    }
+    manifest = parse_manifest({"mcpServers": servers})
+
+    assert ({"friend"}, ("odd",)) == (manifest.trusted, manifest.unusable)
+
+
 def test_variables_come_from_the_environment_or_from_their_default(token: str) -> None:
     """Secrets stay out of the file."""
     manifest = parse_manifest(

@@ -210,6 +210,21 @@ async def test_another_value_of_a_variable_runs_nothing_until_it_is_approved(
     assert b"elsewhere" not in desk.store.read_bytes()
 
 
+async def test_trust_comes_and_goes_with_the_file(desk: Desk) -> None:
+    """A session of a server that is not trusted is not kept for one that is."""
+    desk.write({"srv": desk.entry("srv")})
+    gateway = desk.gateway()
+    (before,) = await gateway.list_tools()
+    desk.write({"srv": desk.entry("srv", trusted=True)})
+    reloaded = await gateway.reload()
+    (after,) = await gateway.list_tools()
+
+    assert ("srv",) == reloaded.changed
+    assert [(False, False), (True, True)] == [
+        (each.trusted, each.vouched) for each in (before, after)
+    ]
+
+
 async def test_a_name_that_is_taken_changes_nothing(desk: Desk) -> None:
     """By code, or by another file; and a file counts once."""
     desk.write({"srv": desk.entry("srv")})

@@ -16,9 +16,10 @@ from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Programs
 from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
+from gateway.serve.auth import INSTALL
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.mcp_server import mcp_server
-from gateway.types import ToolDefinition
+from gateway.types import Caller, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import suspicious, tool
 from tests.provision.conftest import quick_uv
@@ -151,3 +152,24 @@ async def test_what_every_check_lets_in_can_be_called_at_once(
 def test_provision_needs_a_provisioner(open_gateway: OpenGateway) -> None:
     with pytest.raises(ConfigError):
         tuple(extra_tools(open_gateway(), frozenset({"provision"})))
+
+
+@pytest.mark.parametrize(
+    ("scopes", "refused"),
+    [((), True), (("catalog:write",), True), (("catalog:install",), False), (("*",), False)],
+)
+async def test_who_may_not_install_is_refused_before_anything_is_looked_for(
+    open_gateway: OpenGateway, tmp_path: Path, scopes: tuple[str, ...], refused: bool
+) -> None:
+    """Where tokens are in use; a plan is for everyone."""
+    gateway = open_gateway()
+    provisioner = Provisioner(gateway, options=ProvisionOptions(known=False, folder=tmp_path))
+    names = frozenset[ExtraName]({"install"})
+    (extra,) = extra_tools(gateway, names, provisioner, install_scope=INSTALL)
+    caller = Caller(scopes=frozenset(scopes))
+
+    planned = await extra.run({"intent": "weigh a parcel"}, caller)
+    applied = await extra.run({"intent": "weigh a parcel", "apply": True}, caller)
+
+    assert (False, refused) == (bool(planned.is_error), bool(applied.is_error))
+    assert refused == ("the scope 'catalog:install'" in text_of(applied))

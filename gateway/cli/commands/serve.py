@@ -31,7 +31,7 @@ from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
 from gateway.search.rank.scoring import log
-from gateway.serve.auth import read_tokens
+from gateway.serve.auth import INSTALL, read_tokens
 from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http import HttpOptions, MetricsPage, Transport, serve_http
@@ -126,7 +126,9 @@ def serve(  # noqa: PLR0913  (one for each option)
         shutdown.close = partial(_close, gateway)
         transport = _transport(gateway, address if http else None, page, with_api=api)
         names = frozenset(name for name in get_args(ExtraName) if name in extras)
-        tools = tuple(extra_tools(gateway, names, _provisioner(gateway, provision, config)))
+        scope = INSTALL if address.needs_token else ""
+        provisioner = _provisioner(gateway, provision, config)
+        tools = tuple(extra_tools(gateway, names, provisioner, install_scope=scope))
         server = mcp_server(gateway, expose=expose, extras=tools, caller=address.caller)
         asyncio.run(_run(gateway, partial(transport, server), config))
         shutdown.has_begun = True

@@ -81,7 +81,7 @@ def approve(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """What is not as it was approved."""
 
@@ -106,14 +106,7 @@ def find_changes(manifest: Manifest, records: SqliteCatalog) -> list[Change]:
     servers = (*manifest.servers, *manifest.virtual)
     owners = [(server, manifest.owner(server)) for server in servers]
     found = [
-        Change(
-            label=changed_name(server, item),
-            server=server,
-            owner=owner,
-            item=item,
-            before=before,
-            after=after,
-        )
+        Change(changed_name(server, item), server, owner, item, before, after)
         for server, owner in owners
         for item, (before, after) in sorted(records.pins(owner).items())
         if before != after
@@ -123,12 +116,7 @@ def find_changes(manifest: Manifest, records: SqliteCatalog) -> list[Change]:
         server = wants.partition("/")[0]
         # While its server is configured a tool keeps its name.
         if server in servers and holder.partition("/")[0] not in servers:
-            label = f"{NAME}{name}"
-            found.append(
-                Change(
-                    label=label, server=server, owner=owner, item=name, before=holder, after=wants
-                )
-            )
+            found.append(Change(f"{NAME}{name}", server, owner, name, holder, wants))
     return found
 
 
