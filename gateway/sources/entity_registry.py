@@ -230,11 +230,13 @@ def _host_hints(listed: Mapping[str, ListResult], server: str, name: str) -> Hin
 
 def _is_vouched(listed: Mapping[str, ListResult], server: str, item: ToolDefinition) -> bool:
     """Return whether the host's own hints say how a tool, or what an alias stands for, behaves."""
-    names = _names_of_original(listed, listed[server].listing, item.kind, item.name)
-    hints = (_host_hints(listed, *each) for each in ((server, item.name), *names))
-    return item.kind == "tool" and any(
-        each.read_only is not None or each.destructive is not None for each in hints
-    )
+    if item.kind != "tool":
+        return False
+    hints = [_host_hints(listed, server, item.name)]
+    if original := listed[server].listing.originals.get(item.name):
+        names = _names_of(listed, *original, "tool")
+        hints += (_host_hints(listed, original[0], name) for name in names)
+    return any(each.read_only is not None or each.destructive is not None for each in hints)
 
 
 def _with_host_hints(

@@ -97,7 +97,8 @@ def test_a_server_is_trusted_only_where_the_file_says_so() -> None:
     }
     manifest = parse_manifest({"mcpServers": servers})
 
-    assert ({"friend"}, ("odd",)) == (manifest.trusted, manifest.unusable)
+    assert {"friend"} == manifest.trusted
+    assert ("odd",) == manifest.unusable
 
 
 def test_variables_come_from_the_environment_or_from_their_default(token: str) -> None:
