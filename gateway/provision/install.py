@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import distributions
@@ -69,7 +70,7 @@ async def install(
         await run_command(plan.server, command, folder=folder, path=path, limit_s=limit_s)
     if route.kind == "pypi":
         program, packages = _find_python_program(plan.server, route, folder)
-        command = (str(bin_folder(folder) / program),)
+        command = (str(program),)
     else:
         script, packages = _find_npm_program(plan.server, route, folder)
         command = (str(programs.node), str(script))
@@ -125,8 +126,8 @@ def _tail(errors: TextIO) -> str:
     return clean(output, limit=2 * _MESSAGE_CHARS)[-_MESSAGE_CHARS:] or "it said nothing"
 
 
-def _find_python_program(server: str, package: Package, folder: Path) -> tuple[str, Iterable[str]]:
-    """Return the name of the package's program, and all packages of the environment."""
+def _find_python_program(server: str, package: Package, folder: Path) -> tuple[Path, Iterable[str]]:
+    """Return the package's program, and all packages of the environment."""
     paths = [str(path) for path in folder.glob("[Ll]ib*/**/site-packages")]
     by_name = {_normalize(item.name): item for item in distributions(path=paths)}
     own = by_name.get(_normalize(package.identifier))
@@ -134,7 +135,9 @@ def _find_python_program(server: str, package: Package, folder: Path) -> tuple[s
         raise UpstreamError(server, f"{package.identifier!r} is not there after its install")
     scripts = [item.name for item in own.entry_points if item.group == "console_scripts"]
     packages = (f"{item.name}=={item.version}" for item in by_name.values())
-    return _select_program(server, scripts, package.identifier), packages
+    name = _select_program(server, scripts, package.identifier)
+    suffix = ".exe" if sys.platform == "win32" else ""
+    return _confine(server, f"{name}{suffix}", bin_folder(folder), folder), packages
 
 
 def _find_npm_program(server: str, package: Package, folder: Path) -> tuple[Path, Iterable[str]]:
@@ -156,10 +159,22 @@ def _find_npm_program(server: str, package: Package, folder: Path) -> tuple[Path
     own_name = package.identifier.rpartition("/")[2]
     if isinstance(programs, str):
         programs = {own_name: programs}
-    path = (home / str(programs[_select_program(server, list(programs), own_name)])).resolve()
-    if not path.is_relative_to(home.resolve()) or not path.is_file():
+    name = str(programs[_select_program(server, list(programs), own_name)])
+    return _confine(server, name, home, folder), packages
+
+
+def _confine(server: str, name: str, home: Path, folder: Path) -> Path:
+    """Return the file *name* of *home*, links resolved.
+
+    Raises:
+        UpstreamError: It is no file in *home*, or that does not lie in *folder*.
+    """
+    resolved = home.resolve()
+    path = (resolved / name).resolve()
+    is_inside = path.is_relative_to(resolved) and resolved.is_relative_to(folder.resolve())
+    if not is_inside or not path.is_file():
         raise UpstreamError(server, "the package's program is not a file of its own")
-    return path, packages
+    return path
 
 
 def _select_program(server: str, names: Sequence[str], wanted: str) -> str:

@@ -22,6 +22,7 @@ from gateway.runtime.text import is_visible
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_-]+)\}")
 _INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME_CHARS = 40
+_RUN_PIP = Path(__file__).with_name("run_pip.py").resolve()
 Commands = tuple[tuple[str, ...], ...]
 
 
@@ -30,8 +31,8 @@ class Programs:
     """The programs that install and run packages on this machine; None if one is missing."""
 
     python: str = sys.executable
-    pip: bool = True
-    """Whether *python* has pip."""
+    pip: str | None = None
+    """The file that runs *python*'s pip in another interpreter."""
     uv: str | None = None
     npm: tuple[str, ...] | None = None
     """npm's program, and its first arguments."""
@@ -40,12 +41,14 @@ class Programs:
     @classmethod
     def find(cls) -> Programs:
         """Search ``PATH``."""
-        npm = shutil.which("npm")
+        pip = importlib.util.find_spec("pip")
+        runner = Path(pip.origin or "").with_name("__pip-runner__.py") if pip else None
+        uv, npm, node = (_which(name) for name in ("uv", "npm", "node"))
         return cls(
-            pip=importlib.util.find_spec("pip") is not None,
-            uv=shutil.which("uv"),
+            pip=str(runner) if runner and runner.is_file() else None,
+            uv=uv,
             npm=(npm,) if npm else None,
-            node=shutil.which("node"),
+            node=node,
         )
 
     def pypi_commands(self, package: Package, folder: Path) -> Commands:
@@ -56,21 +59,21 @@ class Programs:
             venv = (self.uv, "venv", "--quiet", "--no-project", "--python", self.python)
             pip = (self.uv, "pip", "install", "--quiet", "--python", inside)
             return ((*venv, str(folder)), (*pip, *wheel))
-        # Isolated: a file called pip.py in the current folder must not run.
-        python = (self.python, "-I", "-m")
+        if self.pip is None:
+            return ()
         # Compiling what is never imported would take most of an install's time.
         flags = ("--quiet", "--no-compile", "--no-input", "--disable-pip-version-check")
-        install = ("install", *flags, *wheel)
-        if self.pip:
-            pip = (*python, "pip", "--python", inside)
-            return ((*python, "venv", "--without-pip", str(folder)), (*pip, *install))
-        return ((*python, "venv", str(folder)), (inside, "-I", "-m", "pip", *install))
+        # Isolated: a file called venv.py in the current folder must not run.
+        venv = (self.python, "-I", "-m", "venv", "--without-pip", str(folder))
+        return (venv, (inside, "-I", str(_RUN_PIP), self.pip, "install", *flags, *wheel))
 
     def npm_commands(self, package: Package, folder: Path) -> Commands:
         """Return the command that installs *package* into *folder* without running any script."""
         if self.npm is None:
             return ()
-        flags = ("--ignore-scripts", "--no-audit", "--no-fund", "--save-exact", "--omit=dev")
+        # Without scripts, and without git: its own settings name programs that it runs.
+        safe = ("--ignore-scripts", "--allow-git=none")
+        flags = (*safe, "--no-audit", "--no-fund", "--save-exact", "--omit=dev")
         wanted = f"{package.identifier}@{package.version}"
         return ((*self.npm, "install", "--prefix", str(folder), *flags, wanted),)
 
@@ -184,6 +187,12 @@ def server_name(entry: RegistryEntry, used: frozenset[str]) -> str:
 def bin_folder(folder: Path) -> Path:
     """Return the folder of programs in a virtual environment."""
     return folder / ("Scripts" if sys.platform == "win32" else "bin")
+
+
+def _which(program: str) -> str | None:
+    """Return the absolute path of *program*: an install runs in a folder of its own."""
+    path = shutil.which(program)
+    return str(Path(path).absolute()) if path else None
 
 
 class _InputValues:

@@ -4,9 +4,9 @@ Each check says pass, ask or refuse. ``refuse`` is final; ``ask`` is a doubt tha
 settle and ``--yes`` may not. All checks are reported: a plan is judged by reading it.
 
 A person is asked up to three times, each time with commands whole, never cut (as the protocol's
-security practices for installing local servers demand): before the install; before the server
-runs for the first time, if its command was not known before or has changed; and before it stays,
-if its tools look like an attack.
+security practices for installing local servers demand): before the install, which runs nothing of
+the package; before the server runs for the first time; and before it stays, if its tools look like
+an attack.
 """
 
 from __future__ import annotations
@@ -98,8 +98,9 @@ class Question:
     commands: tuple[tuple[str, ...], ...] = ()
     """The commands that run now, whole: program and arguments of each."""
     launch: tuple[str, ...] = ()
-    """The command that runs as the server from then on; empty for a remote one, and while only the
-    installed package can tell: then it is asked again."""
+    """The command that runs as the server: before the install as the plan has it, before the run by
+    the absolute path of a file in the package's folder. Empty for a remote server, and while only
+    the installed package can tell."""
     gates: tuple[PolicyCheck, ...] = ()
     """The policy checks of the plan."""
     warnings: tuple[str, ...] = ()
@@ -151,6 +152,7 @@ def _check_package(
         f"speaks {package.transport!r}: stdio is what is run": package.transport != "stdio",
         "wants arguments for the program that runs it": package.runtime_arguments,
         "gives a file's hash, which is not checked for this kind": package.sha256,
+        "neither uv nor pip is installed": kind == "pypi" and not (programs.uv or programs.pip),
         "npm is not installed": kind == "npm" and not (programs.npm and programs.node),
     }
     fault = next((reason for reason, is_wrong in faults.items() if is_wrong), "")

@@ -68,7 +68,7 @@ class Provisioner:
     def folder(self) -> Path:
         """The folder of packages and the audit."""
         folder = self.options.folder or Path(platformdirs.user_data_dir("tool-gateway")) / "servers"
-        return folder.absolute()
+        return folder.resolve()
 
     async def provision(
         self,

@@ -162,7 +162,7 @@ class Steps:
         """
         async with AsyncExitStack() as undo:
             undo.callback(self.audit.record, "rollback", "failed")
-            shown, packages = plan.launch, tuple[str, ...]()
+            packages = tuple[str, ...]()
             if plan.folder is not None:
                 await self._ask("install", plan)
                 plan.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -175,9 +175,7 @@ class Steps:
                 plan, packages = await install(plan, self.programs, limit_s=limit_s)
                 about = f"{len(packages)} packages"
                 self.audit.record("install", about=about, packages=packages)
-            # A remote server, or one of another command than was shown before.
-            if plan.folder is None or plan.launch != shown:
-                await self._ask("run", plan)
+            await self._ask("run", plan)
             manifest, target = self._parse(plan)
             listing = await self._probe(plan, target)
             self._store_listing(manifest, plan.server, target, listing)

@@ -58,8 +58,8 @@ def test_a_dry_run_shows_the_plan_whole(place: Place, registry: FakeRegistry) ->
 def test_what_is_agreed_to_is_done_and_can_be_called(
     place: Place, registry: FakeRegistry, index: FakeIndex
 ) -> None:
-    """From nothing: no configuration, one yes, one call."""
-    ran = provision(place, registry.url, "--apply", stdin="y\n", index=index.pip_url)
+    """From nothing: no configuration, two yeses, one call."""
+    ran = provision(place, registry.url, "--apply", stdin="y\ny\n", index=index.pip_url)
     config = str(place.folder / "mcp.json")
     called = place.run("call", "parcels/weigh_parcel", "{}", "-c", config)
     found = place.run("discover", INTENT, "-c", config, "--strategy", "graph", "--json")
@@ -69,6 +69,8 @@ def test_what_is_agreed_to_is_done_and_can_be_called(
     assert "installed: 1 tools can be called" in ran.out
     assert "will run now: " in ran.err
     assert "Install it? [y/N]" in ran.err
+    program = place.folder / "servers" / "parcels" / "bin" / "tiny-parcels"
+    assert f"will run as the server: {program}\nRun it? [y/N]" in ran.err
     assert "note: probe ok weigh_parcel" in ran.err
     assert (0, "parcels") == (called.code, json.loads(called.out)[2].rpartition("/")[2])
     assert ["parcels/weigh_parcel"] == [tool["id"] for tool in found.json["tools"]]
@@ -112,7 +114,7 @@ def test_what_fails_has_a_code_of_its_own(
     registry.items = [
         item("org.example/parcels", "Weighs a parcel.", packages=[package("no-such-package")])
     ]
-    ran = provision(place, registry.url, "--apply", stdin="y\n", index=index.pip_url)
+    ran = provision(place, registry.url, "--apply", stdin="y\ny\n", index=index.pip_url)
 
     assert (3, True) == (ran.code, "everything was undone" in ran.out)
 

@@ -37,6 +37,7 @@ def programs(folder: Path, *, quick: bool) -> Programs:
     own = str(_WHEEL / "bin" / "node")
     uv = quick_uv(folder)
     return Programs(
+        pip=Programs.find().pip,
         uv=str(uv) if quick else None,
         npm=(npm,) if node and npm else (own, str(_NPM)),
         node=node if node and npm else own,

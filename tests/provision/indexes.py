@@ -8,6 +8,7 @@ import io
 import json
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -97,29 +98,40 @@ class FakeIndex(Served):
         scripts: tuple[str, ...] = (),
         tool: str = "weigh_parcel",
         about: str = _ABOUT,
+        needs: str = "",
+        files: Mapping[str, str] | None = None,
     ) -> None:
         """Offer version 1.0.0 of *name* to pip; by default its program is called like it."""
         module = name.replace("-", "_")
         entries = "\n".join(f"{each} = {module}:main" for each in scripts or (name,))
         info = f"{module}-1.0.0.dist-info"
-        files = {
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n"
+        contents = {
             f"{module}.py": PYTHON.format(mode=mode, tool=tool, about=about),
-            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n",
+            f"{info}/METADATA": f"{metadata}Requires-Dist: {needs}\n" if needs else metadata,
             f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
             f"{info}/entry_points.txt": f"[console_scripts]\n{entries}\n" if entries else "",
+            **(files or {}),
         }
-        record = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
+        record = "".join(f"{path},,\n" for path in (*contents, f"{info}/RECORD"))
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as wheel:
-            for path, text in {**files, f"{info}/RECORD": record}.items():
+            for path, text in {**contents, f"{info}/RECORD": record}.items():
                 wheel.writestr(path, text)
         file = f"{module}-1.0.0-py3-none-any.whl"
         self._files[file] = packed.getvalue()
         self._wheels.setdefault(name, []).append(file)
 
-    def source(self, name: str) -> None:
-        """Offer version 1.0.0 of *name* to pip as source code alone."""
-        packed = _tar({f"{name}-1.0.0/setup.py": "raise SystemExit('it ran')"})
+    def source(self, name: str, code: str = "raise SystemExit('it ran')") -> None:
+        """Offer version 1.0.0 of *name* to pip as source code alone; to build it runs *code*."""
+        system = '[build-system]\nrequires = []\nbuild-backend = "build"\nbackend-path = ["."]\n'
+        packed = _tar(
+            {
+                f"{name}-1.0.0/pyproject.toml": system,
+                f"{name}-1.0.0/build.py": code,
+                f"{name}-1.0.0/PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n",
+            }
+        )
         self._files[f"{name}-1.0.0.tar.gz"] = packed
         self._wheels.setdefault(name, []).append(f"{name}-1.0.0.tar.gz")
 

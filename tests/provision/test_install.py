@@ -150,6 +150,30 @@ async def test_a_package_that_is_not_there_after_its_install_fails(tmp_path: Pat
         await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
 
 
+@pytest.mark.parametrize(
+    ("program", "bin_leads_to"),
+    [("../../outside", "."), ("linked", "."), ("gone", "."), ("outside", "../..")],
+)
+async def test_a_python_program_outside_of_its_folder_fails(
+    tmp_path: Path, program: str, bin_leads_to: str
+) -> None:
+    """An entry point or a link may name any file; what runs lies in the package's own folder."""
+    (tmp_path / "outside").touch()
+    folder = tmp_path / "tiny"
+    info = folder / "lib" / "python3" / "site-packages" / "tiny-1.0.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0.0\n")
+    (info / "entry_points.txt").write_text(f"[console_scripts]\n{program} = tiny:main\n")
+    if bin_leads_to == ".":
+        (folder / "bin").mkdir()
+        (folder / "bin" / "linked").symlink_to(tmp_path / "outside")
+    else:
+        (folder / "bin").symlink_to(tmp_path)
+
+    with pytest.raises(UpstreamError, match="not a file of its own"):
+        await install(planned(folder, "pypi"), PROGRAMS, limit_s=1)
+
+
 async def test_a_python_package_without_a_program_fails(tmp_path: Path) -> None:
     """A library is no server."""
     info = tmp_path / "lib" / "python3" / "site-packages" / "tiny-1.0.0.dist-info"

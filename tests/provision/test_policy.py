@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from gateway.errors import ConfigError
+from gateway.provision import run_pip
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, Programs, make_plan, server_name
 from gateway.provision.policy import PolicyCheck, check_plan
 from gateway.provision.registry_schema import BUNDLED, Input, Package, RegistryEntry, Remote
 
 FOLDER = Path("/srv/tools/time")
-PROGRAMS = Programs(python="/py", npm=("/npm",), node="/node")
+PROGRAMS = Programs(python="/py", pip="/pip.py", npm=("/npm",), node="/node")
 TIME = Package(kind="pypi", identifier="mcp-server-time", version="2026.10.19", transport="stdio")
 EVERYTHING = Package(
     kind="npm", identifier="@scope/server-x", version="1.2.3-beta.1", transport="stdio"
@@ -69,23 +70,22 @@ def test_a_package_that_nothing_speaks_against_passes() -> None:
 def test_the_commands_are_whole_and_without_a_shell() -> None:
     """One table: what would run, for each way to install."""
     pip, uv = plan().install, plan(programs=Programs(python="/py", uv="/uv")).install
-    bare = plan(programs=Programs(python="/py", pip=False)).install
     npm = plan(EVERYTHING).install
 
     wheels = "--only-binary :all: mcp-server-time==2026.10.19"
     quietly = f"--quiet --no-compile --no-input --disable-pip-version-check {wheels}"
     inside = "/srv/tools/time/bin/python"
-    flags = "--ignore-scripts --no-audit --no-fund --save-exact --omit=dev"
+    safe = "--ignore-scripts --allow-git=none"
+    flags = f"{safe} --no-audit --no-fund --save-exact --omit=dev"
     data = {
         pip: (
             "/py -I -m venv --without-pip /srv/tools/time",
-            f"/py -I -m pip --python {inside} install {quietly}",
+            f"{inside} -I {Path(run_pip.__file__)} /pip.py install {quietly}",
         ),
         uv: (
             "/uv venv --quiet --no-project --python /py /srv/tools/time",
             f"/uv pip install --quiet --python {inside} {wheels}",
         ),
-        bare: ("/py -I -m venv /srv/tools/time", f"{inside} -I -m pip install {quietly}"),
         npm: (f"/npm install --prefix /srv/tools/time {flags} @scope/server-x@1.2.3-beta.1",),
     }
     for commands, expected in data.items():
@@ -142,12 +142,16 @@ def test_what_is_not_served_is_refused_with_its_reason(
     assert message in gate.reason
 
 
-def test_npm_that_is_missing_is_reported() -> None:
+@pytest.mark.parametrize(
+    ("route", "message"),
+    [(EVERYTHING, "npm is not installed"), (TIME, "neither uv nor pip is installed")],
+)
+def test_an_installer_that_is_missing_is_reported(route: Package, message: str) -> None:
     without = Programs(python="/py")
-    created = plan(EVERYTHING, programs=without)
+    created = plan(route, programs=without)
 
     assert () == created.install
-    assert "npm is not installed" in judged(created, programs=without)["package"].reason
+    assert message in judged(created, programs=without)["package"].reason
 
 
 @pytest.mark.parametrize(

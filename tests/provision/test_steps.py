@@ -79,8 +79,8 @@ async def test_a_python_package_ends_in_callable_tools(offer: MakeSite) -> None:
     assert {"mcpServers": {"parcels": {"command": program, "args": []}}} == written_down
     assert [
         ("asked", "ok"), ("local", "ok"), ("offers", "ok"), ("ranked", "ok"), ("planned", "ok"),
-        ("consent", "ok"), ("install", "ok"), ("install", "ok"), ("probe", "ok"),
-        ("configure", "ok"), ("index", "ok"), ("done", "ok"),
+        ("consent", "ok"), ("install", "ok"), ("install", "ok"), ("consent", "ok"),
+        ("probe", "ok"), ("configure", "ok"), ("index", "ok"), ("done", "ok"),
     ] == steps(here)  # fmt: skip
     assert 1 == len({line["run"] for line in here.audit})
 
@@ -92,15 +92,51 @@ async def test_the_question_shows_what_runs_whole(offer: MakeSite) -> None:
 
     result = await here.provisioner.provision(INTENT, apply=True, pick=NAME)
 
-    (question,) = here.person.questions
+    question, launch = here.person.questions
     home = here.folder / "parcels"
     assert "installed" == result.outcome, result.reason
-    assert question.launch == (str(home / "bin" / "tiny-parcels"), long)
+    assert question.launch == launch.launch == (str(home / "bin" / "tiny-parcels"), long)
     assert shlex.join(question.commands[-1]).endswith("--only-binary :all: tiny-parcels==1.0.0")
     assert () == question.warnings
     agreed = next(line for line in here.audit if line["step"] == "consent")
     assert [shlex.join(entry) for entry in question.commands] == agreed["commands"]
     assert agreed["launch"] == shlex.join(question.launch)
+
+
+@pytest.mark.parametrize("quick", [True, False], ids=["uv", "pip"])
+async def test_to_agree_to_the_install_runs_nothing_of_the_package(
+    offer: MakeSite, tmp_path: Path, quick: bool
+) -> None:
+    """What Python itself would run as it starts does not run before the server was agreed to."""
+    marker = tmp_path / "ran"
+    code = f"import pathlib; pathlib.Path({str(marker)!r}).touch()"
+    files = {"tiny.pth": f"{code}\n", "sitecustomize.py": code, "keyring.py": code}
+    here = offer(wheel={"files": files}, quick=quick, stages=("install", "keep"))
+
+    result = await here.provisioner.provision(INTENT, apply=True)
+
+    assert "declined" == result.outcome, result.reason
+    assert ["install", "run"] == [entry.stage for entry in here.person.questions]
+    assert not marker.exists()
+    assert await untouched(here)
+
+
+async def test_a_dependency_that_is_named_by_its_address_is_not_built(
+    offer: MakeSite, index: FakeIndex, tmp_path: Path
+) -> None:
+    """To build it would run its code, though only wheels were agreed to."""
+    marker = tmp_path / "ran"
+    code = f"import pathlib; pathlib.Path({str(marker)!r}).touch()"
+    needs = f"tiny-source @ {index.base}/files/tiny-source-1.0.0.tar.gz"
+    index.source("tiny-source", code)
+    here = offer(wheel={"needs": needs}, quick=False)
+
+    result = await here.provisioner.provision(INTENT, apply=True)
+
+    assert "failed" == result.outcome, result.reason
+    assert "tiny-source-1.0.0.tar.gz" in index.fetched
+    assert not marker.exists()
+    assert await untouched(here)
 
 
 async def test_an_npm_package_is_asked_about_twice(offer: MakeSite) -> None:

@@ -173,6 +173,7 @@ def _plan_table(plan: Plan) -> RenderableType:
             "source": entry.source,
             "name here": plan.server,
             "address": plan.url,
+            "folder": str(plan.folder or ""),
             "gives it": "\n".join(f"{name} = {value}" for name, value in values.items()),
         }
     )
