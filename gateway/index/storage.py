@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 import sys
 import zlib
@@ -91,7 +92,7 @@ class IndexStore:
             detail = f"saved index {path.name!r} is not as it was written: {error!r}"
             return None, (_note("store_rebuilt", detail),)
         with suppress(OSError):
-            path.touch()
+            os.utime(path)
         self.newest = fingerprint
         return snapshot, ()
 

@@ -112,10 +112,11 @@ def open_stderr_log(server: str, secrets: Iterable[str] = ()) -> TextIO:
     return os.fdopen(write, "w", encoding="utf-8")
 
 
-async def start_process(target: StdioServer, stderr: TextIO) -> Process:
+async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1) -> Process:
     """Start the program of *target*, without a shell, in a process group of its own.
 
-    It inherits a few harmless variables (PATH, HOME and their like) and those of *target*.
+    It inherits a few harmless variables (PATH, HOME and their like) and those of *target*, and this
+    process's umask, if no other is given.
 
     Raises:
         OSError: It cannot be started.
@@ -133,6 +134,7 @@ async def start_process(target: StdioServer, stderr: TextIO) -> Process:
             cwd=target.cwd,
             limit=_CHUNK,
             start_new_session=True,
+            umask=umask,
         )
     raise AssertionError
 

@@ -38,6 +38,7 @@ _INHERITED = frozenset({
 })  # fmt: skip
 """The variables that an installer inherits, beside HOME and its like."""
 
+_UMASK = 0o077
 _MESSAGE_CHARS = 600
 _TAIL_BYTES = 16_000
 _USERINFO = re.compile(r"://[^/\s@]+@")
@@ -103,7 +104,7 @@ async def run_command(
     target = StdioServer(program, tuple(args), env=env, cwd=folder)
     with TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         try:
-            process = await start_process(target, errors)
+            process = await start_process(target, errors, umask=_UMASK)
         except (OSError, ValueError) as error:
             detail = f"{name} cannot be started: {type(error).__name__}"
             raise UpstreamError(server, detail, kind="config", sent=False) from error

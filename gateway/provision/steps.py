@@ -34,6 +34,7 @@ from gateway.provision.candidates import ServerCandidate
 from gateway.provision.install import install
 from gateway.provision.plan import Plan, Programs
 from gateway.provision.policy import Consent, PolicyCheck, Question, Stage
+from gateway.runtime.atomic_file import FOLDER_MODE, make_private_file, make_private_folder
 from gateway.sources.mcp import McpSource
 from gateway.storage.approval_key import approval_key
 from gateway.storage.catalog import SqliteCatalog
@@ -89,7 +90,7 @@ class Audit:
         line = {"at": at, "run": self.run, "step": step, "outcome": outcome, **facts}
         line = {key: self._redact(value) for key, value in line.items()}
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_file(self.path)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except OSError as error:
@@ -165,8 +166,8 @@ class Steps:
             packages = tuple[str, ...]()
             if plan.folder is not None:
                 await self._ask("install", plan)
-                plan.folder.parent.mkdir(parents=True, exist_ok=True)
-                plan.folder.mkdir(mode=0o700)
+                make_private_folder(plan.folder.parent)
+                plan.folder.mkdir(mode=FOLDER_MODE)
                 undo.push_async_callback(
                     asyncio.to_thread, shutil.rmtree, plan.folder, ignore_errors=True
                 )

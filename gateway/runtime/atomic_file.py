@@ -1,11 +1,44 @@
-"""The one way to write a file: as a whole or not at all."""
+"""The one way to write a file: as a whole or not at all, and for its owner alone.
+
+What is new gets no permissions for others, whatever the umask says. What is there keeps those that
+it has.
+"""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
-PRIVATE_FOLDER_MODE = 0o700
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+def make_private_folder(path: Path) -> None:
+    """Make *path* and each folder above it that is missing.
+
+    Raises:
+        OSError: It cannot be made, or is no folder.
+    """
+    if path.is_dir():
+        return
+    if path.parent != path:
+        make_private_folder(path.parent)
+    path.mkdir(mode=FOLDER_MODE, exist_ok=True)
+
+
+def make_private_file(path: Path) -> None:
+    """Make an empty file at *path*, and its folder, if they are missing.
+
+    A file that is there is not opened: to close it would give up the locks that this process has
+    on it, such as SQLite's.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    make_private_folder(path.parent)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
 
 
 def write_atomically(path: Path, content: str | bytes, *, mode: int | None = None) -> None:
@@ -26,7 +59,7 @@ def write_atomically(path: Path, content: str | bytes, *, mode: int | None = Non
     import tempfile  # noqa: PLC0415  (it loads three libraries of compression)
 
     path = path.resolve()
-    path.parent.mkdir(mode=PRIVATE_FOLDER_MODE, parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     # A file of `mkstemp` can be read by its owner alone from the first moment.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     fresh = Path(name)

@@ -23,6 +23,7 @@ import numpy as np
 
 from gateway.errors import StoreError
 from gateway.mcp.retry import retry_while_locked
+from gateway.runtime.atomic_file import make_private_file
 from gateway.runtime.vectors import Vector
 
 BUSY_S = 10.0
@@ -145,13 +146,14 @@ class Database:
         if self._writer is not None and self._written != file:
             self.close()
         if self._writer is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = self._connect()
             self._written = _file_at(self.path)
             self._bring_up(self._writer)
         return self._writer
 
     def _connect(self) -> sqlite3.Connection:
+        # SQLite gives its other files the permissions of this one.
+        make_private_file(self.path)
         connection = sqlite3.connect(
             self.path, timeout=self._busy_s, isolation_level=None, check_same_thread=False
         )

@@ -13,6 +13,7 @@ from tests.cli.running import Place, Ran
 from tests.provision.conftest import quick_uv
 from tests.provision.indexes import FakeIndex
 from tests.provision.registries import FakeRegistry, item, package
+from tests.runtime.test_atomic_file import open_to_others
 
 INTENT = "weigh a parcel"
 
@@ -58,8 +59,13 @@ def test_a_dry_run_shows_the_plan_whole(place: Place, registry: FakeRegistry) ->
 def test_what_is_agreed_to_is_done_and_can_be_called(
     place: Place, registry: FakeRegistry, index: FakeIndex
 ) -> None:
-    """From nothing: no configuration, two yeses, one call."""
-    ran = provision(place, registry.url, "--apply", stdin="y\ny\n", index=index.pip_url)
+    """From nothing: no configuration, two yeses, one call. All of it is for its owner alone."""
+    before = os.umask(0)
+    try:
+        ran = provision(place, registry.url, "--apply", stdin="y\ny\n", index=index.pip_url)
+        others = open_to_others(place.folder)
+    finally:
+        os.umask(before)
     config = str(place.folder / "mcp.json")
     called = place.run("call", "parcels/weigh_parcel", "{}", "-c", config)
     found = place.run("discover", INTENT, "-c", config, "--strategy", "graph", "--json")
@@ -72,6 +78,10 @@ def test_what_is_agreed_to_is_done_and_can_be_called(
     program = place.folder / "servers" / "parcels" / "bin" / "tiny-parcels"
     assert f"will run as the server: {program}\nRun it? [y/N]" in ran.err
     assert "note: probe ok weigh_parcel" in ran.err
+    # The stand-in for uv and its script say so themselves; the cache is what the server wrote.
+    home = "servers/parcels"
+    cached = f"{home}/lib/python3/site-packages/__pycache__"
+    assert {f"{home}/bin/tiny-parcels", cached, "uv"} == set(others), others
     assert (0, "parcels") == (called.code, json.loads(called.out)[2].rpartition("/")[2])
     assert ["parcels/weigh_parcel"] == [tool["id"] for tool in found.json["tools"]]
     assert "idle" == found.json["servers"][0]["state"]

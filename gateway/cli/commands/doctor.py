@@ -34,6 +34,7 @@ from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, environment
 from gateway.runtime import VERSION
+from gateway.runtime.atomic_file import make_private_folder
 from gateway.storage.catalog import SqliteCatalog
 
 _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
@@ -102,7 +103,7 @@ def check_stores() -> Iterator[Check]:
     """Check the folder of vectors, tool lists and approvals."""
     folder = environment().cache_dir
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

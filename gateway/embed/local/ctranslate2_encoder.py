@@ -13,7 +13,7 @@
 
 Converted files are kept in a folder, which is filled beside its final path and moved there in one
 step, and verified by checksums at every use: a torn or changed one is made again. The checksums
-guard against accidents, not against an attacker who may write there.
+guard against accidents, the permissions against others: what they may write is made again.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ import numpy as np
 
 from gateway.embed.local.formats import Affine, TransformerWeights
 from gateway.options.environment import environment
+from gateway.runtime.atomic_file import make_private_folder
 from gateway.runtime.vectors import Matrix, Vector
 
 EncodeWindows = Callable[[Sequence[Sequence[int]]], Matrix]
@@ -50,8 +51,9 @@ _PADDING = 8
 _ROWS = 4096
 """Rows that are quantized at a time: a whole vocabulary at once would take a gigabyte."""
 _SUMS_FILE = "sha256"
-_MODE = 0o755
-"""One user may build an image and another read it."""
+_MODE, _FILE_MODE = 0o755, 0o644
+"""One user may build an image and another read it. What others may write is not used."""
+_OTHERS_WRITE = 0o022
 _ABANDONED_S = 24 * 60 * 60.0
 """A temporary folder that is older belongs to a process that was killed."""
 _ZERO = np.zeros(1, dtype=np.float32)
@@ -207,7 +209,7 @@ def cached_conversion(convert: Callable[[Path], None], folder: Path) -> Path:
 
 def _convert_beside(convert: Callable[[Path], None], folder: Path) -> Path:
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder.parent)
         _remove_abandoned(folder)
         fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     except OSError:
@@ -217,6 +219,8 @@ def _convert_beside(convert: Callable[[Path], None], folder: Path) -> Path:
         convert(fresh)
         sums = [f"{_checksum(path)}  {path.name}\n" for path in sorted(fresh.iterdir())]
         (fresh / _SUMS_FILE).write_text("".join(sums), encoding="ascii")
+        for path in fresh.iterdir():
+            path.chmod(_FILE_MODE)
         fresh.chmod(_MODE)
         on_failure.pop_all()
     return fresh
@@ -234,7 +238,10 @@ def _is_intact(folder: Path) -> bool:
     try:
         lines = (folder / _SUMS_FILE).read_text(encoding="ascii").splitlines()
         expected = {name: checksum for checksum, name in (line.split("  ") for line in lines)}
-        names = {path.name for path in folder.iterdir()} - {_SUMS_FILE}
+        paths = (folder, *folder.iterdir())
+        if any(path.stat().st_mode & _OTHERS_WRITE for path in paths):
+            return False
+        names = {path.name for path in paths[1:]} - {_SUMS_FILE}
         return bool(names) and expected == {name: _checksum(folder / name) for name in names}
     except (OSError, ValueError):
         return False

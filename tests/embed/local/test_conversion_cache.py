@@ -57,6 +57,23 @@ def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     assert [folder] == list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", [".", "file", "sha256"])
+def test_what_others_may_write_is_made_again(tmp_path: Path, name: str) -> None:
+    """They could have changed it together with its checksum. What is made is for the owner."""
+    make, folder = Making(), tmp_path / "model"
+    before = os.umask(0)
+    try:
+        cached_conversion(make, folder)
+        (folder / name).chmod(0o777)
+        cached_conversion(make, folder)
+        cached_conversion(make, folder)
+    finally:
+        os.umask(before)
+
+    assert 2 == make.count
+    assert not any(path.stat().st_mode & 0o022 for path in (folder, *folder.iterdir()))
+
+
 def test_without_a_place_to_keep_it_a_passing_one_serves(tmp_path: Path) -> None:
     """As in a container whose disk can only be read."""
     make = Making()

@@ -1,0 +1,88 @@
+"""What is written is for its owner alone, whatever the umask says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.gateway import Gateway
+from gateway.options import IndexOptions, Options
+from gateway.options.environment import catalog_store_path, ledger_path
+from gateway.runtime.atomic_file import make_private_file, make_private_folder, write_atomically
+from gateway.storage.call_log import SqliteCallLog
+from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.oauth_tokens import FileTokens
+from gateway.testing import HashingEmbedder
+from gateway.usage.call_log import Call
+from tests.fakes import ListSource, definitions
+
+TOOLS = definitions(30)
+
+
+@pytest.fixture
+def _open_umask() -> Iterator[None]:
+    """Every permission is given that nobody takes back."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def open_to_others(folder: Path) -> dict[str, str]:
+    """Return what others may read, write or search under *folder*, with its permissions."""
+    modes = {path: path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+    return {str(path.relative_to(folder)): oct(mode) for path, mode in modes.items() if mode & 0o77}
+
+
+@pytest.mark.usefixtures("_open_umask")
+async def test_all_that_a_gateway_writes_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Vectors, the catalog, calls, tokens, the saved index, and SQLite's own files beside them."""
+    home = tmp_path / "deep" / "down"
+    options = Options(
+        vector_store_path=home / "vectors" / "vectors.sqlite3",
+        catalog_store_path=home / "catalog" / "catalog.sqlite3",
+        index_path=home / "index",
+        index=IndexOptions(min_tools=10),
+    )
+    gateway = Gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
+    gateway.add_source(ListSource("srv", TOOLS))
+    await gateway.search("approve the urgent invoice")
+    catalog = SqliteCatalog(catalog_store_path(options))
+    catalog.record_seen("owner", {"srv/approve_invoice": "digest"})
+    calls = SqliteCallLog(ledger_path(options))
+    calls.note(Call(tool="srv/approve_invoice", outcome="ok"))
+    FileTokens(home / "tokens" / "key").write("secret")
+    # While the stores are open: SQLite takes its own files away at the end.
+    written, others = {path.name for path in home.rglob("*")}, open_to_others(tmp_path)
+    catalog.close()
+    calls.close()
+    await gateway.aclose()
+
+    assert {"vectors.sqlite3", "vectors.sqlite3-wal", "vectors.sqlite3-shm"} <= written
+    assert {"catalog.sqlite3", "usage.sqlite3", "usage.sqlite3-wal", "index"} <= written
+    assert not others
+    assert not open_to_others(tmp_path)
+
+
+@pytest.mark.usefixtures("_open_umask")
+def test_what_is_there_keeps_its_permissions(tmp_path: Path) -> None:
+    """They are the user's own."""
+    shared, file = tmp_path / "shared", tmp_path / "shared" / "file"
+    shared.mkdir(mode=0o755)
+    file.touch(mode=0o640)
+    make_private_folder(shared)
+    make_private_file(file)
+    write_atomically(file, "new")
+
+    assert (0o755, 0o640) == (shared.stat().st_mode & 0o777, file.stat().st_mode & 0o777)
+
+
+def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(OSError, match="file"):
+        make_private_folder(tmp_path / "file")
+    with pytest.raises(OSError, match="file"):
+        make_private_file(tmp_path / "file" / "inner")
