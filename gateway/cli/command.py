@@ -7,6 +7,7 @@ holds one JSON document, also when the command fails.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -87,16 +88,18 @@ def command_group(name: str = "") -> typer.Typer:
 
 
 def command(
-    group: typer.Typer, name: str | None = None, *, has_json: bool = True
+    group: typer.Typer, name: str | None = None, *, has_json: bool = True, has_set: bool = True
 ) -> Callable[[F], F]:
     """Register a function as a command of *group*; its output is printed and ends the process.
 
     A parameter ``caller`` is filled by the options --scope, --tenant and --user; None without any.
+    Every command takes --verbose.
 
     Args:
         group: The group.
         name: How the command is typed; None is the function's own name.
         has_json: Add the option ``--json``.
+        has_set: Add the option ``--set``, if there is a parameter ``config``.
     """
 
     def register(function: F) -> F:
@@ -105,8 +108,15 @@ def command(
         takes_caller = parameters.pop("caller", None) is not None
 
         @wraps(function)
-        def run(*, as_json: bool = False, **values: Any) -> None:
-            with report_errors(as_json=as_json):
+        def run(
+            *,
+            as_json: bool = False,
+            verbose: bool = False,
+            chosen: Sequence[str] | None = None,
+            **values: Any,
+        ) -> None:
+            options.CHOSEN.set(tuple(chosen or ()))
+            with report_errors(as_json=as_json), show_log(shown=verbose):
                 if takes_caller:
                     values["caller"] = _caller(*map(values.pop, _CALLER_OPTIONS))
                 output = function(**values)
@@ -114,6 +124,9 @@ def command(
             raise typer.Exit(output.code or (OK if output.found else NOTHING))
 
         added = dict(_CALLER_OPTIONS) if takes_caller else {}
+        takes_set = has_set and "config" in parameters
+        added |= {"chosen": (options.Set, None)} if takes_set else {}
+        added |= {"verbose": (options.Verbose, False)}
         added |= {"as_json": (options.Json, False)} if has_json else {}
         for key, (annotation, default) in added.items():
             parameters[key] = inspect.Parameter(
@@ -147,6 +160,29 @@ def warn(diagnostics: Iterable[Diagnostic]) -> None:
     )
     for line in dict.fromkeys(lines):
         stderr().print(Text.assemble(("warning: ", "yellow"), line))
+
+
+class _LogLines(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        stderr().print(Text(printable(f"{record.name}: {record.getMessage()}"), "dim"))
+
+
+@contextmanager
+def show_log(*, shown: bool) -> Iterator[None]:
+    """Print what the gateway logs to standard error while the block runs, if it is to be *shown*.
+
+    Servers' own standard error is in it.
+    """
+    log, lines = logging.getLogger("gateway"), _LogLines()
+    level = log.level
+    if shown:
+        log.addHandler(lines)
+        log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(lines)
+        log.setLevel(level)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,14 @@ Normalize = Annotated[
         "--normalize",
         help="A chat model that rewrites queries in English; its key is GATEWAY_NORMALIZE_API_KEY.",
     ),
+]
+CHOSEN: ContextVar[tuple[str, ...]] = ContextVar("chosen", default=())
+"""What ``--set`` of the running command says, each as KEY=VALUE."""
+Set = Annotated[
+    Texts, Option("--set", help="KEY=VALUE for an option, such as search.limit=8; repeat it.")
+]
+Verbose = Annotated[
+    bool, Option("--verbose", "-v", help="Show what servers write to standard error, and more.")
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON document on standard output.")]
 Kind = Annotated[Texts, Option("--kind", "-k", help="Only of this kind; repeat it for more.")]

@@ -17,18 +17,22 @@ from rich import progress
 from gateway.cli.command import note, stderr, warn
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.options import DEFAULT_CONFIG
+from gateway.cli.settings import apply_settings, mistyped_variables, read_settings
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
 from gateway.manifests.manifest import Manifest, NormalizerSettings
 from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import environment, vector_store_path
+from gateway.options.environment import vector_store_path
+from gateway.provision.options import ProvisionOptions
 from gateway.search.normalize import Normalizer
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
 
+ONE_COMMAND = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
+"""Options of a gateway that lives for one command: nothing can be refreshed in the background."""
 _STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",
     "embeddings": "Embedding what is new",
@@ -69,18 +73,6 @@ def parse_pairs(items: Sequence[str], separator: str, message: str) -> dict[str,
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def command_options() -> Options:
-    """Return the options of a gateway that lives for one command.
-
-    Nothing can be refreshed in the background. ``GATEWAY_ON_CHANGE`` is the policy of commands.
-
-    Raises:
-        ConfigError: It is neither ``warn`` nor ``block``.
-    """
-    policy = environment().on_change
-    return Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60, on_change=policy))
-
-
 def read_config(config: Path) -> Manifest:
     """Read a configuration file.
 
@@ -93,7 +85,43 @@ def read_config(config: Path) -> Manifest:
             "'gateway import claude', name another file with --config, or see the gateway at "
             "work without any: gateway demo"
         )
-    return read_manifest(config)
+    manifest = read_manifest(config)
+    read_settings(manifest.options)
+    return manifest
+
+
+def command_options(manifest: Manifest | None = None, base: Options | None = None) -> Options:
+    """Return *base* with the options that the user set; see `gateway.cli.settings`.
+
+    Args:
+        manifest: What the configuration says; None without one.
+        base: Options of the command; None is the defaults.
+
+    Raises:
+        ConfigError: An option is unknown or cannot work.
+    """
+    return apply_settings(base or Options(), read_settings(manifest.options if manifest else {}))
+
+
+def provision_options(
+    manifest: Manifest,
+    *,
+    registry: str = "",
+    trust: Sequence[str] | None = None,
+    known: bool | None = None,
+) -> ProvisionOptions:
+    """Return the options of provisioning; what the command line says wins.
+
+    Raises:
+        ConfigError: An option is unknown or cannot work.
+    """
+    base = apply_settings(ProvisionOptions(), read_settings(manifest.options), "provision")
+    return replace(
+        base,
+        registry=registry or base.registry,
+        namespaces=tuple(trust or base.namespaces),
+        known=base.known if known is None else known,
+    )
 
 
 def check_configured(name: str, servers: Collection[str]) -> None:
@@ -103,9 +131,9 @@ def check_configured(name: str, servers: Collection[str]) -> None:
         raise InvalidRequestError(f"no server {name!r} is configured: {choices}")
 
 
-def vector_store() -> SqliteVectorStore:
+def vector_store(options: Options) -> SqliteVectorStore:
     """Return the user's vector store; its file is made when a vector is stored."""
-    return SqliteVectorStore(vector_store_path(Options()))
+    return SqliteVectorStore(vector_store_path(options))
 
 
 @contextmanager
@@ -166,7 +194,7 @@ def open_gateway(
         manifest: What the configuration says.
         strategy: How it ranks; None is the best that is installed.
         documents: The user's own graph documents: a folder, a file or a bundle.
-        options: The gateway's; None are those of one command.
+        options: The gateway's; None is those of one command, with what the user set.
         normalize: The chat model that rewrites queries; empty is that of *manifest*, None is none.
 
     Raises:
@@ -174,14 +202,16 @@ def open_gateway(
     """
     if documents is not None and not documents.exists():
         raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
-    strategy, options = strategy or _best_strategy(), options or command_options()
+    strategy = strategy or _best_strategy()
+    options = options or command_options(manifest, ONE_COMMAND)
+    for text in mistyped_variables():
+        note(text)
     with _normalizer(manifest, normalize, options) as normalizer, show_progress() as on_progress:
         gateway = Gateway(
             strategy=strategy,
             embedder=None if strategy == "graph" else "local",
             normalizer=normalizer,
             graph=documents,
-            vector_store=vector_store(),
             progress=on_progress,
             options=options,
         )

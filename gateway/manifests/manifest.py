@@ -47,6 +47,8 @@ class Manifest:
     """The same by a pattern of names; see `CatalogOptions.rules`."""
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
     """Kinds of entries that the file declares."""
+    options: object = field(default_factory=dict)
+    """The options of commands as the file has them, unread; see `gateway.cli.settings`."""
     normalizer: NormalizerSettings | None = None
     """None if the file names none, or one that cannot be used."""
 

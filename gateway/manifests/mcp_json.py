@@ -7,8 +7,8 @@
 * A fault of one server leaves the others; an unknown key is a warning.
 * Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), ``trusted``
   (whether the host stands in for what it says of its tools), its ``status``, ``enabled``, ``tags``
-  and ``scopes`` (who may find it), and the tables ``virtualServers``, ``rules``, ``kinds`` and
-  ``normalizer``.
+  and ``scopes`` (who may find it), and the tables ``virtualServers``, ``rules``, ``kinds``,
+  ``normalizer`` and ``options``.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from gateway.types import Access, Diagnostic, Kind, Status
 V = TypeVar("V")
 
 _TOP_KEYS = frozenset(
-    {"mcpServers", "servers", "virtualServers", "rules", "kinds", "normalizer", "inputs", "$schema"}
-)
+    ("mcpServers", "servers", "virtualServers", "rules", "kinds", "normalizer", "options")
+) | {"inputs", "$schema"}
 
 
 def _as(key: str, kind: type) -> BeforeValidator:
@@ -252,6 +252,7 @@ def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
         transforms=reader.transforms,
         virtual=reader.virtual,
         normalizer=normalizer,
+        options=document.get("options", {}),
     )
 
 

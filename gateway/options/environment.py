@@ -11,10 +11,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast, get_args
 
 from gateway.errors import ConfigError
-from gateway.options import Options, Policy
+from gateway.options import Options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +34,6 @@ class Environment:
     """``GATEWAY_NORMALIZE_BASE_URL``: the service that `--normalize` asks; empty is OpenAI's."""
     normalizer_key: str = field(repr=False)
     """``GATEWAY_NORMALIZE_API_KEY``: its key."""
-    on_change: Policy
-    """``GATEWAY_ON_CHANGE``: what commands do with what is not as it was approved."""
     fusion: str
     """``SEARCH_FUSION_METHOD``: what ranks searches over HTTP, ``rrf`` or ``legacy``."""
 
@@ -55,9 +52,6 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         folder = platformdirs.user_cache_dir("tool-gateway")
     encoders = values.get("GATEWAY_ENCODER_DIR", "").strip()
     capture = values.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().upper()
-    on_change = values.get("GATEWAY_ON_CHANGE", "").strip() or "warn"
-    if on_change not in get_args(Policy):
-        raise ConfigError(f"GATEWAY_ON_CHANGE must be warn or block, got {on_change!r}")
     return Environment(
         cache_dir=Path(folder),
         encoder_dir=Path(encoders or f"{folder}/encoders"),
@@ -66,7 +60,6 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
         normalizer_url=values.get("GATEWAY_NORMALIZE_BASE_URL", "").strip(),
         normalizer_key=values.get("GATEWAY_NORMALIZE_API_KEY", "").strip(),
-        on_change=cast(Policy, on_change),
         fusion=values.get("SEARCH_FUSION_METHOD", "").strip().casefold() or "rrf",
     )
 
@@ -130,6 +123,11 @@ def index_path(options: Options, *, own_store: bool) -> Path | None:
 def variables(needed: frozenset[str]) -> dict[str, str]:
     """Return those of the *needed* environment variables that are set."""
     return {name: os.environ[name] for name in needed if name in os.environ}
+
+
+def variable_names(prefix: str) -> frozenset[str]:
+    """Return the names of the environment variables that begin with *prefix*."""
+    return frozenset(name for name in os.environ if name.startswith(prefix))
 
 
 def complete_telemetry() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -70,8 +71,39 @@ def check_members(name: str, value: object, expected: str, *members: str) -> Non
 
 
 @cache
-def _types(kind: Any) -> Mapping[str, Any]:
+def option_types(kind: Any) -> Mapping[str, Any]:
+    """Return the annotated type of each field of a dataclass, by name."""
     return get_type_hints(kind, include_extras=True)
+
+
+_SWITCHES: Mapping[str, str] = {"on": "true", "yes": "true", "off": "false", "no": "false"}
+
+
+def read_option(raw: object, expected: Any, *, is_text: bool = False) -> Any:
+    """Return *raw* as a value of the annotated type *expected*.
+
+    Args:
+        raw: Parsed JSON.
+        expected: The type.
+        is_text: *raw* was typed: ``on`` and ``off`` are booleans, commas separate a list.
+
+    Raises:
+        ConfigError: It is of another type or outside the range; the message has no name.
+    """
+    value = raw
+    if is_text and isinstance(raw, str):
+        value = raw.split(",") if get_origin(expected) is tuple else raw
+        value = _SWITCHES.get(raw.lower(), raw) if expected is bool else value
+    try:
+        return convert(value, expected, strict=not is_text, dec_hook=_read_path)
+    except ValidationError:
+        raise ConfigError(f"expected {_described(expected)}, got {raw!r}") from None
+
+
+def _read_path(kind: type, raw: object) -> object:
+    if kind is not Path or not isinstance(raw, str):
+        raise ValidationError
+    return Path(raw).expanduser()
 
 
 def field_faults(value: Any) -> list[str]:
@@ -79,7 +111,7 @@ def field_faults(value: Any) -> list[str]:
 
     Values of fields that the repr leaves out are left out.
     """
-    types = _types(type(value))  # type: ignore[arg-type]  # (a class has a hash)
+    types = option_types(type(value))  # type: ignore[arg-type]  # (a class has a hash)
     faults: list[str] = []
     for field in fields(value):
         expected, option = types[field.name], getattr(value, field.name)

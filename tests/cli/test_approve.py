@@ -85,7 +85,7 @@ def test_a_policy_that_there_is_not_is_refused(place: Place) -> None:
     refused = place.run("tools", "-c", place.config(), env={"GATEWAY_ON_CHANGE": "blok"})
 
     assert 2 == refused.code
-    assert "GATEWAY_ON_CHANGE must be warn or block" in refused.err
+    assert "GATEWAY_ON_CHANGE: expected 'warn' or 'block', got 'blok'" in refused.err
 
 
 def test_a_name_passes_on_by_approval(place: Place) -> None:

@@ -14,7 +14,7 @@ from gateway.catalog.kinds import KINDS
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import parse_object
-from gateway.cli.session import command_options, open_session, vector_store
+from gateway.cli.session import ONE_COMMAND, command_options, open_session
 from gateway.cli.tables import table, to_json
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
@@ -34,7 +34,7 @@ EntryId = Annotated[str, Argument(metavar="ID", help="As list shows it.")]
 @contextmanager
 def _open_entries() -> Iterator[SyncCatalog]:
     """Open the catalog's entries, without any server."""
-    with closing(Gateway(options=command_options(), vector_store=vector_store())) as gateway:
+    with closing(Gateway(options=command_options(base=ONE_COMMAND))) as gateway:
         yield SyncGateway(gateway).catalog
 
 

@@ -24,7 +24,7 @@ from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.servers import ServerStatus, is_about, server_statuses, start_server
 from gateway.cli.commands.trust import NAME, find_changes, find_similar
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
-from gateway.cli.session import read_config, vector_store
+from gateway.cli.session import command_options, read_config, vector_store
 from gateway.cli.tables import table
 from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.errors import GatewayError
@@ -64,11 +64,13 @@ def doctor(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Check everything that this gateway needs here, and say what to do."""
-    checks = [*check_machine(), *check_models(), *check_stores(), *check_config(config)]
-    is_usage = any(check.name == "configuration" and check.verdict == "fail" for check in checks)
+    configured = [*check_config(config)]
+    is_usage = any(check.verdict == "fail" for check in configured)
+    manifest = read_config(config) if config.is_file() and not is_usage else Manifest(servers={})
+    own_options = command_options(manifest)
+    checks = [*check_machine(), *check_models(), *check_stores(own_options), *configured]
     if config.is_file() and not is_usage:
-        manifest = read_config(config)
-        checks += check_servers(config, manifest)
+        checks += check_servers(config, manifest, own_options.upstream)
         if connect:
             checks += check_connections(manifest)
     healthy = all(check.verdict != "fail" for check in checks)
@@ -99,7 +101,7 @@ def check_models(models: Iterable[EncoderModel] = ALL_MODELS) -> Iterator[Check]
             yield _try(name, "its files are those we know", partial(verify_files, model))
 
 
-def check_stores() -> Iterator[Check]:
+def check_stores(own_options: Options) -> Iterator[Check]:
     """Check the folder of vectors, tool lists and approvals."""
     folder = environment().cache_dir
     try:
@@ -115,8 +117,8 @@ def check_stores() -> Iterator[Check]:
         detail = f"{path.name} was corrupt and set aside; a new one was begun"
         yield Check("store", "warn", detail, "put entries again that are missing, then delete it")
     with (
-        closing(SqliteCatalog(catalog_store_path(Options()))) as records,
-        closing(vector_store()) as vectors,
+        closing(SqliteCatalog(catalog_store_path(own_options))) as records,
+        closing(vector_store(own_options)) as vectors,
     ):
         yield _try("catalog store", "can be read", lambda: records.changed(""))
         yield _try("vector store", "can be read", vectors.count)
@@ -142,7 +144,7 @@ def check_config(config: Path) -> Iterator[Check]:
             yield Check(name, "warn", warning.detail, "mend the file")
 
 
-def check_servers(config: Path, manifest: Manifest) -> Iterator[Check]:
+def check_servers(config: Path, manifest: Manifest, upstream: UpstreamOptions) -> Iterator[Check]:
     """Check each server: its requirements, its address, its approvals."""
     try:
         statuses = server_statuses(config)
@@ -151,7 +153,7 @@ def check_servers(config: Path, manifest: Manifest) -> Iterator[Check]:
         return
     yield from check_names(manifest)
     for status in statuses:
-        yield _check_target(status, manifest)
+        yield _check_target(status, manifest, upstream)
         if status.changed and status.state != "unusable":
             detail = f"not as approved: {', '.join(status.changed)}"
             remedy = f"look at it, then: gateway approve {' '.join(status.changed)}"
@@ -160,7 +162,7 @@ def check_servers(config: Path, manifest: Manifest) -> Iterator[Check]:
 
 def check_names(manifest: Manifest) -> Iterator[Check]:
     """Check names of tools that changed hands, or that hardly differ."""
-    with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
+    with closing(SqliteCatalog(catalog_store_path(command_options(manifest)))) as records:
         changes, similar = find_changes(manifest, records), find_similar(manifest, records)
     for change in changes:
         if change.label.startswith(NAME):
@@ -173,12 +175,12 @@ def check_names(manifest: Manifest) -> Iterator[Check]:
         yield Check("names", "warn", detail, "look before you take one for the other")
 
 
-def _check_target(status: ServerStatus, manifest: Manifest) -> Check:
+def _check_target(status: ServerStatus, manifest: Manifest, upstream: UpstreamOptions) -> Check:
     name, target = f"server {status.name}", manifest.servers.get(status.name)
     if status.state == "unusable":
         return Check(name, "fail", status.detail, "set it, or mend its entry")
     if isinstance(target, HttpServer):
-        hosts, detail = UpstreamOptions().private_hosts, f"{target.origin} may be asked"
+        hosts, detail = upstream.private_hosts, f"{target.origin} may be asked"
         return _try(name, detail, lambda: guarded_transport(target.url, hosts))
     if target is None:
         return Check(name, "ok", status.target or status.state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,12 +17,17 @@ from typer import Argument, Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, stderr, warn
 from gateway.cli.exit_codes import OK, UNAVAILABLE
-from gateway.cli.session import open_gateway, open_session, parse_pairs
+from gateway.cli.options import CHOSEN
+from gateway.cli.session import (
+    open_gateway,
+    open_session,
+    parse_pairs,
+    provision_options,
+    read_config,
+)
 from gateway.cli.tables import pairs, printable, table, to_jsonable
 from gateway.manifests.manifest import Manifest
-from gateway.manifests.mcp_json import read_manifest
 from gateway.provision.discover import discover as discover_catalog
-from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan
 from gateway.provision.policy import Question, Stage, by_policy
 from gateway.provision.provisioner import Provisioner
@@ -74,7 +80,7 @@ def discover(  # noqa: PLR0913  (one for each option)
     )
 
 
-@command(app)
+@command(app, has_set=False)
 def provision(  # noqa: PLR0913  (one for each option)
     intent: Annotated[str, Argument(help="What tools are wanted for.")],
     *,
@@ -87,10 +93,15 @@ def provision(  # noqa: PLR0913  (one for each option)
     pick: Annotated[str, Option(help="The server that is wanted, by its whole name.")] = "",
     values: Annotated[
         options.Texts,
-        Option("--set", help="NAME=VALUE that the server needs; secrets as NAME=env:NAME."),
+        Option(
+            "--set",
+            help="NAME=VALUE that the server needs; secrets as NAME=env:NAME. An option has a dot.",
+        ),
     ] = None,
     into: Annotated[Path | None, Option(help="Another folder for all packages.")] = None,
-    bundled: Annotated[bool, Option("--known/--no-known", help="Use the bundled list.")] = True,
+    bundled: Annotated[
+        bool | None, Option("--known/--no-known", help="Use the bundled list, the default.")
+    ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     strategy: options.Strategy = None,
     normalize: options.Normalize = "",
@@ -100,11 +111,13 @@ def provision(  # noqa: PLR0913  (one for each option)
 
     The configured tools come first, then well-known servers, then a registry if you name one.
     """
-    inputs = parse_pairs(values or (), "=", "--set takes NAME=VALUE, such as KEY=env:KEY")
-    options = ProvisionOptions(
-        registry=registry, known=bundled, namespaces=tuple(trust or ()), folder=into
-    )
-    manifest = read_manifest(config) if config.is_file() else Manifest(servers={})
+    pairs = parse_pairs(values or (), "=", "--set takes NAME=VALUE, such as KEY=env:KEY")
+    # What the server needs has no dot, an option has one.
+    inputs = {name: value for name, value in pairs.items() if "." not in name}
+    CHOSEN.set(tuple(f"{name}={value}" for name, value in pairs.items() if "." in name))
+    manifest = read_config(config) if config.is_file() else Manifest(servers={})
+    options = provision_options(manifest, registry=registry, trust=trust, known=bundled)
+    options = replace(options, folder=into or options.folder)
     warn(manifest.warnings)
     with open_gateway(manifest, strategy=strategy, normalize=normalize) as gateway:
         provisioner = Provisioner(

@@ -17,9 +17,10 @@ from typer import Argument, Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.exit_codes import OK
-from gateway.cli.session import open_session, vector_store
+from gateway.cli.session import command_options, open_session, read_config, vector_store
 from gateway.cli.tables import pairs, printable, table, to_json, to_jsonable
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
+from gateway.options.environment import vector_store_path
 from gateway.runtime.json_models import read_value
 from gateway.types import (
     ANYONE,
@@ -53,7 +54,9 @@ def search(  # noqa: PLR0913  (one for each option)
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
-    limit: Annotated[int, Option("--limit", "-n", min=1, help="Matches, up to 50.")] = 5,
+    limit: Annotated[
+        int | None, Option("--limit", "-n", min=1, help="Matches, up to 50; else search.limit, 5.")
+    ] = None,
     kind: options.Kind = None,
     tag: options.Tag = None,
     status: options.Status = None,
@@ -214,16 +217,17 @@ def index(
             raise typer.BadParameter("--rebuild goes with build, not with show")
         return _show_store()
     if rebuild:
-        with closing(vector_store()) as store:
+        with closing(vector_store(command_options(read_config(config)))) as store:
             store.clear()
     with open_session(config, strategy=None, relist=True) as session:
         report = session.report
-    data = {"strategy": session.strategy, "store": vector_store().path, **to_jsonable(report)}
+    path = vector_store_path(session.gateway.gateway.options)
+    data = {"strategy": session.strategy, "store": path, **to_jsonable(report)}
     return Output(data, found=report.tools, code=session.code)
 
 
 def _show_store() -> Output:
-    store = vector_store()
+    store = vector_store(command_options())
     # A store that is opened makes its file.
     if not store.path.is_file():
         note("nothing is stored yet: gateway index build")

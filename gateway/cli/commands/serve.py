@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -13,19 +14,13 @@ from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
-from gateway.cli.session import open_gateway, read_config
+from gateway.cli.session import command_options, open_gateway, provision_options, read_config
 from gateway.cli.signals import graceful_shutdown, watch_file
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
-from gateway.options import (
-    ChatOptions,
-    Confirm,
-    DiscoveryOptions,
-    Options,
-    SearchOptions,
-    UpstreamOptions,
-)
-from gateway.options.environment import environment, variables
+from gateway.manifests.manifest import Manifest
+from gateway.options import Confirm, DiscoveryOptions, Options, SearchOptions
+from gateway.options.environment import variables
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
@@ -70,8 +65,12 @@ def serve(  # noqa: PLR0913  (one for each option)
         ),
     ] = None,
     confirm: Annotated[
-        Confirm, Option(help="With --expose meta: the calls that the client's user is asked about.")
-    ] = "destructive",
+        Confirm | None,
+        Option(
+            help="With --expose meta: the calls that the client's user is asked about.",
+            show_default="destructive",
+        ),
+    ] = None,
     api: Annotated[bool, Option("--api/--no-api", help="With --http: the catalog as JSON.")] = True,
     tokens: Annotated[Path | None, Option(help="With --http: clients and scopes, as TOML.")] = None,
     metrics: Annotated[
@@ -116,12 +115,12 @@ def serve(  # noqa: PLR0913  (one for each option)
     )
     manifest = read_config(config)
     warn(manifest.warnings)
-    own_options = _gateway_options(extras, confirm)
+    own_options = _gateway_options(manifest, extras, confirm)
     page = start_exporters(with_page=metrics)
     opened = open_gateway(
         manifest, strategy=strategy, documents=documents, options=own_options, normalize=normalize
     )
-    provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
+    provision = provision_options(manifest, registry=registry, trust=trust)
     with graceful_shutdown() as shutdown, opened as gateway:
         shutdown.close = partial(_close, gateway)
         transport = _transport(gateway, address if http else None, page, with_api=api)
@@ -162,18 +161,18 @@ def _read_token(variable: str) -> str:
     return token
 
 
-def _gateway_options(extras: frozenset[Extra], confirm: Confirm) -> Options:
+def _gateway_options(
+    manifest: Manifest, extras: frozenset[Extra], confirm: Confirm | None
+) -> Options:
     discovery = DiscoveryOptions(
         route_name="route_tools" if "route" in extras else "",
         next_name="next_tools" if "next" in extras else "",
     )
     # No client waits for vectors.
-    return Options(
-        search=SearchOptions(first_search="words"),
-        upstream=UpstreamOptions(on_change=environment().on_change),
-        discovery=discovery,
-        chat=ChatOptions(confirm=confirm),
-    )
+    base = Options(search=SearchOptions(first_search="words"), discovery=discovery)
+    own_options = command_options(manifest, base)
+    chat = replace(own_options.chat, confirm=confirm or own_options.chat.confirm)
+    return replace(own_options, chat=chat)
 
 
 def _transport(

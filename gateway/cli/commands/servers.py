@@ -20,6 +20,7 @@ from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.trust import changed_name
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.session import (
+    ONE_COMMAND,
     check_configured,
     command_options,
     parse_pairs,
@@ -35,7 +36,6 @@ from gateway.manifests.json_edit import without_member
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import StdioServer
-from gateway.options import Options
 from gateway.options.environment import catalog_store_path
 from gateway.storage.catalog import SqliteCatalog
 from gateway.sync import SyncGateway
@@ -209,7 +209,7 @@ def server_statuses(config: Path) -> tuple[ServerStatus, ...]:
     manifest = read_config(config)
     _, servers = server_table(read_text(config), where=str(config))
     names = dict.fromkeys((*servers, *manifest.virtual, *manifest.unusable))
-    with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
+    with closing(SqliteCatalog(catalog_store_path(command_options(manifest)))) as records:
         return tuple(_status(name, manifest, records) for name in names)
 
 
@@ -275,7 +275,8 @@ def start_server(name: str, manifest: Manifest) -> ServerTest:
     if name in manifest.unusable:
         warnings = tuple(item for item in manifest.warnings if is_about(item, name))
         return ServerTest(name=name, works=False, seconds=0.0, diagnostics=warnings)
-    with closing(Gateway(vector_store=MemoryVectorStore(), options=command_options())) as gateway:
+    own_options = command_options(manifest, ONE_COMMAND)
+    with closing(Gateway(vector_store=MemoryVectorStore(), options=own_options)) as gateway:
         gateway.add_config(select_server(manifest, name))
         sync = SyncGateway(gateway)
         started = time.perf_counter()

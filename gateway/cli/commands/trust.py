@@ -20,14 +20,14 @@ from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.catalog.identity import similar_names
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
-from gateway.cli.session import check_configured, read_config
+from gateway.cli.session import check_configured, command_options, read_config
 from gateway.cli.tables import document, printable
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest, names_owner
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.session import sign_in
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import catalog_store_path, environment, tokens_path
+from gateway.options.environment import catalog_store_path, tokens_path
 from gateway.sources.listing_store import fields_of
 from gateway.storage.catalog import SqliteCatalog
 from gateway.storage.oauth_tokens import with_token_store
@@ -58,7 +58,7 @@ def approve(
     for name in wanted:
         if not name.startswith(NAME):
             check_configured(name.partition("/")[0], servers)
-    with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
+    with closing(SqliteCatalog(catalog_store_path(command_options(manifest)))) as records:
         changes = find_changes(manifest, records)
         differences = {change.label: _difference(change, records) for change in changes}
         similar = find_similar(manifest, records)
@@ -188,9 +188,10 @@ def login(
     target = manifest.servers[server]
     if not isinstance(target, HttpServer):
         raise ConfigError(f"server {server!r} is a program of this machine: it has no sign-in")
-    if environment().on_change == "block":
-        _check_address(manifest.owner(server), server, target)
-    target = with_token_store(server, target, tokens_path(Options()))
+    own_options = command_options(manifest)
+    if own_options.upstream.on_change == "block":
+        _check_address(own_options, manifest.owner(server), server, target)
+    target = with_token_store(server, target, tokens_path(own_options))
     if forget:
         if target.auth is not None and target.auth.tokens is not None:
             target.auth.tokens.forget()
@@ -207,8 +208,8 @@ def login(
     return Output({"server": server, "signed_in": True, "tools": len(listing.tools)})
 
 
-def _check_address(owner: str, server: str, target: HttpServer) -> None:
-    with closing(SqliteCatalog(catalog_store_path(Options()))) as records:
+def _check_address(own_options: Options, owner: str, server: str, target: HttpServer) -> None:
+    with closing(SqliteCatalog(catalog_store_path(own_options))) as records:
         if records.record_seen(owner, {COMMAND_LINE_PIN: target.launch}):
             raise ConfigError(
                 f"the address of {server!r} is not the approved one: look at its configuration, "

@@ -12,9 +12,8 @@ import graphs
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.commands.graph import document_output
-from gateway.cli.session import open_session
+from gateway.cli.session import command_options, open_session
 from gateway.errors import InvalidRequestError
-from gateway.options import Options
 from gateway.options.environment import ledger_path
 from gateway.search.expand.next_steps import evaluate_usage
 from gateway.storage.call_log import SqliteCallLog
@@ -22,7 +21,10 @@ from gateway.usage.history import CallHistory, sum_outcomes
 from gateway.usage.rerank import multiplier
 from gateway.usage.transitions import MIN_COUNT, count_transitions, is_predictive
 
-_NO_CALLS = "no calls are noted: a program has them noted with UsageOptions(record=True)"
+_NO_CALLS = (
+    'no calls are noted: "options": {"usage": true} in the configuration has them noted, or '
+    "UsageOptions(record=True) in a program"
+)
 _MAY_BE_CHANCE = "these orders may be chance: the tasks do not predict each other yet"
 
 _Tenant = Annotated[
@@ -135,4 +137,4 @@ def forget(
 
 
 def _open_ledger() -> closing[SqliteCallLog]:
-    return closing(SqliteCallLog(ledger_path(Options())))
+    return closing(SqliteCallLog(ledger_path(command_options())))

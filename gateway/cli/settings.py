@@ -1,0 +1,145 @@
+"""Options of commands: of the configuration, the environment and ``--set``; the last one wins.
+
+One table has them all: every option of `Options` and of `ProvisionOptions` by its key, which is
+the section and the option, such as ``search.limit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from gateway.cli.options import CHOSEN
+from gateway.errors import ConfigError
+from gateway.options import Options
+from gateway.options.environment import variable_names, variables
+from gateway.options.validation import OptionObject, option_types, read_option
+from gateway.provision.options import ProvisionOptions
+from gateway.runtime.text import near
+
+S = TypeVar("S", Options, ProvisionOptions)
+_PREFIX = "GATEWAY_"
+_OTHERS = frozenset({"GATEWAY_CACHE_DIR"})
+"""Variables that are no options, though they begin like those of a section."""
+_SHORT: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
+"""Short keys."""
+_TRUST = frozenset({"upstream.on_change", "upstream.on_suspicion", "chat.confirm"})
+"""Options that decide what is trusted. With paths and those of provisioning they never come from
+the file: whoever can write that must not weaken them."""
+_OWN_TABLES = frozenset({"catalog.kinds", "catalog.rules"})
+"""Options that are tables of their own in the file."""
+
+
+@cache
+def option_table() -> Mapping[str, Any]:
+    """Return the annotated type of every option that can be set without Python, by its key."""
+    sections = {"": Options, "provision": ProvisionOptions}
+    table: dict[str, Any] = {}
+    while sections:
+        section, owner = sections.popitem()
+        for name, expected in option_types(owner).items():
+            if isinstance(expected, type) and issubclass(expected, OptionObject):
+                sections[name] = expected
+            else:
+                table[f"{section}.{name}".removeprefix(".")] = expected
+    return {key: table[key] for key in sorted(table.keys() - _OWN_TABLES)}
+
+
+def read_settings(table: object) -> Mapping[str, object]:
+    """Return the options that are set, by key.
+
+    Args:
+        table: What the configuration has as ``options``: objects by section.
+
+    Raises:
+        ConfigError: A key is unknown, or a value is not of its type or outside its range.
+    """
+    if not isinstance(table, Mapping):
+        raise ConfigError("'options' must be an object")
+    found = {
+        key: _read(f"options: {key}", key, raw, is_text=False) for key, raw in _file_values(table)
+    }
+    names = _variables()
+    for name, text in sorted(variables(frozenset(names)).items()):
+        found[_SHORT.get(names[name], names[name])] = _read(name, names[name], text, is_text=True)
+    for item in CHOSEN.get():
+        key, equals, text = item.partition("=")
+        if not equals:
+            raise ConfigError(f"--set takes KEY=VALUE, such as search.limit=8, got {item!r}")
+        found[_SHORT.get(key, key)] = _read(f"--set {key}", key, text, is_text=True)
+    return found
+
+
+def _variables() -> Mapping[str, str]:
+    """Return the key of each option by its environment variable."""
+    return {_variable(key): key for key in (*option_table(), *_SHORT)}
+
+
+def _variable(key: str) -> str:
+    return _PREFIX + key.upper().replace(".", "_")
+
+
+def mistyped_variables() -> Iterator[str]:
+    """Yield what to say of each environment variable that begins like an option and is none."""
+    names = _variables()
+    sections = {key.partition(".")[0].upper() for key in option_table() if "." in key}
+    starts = tuple(f"{_PREFIX}{section}_" for section in sections)
+    for name in sorted(variable_names(_PREFIX) - _OTHERS - set(names)):
+        if name.startswith(starts) and (guesses := near(name, names, limit=1)):
+            yield f"{name} is no option: did you mean {guesses[0]}?"
+
+
+def _file_values(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Yield key and value of each option of the file, short forms in full."""
+    for section, values in table.items():
+        if isinstance(values, Mapping):
+            yield from ((f"{section}.{name}", value) for name, value in values.items())
+        else:
+            yield _SHORT.get(section, section), values
+
+
+def _read(where: str, key: str, raw: object, *, is_text: bool) -> object:
+    types = option_table()
+    expected = types.get(_SHORT.get(key, key))
+    if expected is None:
+        if key in _OWN_TABLES:
+            table = key.partition(".")[2]
+            raise ConfigError(f"{where}: it is a table of its own in the file: {table!r}")
+        guesses = near(key, types, limit=1)
+        advice = f": did you mean {guesses[0]!r}?" if guesses else ""
+        raise ConfigError(f"{where}: there is no such option{advice}")
+    full = _SHORT.get(key, key)
+    if not is_text and (full in _TRUST or full.endswith("_path") or full.startswith("provision.")):
+        raise ConfigError(f"{where}: it is taken from {_variable(full)} or --set, not from a file")
+    try:
+        return read_option(raw, expected, is_text=is_text)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def apply_settings(options: S, values: Mapping[str, object], section: str = "") -> S:
+    """Return *options* with the *values* of its *section*, and of the sections in it.
+
+    Raises:
+        ConfigError: Values do not go together.
+    """
+    changed: S = _with_values(options, values, section)
+    return changed
+
+
+def _with_values(options: Any, values: Mapping[str, object], section: str) -> Any:
+    own: dict[str, Any] = {}
+    for field in fields(options):
+        name = field.name
+        key = f"{section}.{name}".removeprefix(".")
+        value = getattr(options, name)
+        if isinstance(value, OptionObject):
+            own[name] = _with_values(value, values, name)
+        elif key in values:
+            own[name] = values[key]
+    try:
+        return replace(options, **own)
+    except ConfigError as error:
+        raise ConfigError(f"{section}.{str(error).partition(': ')[2]}") from None
