@@ -115,7 +115,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     )
     manifest = read_config(config)
     warn(manifest.warnings)
-    own_options = _gateway_options(manifest, extras, confirm)
+    own_options = serve_options(manifest, extras, confirm)
     page = start_exporters(with_page=metrics)
     opened = open_gateway(
         manifest, strategy=strategy, documents=documents, options=own_options, normalize=normalize
@@ -161,9 +161,8 @@ def _read_token(variable: str) -> str:
     return token
 
 
-def _gateway_options(
-    manifest: Manifest, extras: frozenset[Extra], confirm: Confirm | None
-) -> Options:
+def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm | None) -> Options:
+    """Return the options of the gateway that is served; what the command line says wins."""
     discovery = DiscoveryOptions(
         route_name="route_tools" if "route" in extras else "",
         next_name="next_tools" if "next" in extras else "",
