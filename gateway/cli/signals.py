@@ -18,6 +18,8 @@ from pathlib import Path
 from types import FrameType
 
 _POLL_S = 1.0
+_LIMIT_S = 9.0
+"""Supervisors of services wait some 10 s after SIGTERM."""
 
 
 @asynccontextmanager
@@ -63,24 +65,40 @@ def _stamp(file: Path) -> tuple[int, ...]:
 class Shutdown:
     """What a shutdown must close, and whether it has begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
         self.close: Callable[[], None] = lambda: None
         """Stops what was started, within seconds."""
+        self.kill: Callable[[], None] = lambda: None
+        """Kills what was started, if that takes too long."""
         self.has_begun = False
+
+    def start_limit(self, number: int) -> None:
+        """Limit the time from now, when the signal *number* came; then the process is ended."""
+        timer = threading.Timer(self._limit_s, self._exit_at_once, (number,))
+        timer.daemon = True
+        timer.start()
+
+    def _exit_at_once(self, number: int) -> None:
+        try:
+            self.kill()
+        finally:
+            os._exit(128 + number)
 
 
 @contextmanager
-def graceful_shutdown() -> Iterator[Shutdown]:
+def graceful_shutdown(limit_s: float = _LIMIT_S) -> Iterator[Shutdown]:
     """Close what the block registers, and exit, when SIGTERM arrives within it.
 
-    A shutdown that has begun by itself continues.
+    A shutdown that has begun by itself continues. After *limit_s* it is cut short.
     """
-    shutdown = Shutdown()
+    shutdown = Shutdown(limit_s)
 
     # A thread: the main one may wait for a pipe for ever.
     def on_signal(number: int, _frame: FrameType | None) -> None:
         if not shutdown.has_begun:
             shutdown.has_begun = True
+            shutdown.start_limit(number)
             threading.Thread(target=leave, args=(number,)).start()
 
     def leave(number: int) -> None:

@@ -20,7 +20,10 @@ import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TextIO
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
@@ -65,6 +68,10 @@ _LOG_LINES_PER_S = 500
 _LOG_BURST_LINES = 5000
 """A child that writes more to standard error waits."""
 _MIN_SECRET_CHARS = 6
+_MARKS = "GATEWAY_CHILD"
+"""The variable by which all that a child started is known: its mark, after those around it."""
+_RUNNING: WeakKeyDictionary[Process, bytes] = WeakKeyDictionary()
+"""The children that were not ended yet, each with its mark."""
 
 
 @asynccontextmanager
@@ -124,18 +131,21 @@ async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1)
     """
     # Shielded: a process that started while its caller was cancelled would have no owner.
     with anyio.CancelScope(shield=True):
-        return await asyncio.create_subprocess_exec(
+        inherited, mark = os.environ.get(_MARKS, ""), uuid4().hex
+        process = await asyncio.create_subprocess_exec(
             target.command,
             *target.args,
             stdin=PIPE,
             stdout=PIPE,
             stderr=stderr,
-            env={**get_default_environment(), **target.env},
+            env={**get_default_environment(), **target.env, _MARKS: inherited + mark},
             cwd=target.cwd,
             limit=_CHUNK,
             start_new_session=True,
             umask=umask,
         )
+        _RUNNING[process] = mark.encode()
+        return process
     raise AssertionError
 
 
@@ -154,8 +164,8 @@ async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
                 _send_signal(process, force=False)
                 await _wait_until_gone(process, grace_s)
         finally:
-            # Also if it ended by itself: what it started may still live in its group.
-            _send_signal(process, force=True)
+            # Also if it ended by itself: what it started may still live.
+            kill_all(process)
         await _wait_until_gone(process, _KILL_S)
         # A grandchild outside of the group may hold the pipe open: then its reader would never
         # end, and asyncio offers no public way to close it.
@@ -163,6 +173,22 @@ async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
         if transport is not None:
             with suppress(PermissionError, ProcessLookupError):
                 transport.close()
+
+
+def kill_all(*processes: Process) -> None:
+    """Kill what *processes* are and started, at once; without any, all that still run.
+
+    Where /proc tells (Linux), that holds for what has left the group too.
+    """
+    chosen = processes or tuple(_RUNNING)
+    for process in chosen:
+        _send_signal(process, force=True)
+    marks = [mark for process in chosen if (mark := _RUNNING.pop(process, None))]
+    for environment in Path("/proc").glob("[0-9]*/environ") if marks else ():
+        with suppress(OSError):
+            variables = environment.read_bytes()
+            if any(mark in variables for mark in marks):
+                os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
 async def _wait_until_gone(process: Process, limit_s: float) -> bool:

@@ -15,6 +15,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Annotated, TypeAlias
 
 import uvicorn
@@ -66,7 +67,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SERVER_ERROR = 500
 """From this status on, an answer is an error of the server."""
-GRACE_S = 5
+GRACE_S = 3
 """How long an unfinished answer may hold up the end."""
 
 
@@ -283,7 +284,7 @@ def measured(app: ASGIApp, telemetry: Telemetry) -> ASGIApp:
     return measure
 
 
-async def serve_http(
+async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
     server: Server,
     options: HttpOptions,
     *,
@@ -291,6 +292,7 @@ async def serve_http(
     metrics: MetricsPage | None = None,
     telemetry: Telemetry | None = None,
     on_listening: Callable[[str], None] = lambda _url: None,
+    on_stop: Callable[[int], None] = lambda _signal: None,
 ) -> None:
     """Serve until the process is told to stop.
 
@@ -301,6 +303,7 @@ async def serve_http(
         metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
         telemetry: Where requests are measured; None does not measure them.
         on_listening: Called with the address as soon as requests are accepted.
+        on_stop: Called with the number of the signal that ends it.
 
     Raises:
         ConfigError: If the address cannot be listened on.
@@ -316,7 +319,7 @@ async def serve_http(
     )
     with _listener(options) as listener:
         on_listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
-        web = uvicorn.Server(config)
+        web = _Server(config, on_stop)
         try:
             await web.serve(sockets=[listener])
         except asyncio.CancelledError:
@@ -324,6 +327,16 @@ async def serve_http(
             if web.started:
                 await web.shutdown(sockets=[listener])
             raise
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_stop: Callable[[int], None]) -> None:
+        super().__init__(config)
+        self._on_stop = on_stop
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._on_stop(sig)
+        super().handle_exit(sig, frame)
 
 
 def _listener(options: HttpOptions) -> socket.socket:

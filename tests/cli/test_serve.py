@@ -10,6 +10,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +232,67 @@ def test_what_is_reported_to_end_ends_its_servers_first(place: Place) -> None:
 
     assert 128 + signal.SIGTERM == code
     assert not Path(f"/proc/{deaf}").exists()
+
+
+STUBBORN = """
+import json, os, signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+inner = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    if message["method"] == "tools/call":
+        started = subprocess.Popen([sys.executable, "-c", inner], start_new_session=True)
+        with open(sys.argv[1], "w") as pids:
+            pids.write(f"{os.getpid()} {started.pid}\\n")
+        os.kill(os.getpid(), signal.SIGSTOP)
+    results = {
+        "initialize": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "x", "version": "0"},
+        },
+        "tools/list": {"tools": [{"name": "good", "inputSchema": {"type": "object"}}]},
+    }
+    found = results.get(message["method"])
+    answer = {"result": found} if found else {"error": {"code": -32601, "message": "unknown"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+
+def test_a_call_that_hangs_does_not_hold_up_the_end(place: Place) -> None:
+    """Its server is stopped, and what that started ignores SIGTERM in a session of its own."""
+    data = place.folder / "pids"
+    os.mkfifo(data)
+    config = place.config(
+        {"stuck": {"command": sys.executable, "args": ["-c", STUBBORN, str(data)]}}
+    )
+
+    async def call(url: str) -> None:
+        async with Client(url) as client:
+            await client.call_tool("call_tool", {"name": "stuck/good"})
+
+    with place.serve("--config", config, "--confirm", "never") as (process, _, url):
+        calling = threading.Thread(target=lambda: suppressed(call(url)), daemon=True)
+        calling.start()
+        stuck = data.read_text().split()
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(timeout=120)
+
+    assert 128 + signal.SIGTERM == code
+    assert 2 == len(stuck)
+    assert not any(is_running(pid) for pid in stuck)
+
+
+def suppressed(work: Coroutine[Any, Any, None]) -> None:
+    with suppress(BaseException):
+        asyncio.run(work)
+
+
+def is_running(pid: str) -> bool:
+    """Whether the process runs; one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from gateway.cli.signals import watch_file
@@ -46,3 +48,23 @@ async def test_a_signal_is_heard_until_the_block_is_left(tmp_path: Path) -> None
         await set_again(called)
 
     assert (False, before) == (called.is_set(), signal.getsignal(signal.SIGHUP))
+
+
+STUCK = """
+import os, signal, sys, threading
+from gateway.cli.signals import graceful_shutdown
+with graceful_shutdown(limit_s=0.2) as shutdown:
+    shutdown.close = threading.Event().wait
+    shutdown.kill = lambda: os.write(1, b"killed")
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait()
+"""
+
+
+def test_a_shutdown_that_hangs_is_cut_short() -> None:
+    """What was started is killed first."""
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK], capture_output=True, timeout=PATIENCE_S, check=False
+    )
+
+    assert (128 + signal.SIGTERM, b"killed") == (done.returncode, done.stdout)

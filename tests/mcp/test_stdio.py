@@ -18,7 +18,14 @@ from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
-from gateway.mcp.stdio import Incoming, open_stderr_log, open_stdio, start_process, stop_process
+from gateway.mcp.stdio import (
+    Incoming,
+    kill_all,
+    open_stderr_log,
+    open_stdio,
+    start_process,
+    stop_process,
+)
 from gateway.mcp.traffic import Traffic
 from gateway.mcp.transports import ConnectionCallbacks, LenientDispatcher
 from gateway.options import UpstreamOptions
@@ -156,6 +163,17 @@ inner = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]
 print(inner.pid, flush=True)
 sys.stdin.read()
 """
+LEFT = """
+import subprocess, sys
+inner = '''
+import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+{leave}
+print(os.getpid(), flush=True)
+signal.pause()
+'''
+subprocess.Popen([sys.executable, "-c", inner])
+"""
 SEEN = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
@@ -180,6 +198,34 @@ async def test_nothing_of_a_group_outlives_its_end(tmp_path: Path, script: str) 
     assert process.returncode is not None
     assert not lives(process.pid)
     await until(lambda: not lives(inner))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells")
+@pytest.mark.parametrize(
+    "leave", ["os.setpgid(0, 0)", "os.setsid()", "os.setsid(); os.fork() and os._exit(0)"]
+)
+@pytest.mark.parametrize("end", ["sys.stdin.read()", "sys.exit()"])
+async def test_what_left_the_group_of_a_child_ends_with_it(
+    tmp_path: Path, leave: str, end: str
+) -> None:
+    """Though it ignores SIGTERM, and its parent may be gone."""
+    process = await started(LEFT.format(leave=leave) + end, tmp_path)
+    inner = int(await line(process))
+
+    await stop_process(process, grace_s=20)
+
+    await until(lambda: not lives(inner))
+
+
+async def test_all_that_runs_can_be_killed_at_once(tmp_path: Path) -> None:
+    """By a process that has no more time."""
+    process = await started(STUBBORN, tmp_path)
+    inner = int(await line(process))
+
+    kill_all()
+
+    await until(lambda: not lives(inner))
+    await stop_process(process)
 
 
 async def test_a_child_inherits_few_variables_and_gets_what_it_is_given(

@@ -15,10 +15,11 @@ from typer import Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.session import command_options, open_gateway, provision_options, read_config
-from gateway.cli.signals import graceful_shutdown, watch_file
+from gateway.cli.signals import Shutdown, graceful_shutdown, watch_file
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
+from gateway.mcp.stdio import kill_all
 from gateway.options import Confirm, DiscoveryOptions, Options, SearchOptions
 from gateway.options.environment import variables
 from gateway.provision.options import ProvisionOptions
@@ -122,8 +123,9 @@ def serve(  # noqa: PLR0913  (one for each option)
     )
     provision = provision_options(manifest, registry=registry, trust=trust)
     with graceful_shutdown() as shutdown, opened as gateway:
-        shutdown.close = partial(_close, gateway)
-        transport = _transport(gateway, address if http else None, page, with_api=api)
+        shutdown.close, shutdown.kill = partial(_close, gateway), kill_all
+        listening = address if http else None
+        transport = _transport(gateway, listening, page, shutdown, with_api=api)
         names = frozenset(name for name in get_args(ExtraName) if name in extras)
         scope = INSTALL if address.needs_token else ""
         provisioner = _provisioner(gateway, provision, config)
@@ -175,7 +177,12 @@ def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm
 
 
 def _transport(
-    gateway: Gateway, address: HttpOptions | None, page: MetricsPage | None, *, with_api: bool
+    gateway: Gateway,
+    address: HttpOptions | None,
+    page: MetricsPage | None,
+    shutdown: Shutdown,
+    *,
+    with_api: bool,
 ) -> Transport:
     if address is None:
         return serve_stdio
@@ -191,6 +198,7 @@ def _transport(
         metrics=page,
         telemetry=gateway.telemetry,
         on_listening=on_listening,
+        on_stop=shutdown.start_limit,
     )
     if not with_api:
         return transport
