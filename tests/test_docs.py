@@ -19,6 +19,7 @@ import gateway
 from gateway import errors, options, types
 from gateway.provision.options import ProvisionOptions
 from gateway.runtime.telemetry_names import METRICS
+from gateway.serve.http import HttpOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
 from tests.metrics import documented
 
@@ -36,6 +37,7 @@ OPTION_CLASSES = (
     options.UsageOptions,
     options.Options,
     ProvisionOptions,
+    HttpOptions,
 )
 
 

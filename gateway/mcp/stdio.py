@@ -40,6 +40,7 @@ from mcp.types import (
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
 from gateway.mcp.traffic import Bucket, Traffic, has_too_many_values
+from gateway.options.environment import variables
 
 log = logging.getLogger("gateway.upstream")
 
@@ -68,7 +69,7 @@ _LOG_LINES_PER_S = 500
 _LOG_BURST_LINES = 5000
 """A child that writes more to standard error waits."""
 _MIN_SECRET_CHARS = 6
-_MARKS = "GATEWAY_CHILD"
+_MARKS = "TOOL_GATEWAY_CHILD"
 """The variable by which all that a child started is known: its mark, after those around it."""
 _RUNNING: WeakKeyDictionary[Process, bytes] = WeakKeyDictionary()
 """The children that were not ended yet, each with its mark."""
@@ -131,7 +132,8 @@ async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1)
     """
     # Shielded: a process that started while its caller was cancelled would have no owner.
     with anyio.CancelScope(shield=True):
-        inherited, mark = os.environ.get(_MARKS, ""), uuid4().hex
+        inherited = variables(frozenset({_MARKS})).get(_MARKS, "")
+        mark = uuid4().hex
         process = await asyncio.create_subprocess_exec(
             target.command,
             *target.args,

@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, cast
 
 import uvicorn
 from mcp.server import Server
@@ -30,7 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.errors import ConfigError
-from gateway.options.validation import Meta, OptionObject
+from gateway.options.validation import Meta, OptionObject, PositiveCount, Timeout
 from gateway.runtime.telemetry import Labels, Telemetry
 from gateway.runtime.telemetry_names import OTHER
 from gateway.serve.api.operations import problem
@@ -44,6 +44,7 @@ from gateway.serve.auth import (
     authenticate,
     check_right,
 )
+from gateway.serve.connections import ConnectionLimits
 from gateway.types import ANYONE, Caller
 
 PATH = "/mcp"
@@ -67,6 +68,8 @@ _SAFE = frozenset({"GET", "HEAD"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 _SERVER_ERROR = 500
 """From this status on, an answer is an error of the server."""
+_BACKLOG = 128
+"""How many connections are accepted at once, before any of them is looked at."""
 GRACE_S = 3
 """How long an unfinished answer may hold up the end."""
 
@@ -89,6 +92,14 @@ class HttpOptions(OptionObject):
     """More names by which requests may call it, such as that of a reverse proxy."""
     origins: tuple[str, ...] = ()
     """Web origins whose pages may speak to it, as ``https://host[:port]``."""
+    max_connections: PositiveCount = 400
+    """One more takes the place of the one that has waited for a request longest."""
+    request_timeout_s: Timeout = 20.0
+    """How long a request may take to come whole."""
+    max_sessions: PositiveCount = 500
+    """Sessions of the protocol of before 2026-07-28; one more is refused with status 503."""
+    session_idle_s: Timeout = 900.0
+    """When a session ends that has no request under way."""
 
     def _fault(self) -> str:
         if self.needs_token or is_loopback(self.host):
@@ -139,6 +150,8 @@ def http_app(
     """
     app = server.streamable_http_app(
         streamable_http_path=PATH,
+        session_idle_timeout=options.session_idle_s,
+        max_sessions=options.max_sessions,
         # The guard checks what the SDK would, and more exactly.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[*routes, *([_metrics_route(metrics)] if metrics else [])],
@@ -309,10 +322,13 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         ConfigError: If the address cannot be listened on.
     """
     shown = f"[{options.host}]" if _is_bare_ipv6(options.host) else options.host
+    limits = ConnectionLimits(options.max_connections, options.request_timeout_s)
     app = http_app(server, options, routes=routes, metrics=metrics)
     config = uvicorn.Config(
         measured(app, telemetry) if telemetry else app,
+        http=cast("type[asyncio.Protocol]", limits),
         ws="none",
+        backlog=_BACKLOG,
         access_log=False,
         log_config=None,
         timeout_graceful_shutdown=GRACE_S,
@@ -342,7 +358,9 @@ class _Server(uvicorn.Server):
 def _listener(options: HttpOptions) -> socket.socket:
     family = socket.AF_INET6 if _is_bare_ipv6(options.host) else socket.AF_INET
     try:
-        listener = socket.create_server((options.host, options.port), family=family, backlog=128)
+        listener = socket.create_server(
+            (options.host, options.port), family=family, backlog=_BACKLOG
+        )
     except OSError as error:
         raise ConfigError(
             f"cannot listen on {options.host}:{options.port}: {error.strerror}; choose another port"

@@ -20,6 +20,7 @@ from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.stdio import kill_all
+from gateway.mcp.traffic import Bucket
 from gateway.options import Confirm, DiscoveryOptions, Options, SearchOptions
 from gateway.options.environment import variables
 from gateway.provision.options import ProvisionOptions
@@ -37,7 +38,9 @@ from gateway.types import ANYONE, Caller
 Extra = Literal[ExtraName, "route", "next"]
 """Tools on demand; *route* shows servers before tools, *next* the graph's next steps."""
 
-_HOST, _PORT = HttpOptions().host, HttpOptions().port
+_DEFAULT = HttpOptions()
+_LOG_RECORDS_PER_S = 5
+_LOG_BURST_RECORDS = 100
 
 app = command_group()
 
@@ -50,8 +53,10 @@ def serve(  # noqa: PLR0913  (one for each option)
         Literal["meta", "all"],
         Option(help="meta: search and call; all: the catalog's tools, in pages."),
     ] = "meta",
-    host: Annotated[str | None, Option(help="Where to listen.", show_default=_HOST)] = None,
-    port: Annotated[int | None, Option(help="0 takes a free one.", show_default=str(_PORT))] = None,
+    host: Annotated[str | None, Option(help="Where to listen.", show_default=_DEFAULT.host)] = None,
+    port: Annotated[
+        int | None, Option(help="0 takes a free one.", show_default=str(_DEFAULT.port))
+    ] = None,
     token_env: Annotated[str, Option(help="The variable that holds the clients' token.")] = "",
     allow_host: Annotated[
         options.Texts, Option(help="Another host name that requests may use.")
@@ -77,6 +82,12 @@ def serve(  # noqa: PLR0913  (one for each option)
     metrics: Annotated[
         bool, Option("--metrics", help="With --http: /metrics, for Prometheus to read.")
     ] = False,
+    max_connections: Annotated[
+        int | None, Option(min=1, help="With --http.", show_default=str(_DEFAULT.max_connections))
+    ] = None,
+    max_sessions: Annotated[
+        int | None, Option(min=1, help="With --http.", show_default=str(_DEFAULT.max_sessions))
+    ] = None,
     registry: options.Registry = "",
     trust: options.Trust = None,
     config: options.Config = options.DEFAULT_CONFIG,
@@ -93,26 +104,26 @@ def serve(  # noqa: PLR0913  (one for each option)
     Spans and metrics are exported where OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER or
     OTEL_METRICS_EXPORTER ask for it.
     """
-    only_http = {
+    numbers = {"port": port, "max_connections": max_connections, "max_sessions": max_sessions}
+    given = {
+        **{f"--{name.replace('_', '-')}": number for name, number in numbers.items()},
         "--host": host,
-        "--port": port,
         "--token-env": token_env,
         "--allow-host": allow_host,
         "--allow-origin": allow_origin,
         "--tokens": tokens,
         "--metrics": metrics or None,
     }
-    if not http:
-        _refuse(only_http)
+    _refuse({} if http else given)
     extras = _read_extras(extra, expose)
     address = HttpOptions(
-        host=_HOST if host is None else host,
-        port=_PORT if port is None else port,
+        host=_DEFAULT.host if host is None else host,
         token=_read_token(token_env),
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
         tokens=read_tokens(tokens) if tokens else (),
         caller=caller or ANYONE,
+        **{name: number for name, number in numbers.items() if number is not None},
     )
     manifest = read_config(config)
     warn(manifest.warnings)
@@ -124,8 +135,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     provision = provision_options(manifest, registry=registry, trust=trust)
     with graceful_shutdown() as shutdown, opened as gateway:
         shutdown.close, shutdown.kill = partial(_close, gateway), kill_all
-        listening = address if http else None
-        transport = _transport(gateway, listening, page, shutdown, with_api=api)
+        transport = _transport(gateway, address if http else None, page, shutdown, with_api=api)
         names = frozenset(name for name in get_args(ExtraName) if name in extras)
         scope = INSTALL if address.needs_token else ""
         provisioner = _provisioner(gateway, provision, config)
@@ -221,8 +231,11 @@ def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> P
 async def _run(gateway: Gateway, serve: Callable[[], Awaitable[None]], config: Path) -> None:
     indexing = asyncio.create_task(_index(gateway))
     # What a search over HTTP wants explained; nothing else is logged so.
-    log.addHandler(logging.StreamHandler())
+    explained = logging.StreamHandler()
+    log.addHandler(explained)
     log.setLevel(logging.DEBUG)
+    for handler in filter(None, (explained, logging.lastResort)):
+        limit_log(handler)
     try:
         async with watch_file(config, lambda: _reload(gateway)):
             await serve()
@@ -231,6 +244,19 @@ async def _run(gateway: Gateway, serve: Callable[[], Awaitable[None]], config: P
         raise ConfigError(f"{error} (--host, --port)") from error
     finally:
         indexing.cancel()
+
+
+def limit_log(handler: logging.Handler) -> None:
+    """Let few records a second through *handler*: each request of a client may cause some."""
+    records = Bucket(_LOG_RECORDS_PER_S, _LOG_BURST_RECORDS)
+
+    def admits(_record: logging.LogRecord) -> bool:
+        is_over = bool(records.take(1))
+        if is_over:
+            records.take(-1)
+        return not is_over
+
+    handler.addFilter(admits)
 
 
 async def _reload(gateway: Gateway) -> None:
