@@ -127,7 +127,8 @@ def similar_names(own_names: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
         sorted(
             tuple(sorted(keys))
             for skeleton, keys in groups.items()
-            if skeleton
+            if len(keys) > 1
+            and skeleton
             and len({own_names[key] for key in keys}) > 1
             and len({key.removesuffix(f"/{own_names[key]}") for key in keys}) > 1
         )

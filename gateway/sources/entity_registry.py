@@ -118,7 +118,7 @@ class EntityRegistry:
         names = expose_names(
             own_names, reserved=self._reserved, holders=holders, first=named_by_host
         )
-        own = {key: plain_name(name, key) for key, name in own_names.items()}
+        own = {key: plain_name(name, key) for key, name in own_names.items() if names[key] != name}
         lost = {key: name.casefold() for key, name in own.items() if names[key] != name}
         claims = {
             name: key
