@@ -15,8 +15,9 @@ from typing import Literal, Self
 
 from gateway.catalog.catalog import Catalog
 from gateway.embed.protocol import Embedder, resolve_embedder
+from gateway.index.build import IndexBuild
 from gateway.index.graph_documents import GraphFormat, GraphSource, export, graph_of, source_of
-from gateway.index.indexer import IndexBuild, Indexer, Progress
+from gateway.index.indexer import Indexer, Progress
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolNetwork
 from gateway.options import Options
@@ -188,8 +189,7 @@ class Gateway(GatewaySources):
                 return only them, with ``display_scores`` and without supplements; 0 returns
                 all. Not with several queries; without a query, the first so many.
             caller: The party that it is for.
-            explain: Return how a policy made the scores, as ``scoring``, and log it: the lists at
-                INFO and scores at DEBUG, to ``gateway.search``.
+            explain: Return how a policy made the scores, as ``scoring``, and log it.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.

@@ -21,7 +21,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base class of usage errors; its module differs between versions of typer."""
 
 _MODULES = {
-    **dict.fromkeys(("tools", "call", "index"), "search"),
+    **dict.fromkeys(("tools", "call", "index", "prepare"), "search"),
     **dict.fromkeys(("approve", "login"), "trust"),
     **dict.fromkeys(("import", "install"), "clients"),
     "discover": "provision",
@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, str] = {
     "tools": "List the tools of the configured servers.",
     "call": "Call one tool. With an id, only its server is started.",
     "index": "Build the index of the configured servers' tools, or show what is stored.",
+    "prepare": "Make the embedded model and the index ready ahead of their first use.",
     "approve": "Approve tools and command lines that changed since they were approved.",
     "login": "Sign in to a server that wants it (OAuth); its tokens are kept and refreshed.",
     "demo": "See it work: real servers, three conversations. Needs no key and no network.",

@@ -35,6 +35,7 @@ ONE_COMMAND = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60
 """Options of a gateway that lives for one command: nothing can be refreshed in the background."""
 _STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",
+    "model": "Preparing the embedded model",
     "embeddings": "Embedding what is new",
 }
 
@@ -145,6 +146,7 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     documents: Path | None = None,
     relist: bool = False,
     optional: bool = False,
+    servers: bool = True,
     normalize: str | None = None,
 ) -> Iterator[CatalogSession]:
     """Open the gateway of a configuration, index its tools, and close it with the block.
@@ -158,6 +160,7 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
         documents: The user's own graph documents: a folder, a file or a bundle.
         relist: List every server again.
         optional: Work without servers if there is no file.
+        servers: Use those of the file; else none.
         normalize: See `open_gateway`.
 
     Raises:
@@ -165,6 +168,8 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     """
     without_file = optional and config == DEFAULT_CONFIG and not config.is_file()
     manifest = Manifest(servers={}) if without_file else read_config(config)
+    if not servers:
+        manifest = Manifest(servers={}, options=manifest.options)
     server = only.partition("/")[0]
     if server != only and (server in manifest.servers or server in manifest.virtual):
         manifest = select_server(manifest, server)

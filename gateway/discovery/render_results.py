@@ -21,6 +21,7 @@ _LINE_CHARS = (MAX_LINE_CHARS, 90, 40, 0)
 """Characters of a tool's description; the first of these that fits the budget is taken."""
 _OF_SIGNATURES = frozenset({"type", "properties", "required", "title", "description"})
 """Keywords of a schema of which a row holds all that a call needs."""
+_PREPARING = "Search is still preparing and finds little: search again in a moment."
 _SHOWN_BEFORE = "told before"
 _MAX_NAMES = 12
 """How many words or servers are named if nothing matches."""
@@ -195,6 +196,8 @@ def _may_be_direct(kind: str, match: Match, options: DiscoveryOptions) -> bool:
 def _no_match_note(result: SearchResult) -> str:
     if result.mode == "empty":
         return "The catalog is empty."
+    if _is_preparing(result):
+        return _PREPARING
     note = "No tool matches. Say the task in other words, or name the object it acts on."
     if result.unmatched:
         note += f" No tool knows: {', '.join(result.unmatched[:_MAX_NAMES])}."
@@ -210,9 +213,15 @@ def _body(entries: Sequence[_Entry], line_chars: int, result: SearchResult) -> d
     body: dict[str, Any] = {"tools": rows}
     if also := [entry.match.name for entry in entries if entry.needs_only_name]:
         body["also"] = also
-    if any(diagnostic.code == "low_confidence_results" for diagnostic in result.diagnostics):
+    if _is_preparing(result):
+        body["note"] = _PREPARING
+    elif any(diagnostic.code == "low_confidence_results" for diagnostic in result.diagnostics):
         body["note"] = "None of these is a likely match: check before calling, or search again."
     return body
+
+
+def _is_preparing(result: SearchResult) -> bool:
+    return any(note.code == "model_preparing" for note in result.diagnostics)
 
 
 def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:

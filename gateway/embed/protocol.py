@@ -69,6 +69,29 @@ class Embedder(Protocol):
         ...
 
 
+@runtime_checkable
+class Preparable(Protocol):
+    """An embedder whose model has to be made ready first, which takes longer than a search."""
+
+    @property
+    def preparing(self) -> bool:
+        """Whether the model is not ready yet; False after a failure, which each use then raises."""
+        ...
+
+    async def prepare(self) -> None:
+        """Make the model ready.
+
+        Raises:
+            Exception: As `Embedder.embed`.
+        """
+        ...
+
+
+def is_preparing(embedder: Embedder | None) -> bool:
+    """Return whether a use of *embedder* would wait until its model is ready."""
+    return isinstance(embedder, Preparable) and embedder.preparing
+
+
 def resolve_embedder(embedder: Embedder | Literal["local"] | None) -> Embedder | None:
     """Return the embedder that a host names or brings.
 

@@ -14,15 +14,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 from gateway.embed.cache import DocumentVectors, embed_documents
-from gateway.embed.protocol import Embedder
+from gateway.embed.protocol import Embedder, Preparable, is_preparing
+from gateway.errors import Failed, attempt
+from gateway.index.build import IndexBuild
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
-from gateway.index.snapshot import Snapshot
 from gateway.options import Options
 from gateway.options.environment import index_path
 from gateway.runtime.cache import Clock, SingleFlight
@@ -42,56 +43,12 @@ if TYPE_CHECKING:
 _COUNTS = ("gateway.index.entities", "gateway.index.embedded", "gateway.index.graph_edges")
 _FEW_TEXTS = 64
 """So few texts are embedded at once: a search waits for them even with ``first_search="words"``."""
+_LOADING_S = 2.0
+"""With ``first_search="words"`` searches wait so long for a model, which on most starts is all that
+it takes to load; to prepare it the first time on a machine takes longer."""
 Progress = Callable[[str, int, int], None]
-"""Called with a stage (``servers`` or ``embeddings``), how much of it is done, and how much there
-is of it: servers, or texts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexBuild:
-    """A snapshot, what it was built from, and what it cost."""
-
-    generation: int
-    """Of the registrations; see `Registry.generation`."""
-    listed: Mapping[str, ListResult]
-    """By server."""
-    settings: tuple[object, ...] = ()
-    """What else the snapshot depends on; see `gateway.index.storage.IndexStore`."""
-    snapshot: Snapshot
-    saved: bool = False
-    """Whether the snapshot was read as an earlier process saved it."""
-    missing: int = 0
-    """How many texts are still to be embedded."""
-    failed: bool = False
-    """Whether texts could not be embedded, or documents are late: try again after a while."""
-    embedded: int = 0
-    """How many texts were sent to the embedder."""
-    tokens: int = 0
-    """What the embedder reported for them."""
-    duration_s: float = 0.0
-    built_at: float = 0.0
-    """By the clock of the `Indexer`."""
-    retry_at: float | None = None
-    """When to try again what failed, by the clock of the `Indexer`; None if nothing did."""
-
-    @property
-    def report(self) -> IndexReport:
-        """What the build did."""
-        snapshot, graph = self.snapshot, self.snapshot.graph
-        has = snapshot.eligibility.has
-        return IndexReport(
-            generation=self.generation,
-            entities=len(snapshot.entities),
-            tools=int((has("kind", "tool") & has("described", False)).sum()),
-            vectors=0 if snapshot.vectors is None else snapshot.vectors.count,
-            embedded_texts=self.embedded,
-            tokens=self.tokens,
-            graph_nodes=graph.index.node_count if graph else 0,
-            graph_edges=graph.edge_count if graph else 0,
-            duration_s=self.duration_s,
-            saved=self.saved,
-            diagnostics=snapshot.diagnostics,
-        )
+"""Called with a stage (``servers``, ``model`` or ``embeddings``), how much of it is done, and how
+much there is of it: servers, models, or texts."""
 
 
 class Indexer:
@@ -165,11 +122,16 @@ class Indexer:
         return IndexStore(self._folder, self._options.index) if self._folder else None
 
     async def current(self) -> IndexBuild:
-        """Return the newest build with all its vectors; build it first if something changed."""
+        """Return the newest build with all its vectors; build it first if something changed.
+
+        The embedder's model is ready afterwards; if it cannot be, a diagnostic says why.
+        """
+        preparing = self._flights.start("prepare", self._prepare)
         while True:
             build = await self.get()
             if not build.missing:
-                return build
+                failed = await attempt(asyncio.shield(asyncio.wrap_future(preparing)))
+                return build.without_model(failed) if isinstance(failed, Failed) else build
             await self._flights.run("embed", self._embed)
 
     async def get(self, *, vectors: bool = False) -> IndexBuild:
@@ -182,12 +144,13 @@ class Indexer:
             build = self._fresh()
             if build is None:
                 await self._flights.run("build", self._build)
-            elif not (vectors and build.missing and await self._wait_for_vectors(build)):
+            elif not (vectors and await self._wait_for_vectors(build)):
                 return build
 
     async def _wait_for_vectors(self, build: IndexBuild) -> bool:
         """Return whether more vectors are there now; False once it is not worth waiting."""
-        if self._words_first and build.missing > _FEW_TEXTS:
+        preparing = await self._wait_until_prepared()
+        if preparing or not build.missing or (self._words_first and build.missing > _FEW_TEXTS):
             return False
         while self._stalled_at != self._embedded:
             before, limit = self._embedded, asyncio.timeout(self._options.search.query_timeout_s)
@@ -299,8 +262,29 @@ class Indexer:
         build = partial(build, settings=(*settings, *named), failed=late)
         return build(snapshot=snapshot, missing=missing)
 
+    async def _wait_until_prepared(self) -> bool:
+        """Return whether the embedder's model is still preparing, once it is not worth waiting.
+
+        That is not a search's own time. A failure is told by each use of the embedder.
+        """
+        if is_preparing(self._embedder):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOADING_S if self._words_first else None):
+                    await attempt(self._flights.run("prepare", self._prepare))
+        return is_preparing(self._embedder)
+
+    async def _prepare(self) -> None:
+        """Make the embedder's model ready, if it has to be."""
+        if isinstance(self._embedder, Preparable) and self._embedder.preparing:
+            self._progress("model", 0, 1)
+            try:
+                await self._embedder.prepare()
+            finally:
+                self._progress("model", 1, 1)
+
     async def _embed(self) -> None:
         """Embed what the newest build lacks, and put the vectors into the newest build."""
+        await attempt(self._flights.run("prepare", self._prepare))
         while self._newest and self._newest.missing:
             with self._recorded("embed") as began:
                 vectors = await self._vectors()

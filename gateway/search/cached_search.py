@@ -14,7 +14,7 @@ from os import urandom
 from typing import Any
 
 from gateway.embed.cache import QueryEmbedder
-from gateway.embed.protocol import Embedder
+from gateway.embed.protocol import Embedder, is_preparing
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
@@ -220,6 +220,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         strategy=strategy,
         embed=embed,
         model=model,
+        is_preparing=partial(is_preparing, embedder),
         normalize=normalize,
         correct=SpellingCorrector(find_word_lists()) if options.spelling else None,
     )

@@ -70,6 +70,8 @@ class Search:
     """The offline spelling correction."""
     model: str = ""
     """The embedder's model id; empty without one."""
+    is_preparing: Callable[[], bool] = lambda: False
+    """Whether the model is not ready yet: the search does without."""
 
     async def __call__(
         self,
@@ -169,6 +171,8 @@ class Search:
         rows: dict[str, Vector] = {}
         if self.embed is None:
             state.add_diagnostic("embed", "embedder_missing", "give one: Gateway(embedder=…)")
+        elif self.is_preparing():
+            state.add_diagnostic("embed", "model_preparing")
         elif snapshot.vectors is not None:
             rows = await self._request_vectors(state, self.embed, queries)
         embedded = [

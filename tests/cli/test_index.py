@@ -58,3 +58,15 @@ def test_a_store_that_cannot_be_read_is_unavailable(place: Place) -> None:
 
     assert (UNAVAILABLE, "") == (ran.code, ran.out)
     assert "vector store" in ran.err
+
+
+def test_what_is_prepared_ahead_is_not_made_again(place: Place) -> None:
+    """As an image is built: the model and the index, or the model alone, without any file."""
+    config = place.config()
+    alone = place.at_home("prepare", "--no-servers", "--json")
+    built = place.run("prepare", "-c", config, "--json")
+    found = place.run("search", "котра година", "-c", config, "--json")
+
+    assert (OK, True, 0) == (alone.code, alone.json["model"], alone.json["tools"])
+    assert (OK, True, 2) == (built.code, built.json["model"], built.json["tools"])
+    assert (OK, 0) == (found.code, found.json["index"]["embedded_texts"])

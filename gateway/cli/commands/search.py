@@ -1,4 +1,4 @@
-"""`gateway search`, `gateway tools`, `gateway call` and `gateway index`."""
+"""`gateway search`, `tools`, `call`, `index` and `prepare`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
-from gateway.cli.exit_codes import OK
+from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.session import command_options, open_session, read_config, vector_store
 from gateway.cli.tables import pairs, printable, table, to_json, to_jsonable
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
-from gateway.options.environment import vector_store_path
+from gateway.options.environment import environment, vector_store_path
 from gateway.runtime.json_models import read_value
 from gateway.types import (
     ANYONE,
@@ -224,6 +224,25 @@ def index(
     path = vector_store_path(session.gateway.gateway.options)
     data = {"strategy": session.strategy, "store": path, **to_jsonable(report)}
     return Output(data, found=report.tools, code=session.code)
+
+
+@command(app)
+def prepare(
+    *,
+    servers: Annotated[
+        bool, Option("--servers/--no-servers", help="List and embed their tools too, or not.")
+    ] = True,
+    config: options.Config = options.DEFAULT_CONFIG,
+) -> Output:
+    """Make the embedded model and the index ready ahead of their first use.
+
+    An image is built with it, or a machine set up: the first search waits for neither then.
+    """
+    with open_session(config, strategy="auto", optional=True, servers=servers) as session:
+        report = session.report
+    ready = all(note.code != "embedding_failed" for note in report.diagnostics)
+    data = {"model": ready, "encoders": environment().encoder_dir, **to_jsonable(report)}
+    return Output(data, code=session.code if ready else UNAVAILABLE)
 
 
 def _show_store() -> Output:

@@ -109,6 +109,20 @@ class LocalEmbedder:
         """The model's name and bounds."""
         return self._info
 
+    @property
+    def preparing(self) -> bool:
+        """Whether the encoders are not loaded yet, and nothing says that they cannot be."""
+        return self._loader.is_pending
+
+    async def prepare(self) -> None:
+        """Convert and load the encoders, as the first use does.
+
+        Raises:
+            ModelFileError: A file is not a reviewed one.
+            EmbeddingError: An encoder cannot be loaded.
+        """
+        await asyncio.to_thread(self._loader)
+
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
         """Embed *texts* in the worker threads. Both roles give equal vectors; queries go first."""
         # The engines read UTF-8 up to a NUL.
@@ -187,6 +201,11 @@ class RetryingLoader(Generic[T]):
         self._loaded: T | None = None
         self._failure: tuple[GatewayError, float] | None = None
         """And when it is tried again."""
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether nothing is loaded, and no failure rests."""
+        return self._loaded is None and self._failure is None
 
     def __call__(self) -> T:
         """Return what is loaded; callers wait while it loads.

@@ -1,0 +1,116 @@
+"""What a search says while the embedder's model is made ready."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from gateway.discovery.render_results import render
+from gateway.embed.local.embedder import LocalEmbedder
+from gateway.embed.local.encoders import USE
+from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.errors import EmbeddingError
+from gateway.options import DiscoveryOptions, Options, SearchOptions
+from gateway.testing import HashingEmbedder
+from gateway.types import SearchResult
+from tests.conftest import OpenGateway
+from tests.fakes import codes, tool, until
+
+TOOLS = (tool("get_weather", "Tell the weather."), tool("play_music", "Play a song."))
+
+
+class ColdEmbedder:
+    """Its model is ready once `ready` is set; `failure` is why it never is."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self._real = HashingEmbedder()
+        self._failure = failure
+        self.ready = asyncio.Event()
+        self.preparing = True
+        self.preparations = 0
+
+    @property
+    def info(self) -> EmbedderInfo:
+        return self._real.info
+
+    async def prepare(self) -> None:
+        self.preparations += 1
+        if self._failure is None:
+            await self.ready.wait()
+        self.preparing = False
+        if self._failure is not None:
+            raise self._failure
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        await self.ready.wait()
+        return await self._real.embed(texts, role=role)
+
+
+def _options(first_search: str) -> Options:
+    return Options(search=SearchOptions(first_search=first_search, query_timeout_s=0.05))  # type: ignore[arg-type]
+
+
+def _said(result: SearchResult) -> str:
+    return render(result, DiscoveryOptions())
+
+
+async def test_until_the_model_is_ready_a_served_search_says_so(open_gateway: OpenGateway) -> None:
+    """To a program by a code, to a model in words; afterwards it is found."""
+    embedder = ColdEmbedder()
+    gateway = open_gateway(TOOLS, strategy="auto", embedder=embedder, options=_options("words"))
+    foreign, native = await gateway.search("погода"), await gateway.search("weather")
+
+    for result in (foreign, native):
+        assert "model_preparing" in codes(result)
+        assert "embedding_failed" not in codes(result)
+        assert "still preparing" in _said(result)
+        assert "search again" in _said(result)
+    assert ["shelf/get_weather"] == [match.id for match in native.matches]
+    assert "No tool matches" not in _said(foreign)
+    gateway.bridge.call(lambda: _set(embedder))
+
+    async def is_ready() -> bool:
+        return "model_preparing" not in codes(await gateway.search("weather"))
+
+    await until(is_ready)
+    await gateway.report()
+    ready = await gateway.search("weather")
+    assert ("hybrid", 1) == (ready.mode, embedder.preparations)
+    assert "preparing" not in _said(ready)
+
+
+async def _set(embedder: ColdEmbedder) -> None:
+    embedder.ready.set()
+
+
+async def test_to_prepare_is_no_time_of_the_query(open_gateway: OpenGateway) -> None:
+    """It took longer than a query may, and the query was answered by vectors."""
+    embedder = ColdEmbedder()
+    gateway = open_gateway(TOOLS, strategy="auto", embedder=embedder, options=_options("wait"))
+    search = asyncio.create_task(gateway.search("weather"))
+    done, _ = await asyncio.wait([search], timeout=0.3)
+    assert not done
+    gateway.bridge.call(lambda: _set(embedder))
+
+    result = await search
+
+    assert ("hybrid", []) == (result.mode, codes(result))
+
+
+async def test_a_model_that_cannot_be_made_ready_is_reported(open_gateway: OpenGateway) -> None:
+    embedder = ColdEmbedder(EmbeddingError("the disk is full"))
+    embedder.ready.set()
+    gateway = open_gateway((), strategy="auto", embedder=embedder, options=_options("wait"))
+
+    report = await gateway.report()
+
+    assert ["embedding_failed"] == [note.code for note in report.diagnostics]
+    assert "the disk is full" in report.diagnostics[0].detail
+
+
+async def test_the_local_model_is_preparing_until_it_is_loaded() -> None:
+    embedder = LocalEmbedder([USE])
+    before = embedder.preparing
+    await embedder.prepare()
+
+    assert (True, False) == (before, embedder.preparing)
