@@ -1,31 +1,61 @@
 """Where HTTP requests may go: not in plain text over a network, not into the host's own network.
 
 An address in a configuration, or a redirect, may lead to a service that trusts whoever can reach
-it (server-side request forgery; CVE-2026-26118). So a name is resolved once, its addresses are
-judged, and the connection goes to the very address that was judged. A name that resolves to
-something else a moment later changes nothing.
+it (server-side request forgery; CVE-2026-26118).
+
+* A name is resolved once, its addresses are judged, and the connection goes to the very address
+  that was judged. A name that resolves to something else a moment later changes nothing.
+* Behind a proxy the same is judged, as far as this machine can resolve it; the proxy gets the name.
+* Addresses are taken in their plain form alone: programs differ in what they read in the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from typing import TypeAlias
 
 import httpx2
 
 from gateway.errors import ConfigError
-from gateway.options.environment import proxied
+from gateway.options.environment import proxy_of
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Returns the addresses of a host name."""
+_Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _PORTS = {"https": 443, "http": 80}
+_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+"""If the last label of a host is one, the host is an address (WHATWG URL, section 3.5)."""
+_PRIVATE_DOMAIN = re.compile(r"([^.]+|.*\.(localhost|local|internal|home\.arpa))\.?")
+"""Names that only a private network knows (RFC 6761, 6762, 8375, and ICANN's .internal)."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_METADATA = frozenset({"169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200"})
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+"""No other IPv6 address is given to anybody on the Internet."""
+_SPECIAL = [
+    ipaddress.ip_network(network)
+    for network in (
+        *("192.0.0.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24"),
+        *("192.175.48.0/24", "2001::/23", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
+    )
+]
+"""Of the registries of special-purpose addresses (IANA), what `ipaddress` takes for global in one
+version of Python or another."""
+_METADATA = [
+    ipaddress.ip_address(address)
+    for address in (
+        *("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"),
+    )
+]
+"""Services of clouds that give credentials away, beside those on link-local addresses."""
+_RESOLVE_TIMEOUT_S = 2.0
+"""How long this machine may take for a name that a proxy resolves anyway."""
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
@@ -38,10 +68,12 @@ async def resolve_host(host: str, port: int) -> list[str]:
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """Sends each request, redirected ones too, only where it may go.
 
+    Requests go through the proxy that the environment puts before their host, if there is one.
+
     Args:
-        private_hosts: Names of hosts that may be private and speak plain HTTP.
+        private_hosts: See `UpstreamOptions.private_hosts`.
         local: Whether it may go to this machine; never if the address comes from elsewhere.
-        inner: What sends.
+        inner: What sends where there is no proxy.
         resolve: Resolves names.
     """
 
@@ -53,10 +85,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         inner: httpx2.AsyncBaseTransport | None = None,
         resolve: Resolve = resolve_host,
     ) -> None:
-        self._private = frozenset(private_hosts)
+        self._private = tuple(private_hosts)
         self._local = local
         self._inner = inner or httpx2.AsyncHTTPTransport(trust_env=False)
+        self._proxies: dict[str, httpx2.AsyncBaseTransport] = {}
         self._resolve = resolve
+        self._unresolved = set[str]()
+        """Hosts behind a proxy that this machine cannot resolve."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Judge where *request* goes, then send it to the address that was judged.
@@ -64,7 +99,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         Raises:
             ConfigError: It may not go there.
         """
-        *others, last = await self.resolve_url(request.url)
+        addresses = await self.resolve_url(request.url)
+        if proxy := _proxy(request.url):
+            if proxy not in self._proxies:
+                self._proxies[proxy] = httpx2.AsyncHTTPTransport(proxy=httpx2.Proxy(proxy))
+            return await self._proxies[proxy].handle_async_request(request)
+        *others, last = addresses
         for address in others:
             with suppress(httpx2.ConnectError):
                 return await self._send(request, address)
@@ -77,45 +117,50 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             request.url.copy_with(host=address),
             headers=request.headers,
             stream=request.stream,
-            extensions={**request.extensions, "sni_hostname": request.url.host},
+            extensions={**request.extensions, "sni_hostname": _host(request.url)},
         )
         return await self._inner.handle_async_request(addressed)
 
     async def resolve_url(self, url: httpx2.URL) -> list[str]:
-        """Return the addresses of the host of *url*, at least one, all of them judged.
+        """Return the addresses of the host of *url*, all of them judged.
+
+        At least one, but for a host behind a proxy that this machine cannot resolve.
 
         Raises:
             ConfigError: A request may not go there.
             httpx2.ConnectError: There is no such host.
         """
         check_url(url, self._private, local=self._local)
+        host, is_proxied = _host(url), bool(_proxy(url))
+        if is_proxied and host in self._unresolved:
+            return []
         try:
-            addresses = await self._resolve(url.host, url.port or _PORTS[url.scheme])
+            async with asyncio.timeout(_RESOLVE_TIMEOUT_S if is_proxied else None):
+                addresses = await self._resolve(host, url.port or _PORTS[url.scheme])
         except OSError as error:
-            raise httpx2.ConnectError(f"no address for {url.host!r}") from error
+            if is_proxied:
+                self._unresolved.add(host)
+                return []
+            raise httpx2.ConnectError(f"no address for {host!r}") from error
         for address in addresses:
-            _check_address(address, url.host, self._private)
+            plain = address.partition("%")[0]
+            _check_address(ipaddress.ip_address(plain), host, self._private)
         return [address.partition("%")[0] for address in addresses]
 
     async def aclose(self) -> None:
         """Close what sends."""
-        await self._inner.aclose()
+        for transport in (self._inner, *self._proxies.values()):
+            await transport.aclose()
 
 
-def guarded_transport(url: str, private_hosts: Iterable[str]) -> GuardedTransport | None:
-    """Return the transport for *url*; None if the environment puts a proxy before it.
-
-    A proxy resolves names itself: then only the address as it is written can be judged.
+def guarded_transport(url: str, private_hosts: Iterable[str]) -> GuardedTransport:
+    """Return the transport for *url*, and for all that it leads to.
 
     Raises:
         ConfigError: The address itself may not be used.
     """
     check_url(url, private_hosts)
-    local = is_local(url)
-    parts = httpx2.URL(url)
-    if not local and proxied(parts.scheme, parts.host):
-        return None
-    return GuardedTransport(private_hosts, local=local)
+    return GuardedTransport(private_hosts, local=is_local(url))
 
 
 def is_local(url: str) -> bool:
@@ -124,7 +169,7 @@ def is_local(url: str) -> bool:
 
 
 def check_url(url: str | httpx2.URL, private_hosts: Iterable[str], *, local: bool = True) -> None:
-    """Judge *url* as it is written, which is all that can be judged if a proxy resolves names.
+    """Judge *url* as it is written; nothing is resolved.
 
     Args:
         url: Where a request goes.
@@ -136,51 +181,91 @@ def check_url(url: str | httpx2.URL, private_hosts: Iterable[str], *, local: boo
     """
     try:
         parts = httpx2.URL(url)
-    except httpx2.InvalidURL as error:
+        host = _host(parts)
+        address = _literal(host)
+    except (httpx2.InvalidURL, ValueError) as error:
         raise ConfigError("the address of a server cannot be used: correct its url") from error
-    is_loopback = parts.host in _LOOPBACK_NAMES
-    if parts.scheme != "https" and not is_loopback and not _is_private(parts.host, private_hosts):
+    is_loopback, is_listed = host in _LOOPBACK_NAMES, _is_listed(host, address, private_hosts)
+    if parts.scheme != "https" and not is_loopback and not is_listed:
         raise ConfigError(
-            f"{parts.host!r} may not be asked without TLS: use https, or, in a network of your "
-            "own, name it in UpstreamOptions.private_hosts"
+            f"{host!r} may not be asked without TLS: use https, or, in a network of your own, name "
+            "it in UpstreamOptions.private_hosts (options.upstream.private_hosts of mcp.json)"
         )
     if is_loopback and not local:
-        raise ConfigError(
-            f"a server elsewhere may not lead to {parts.host!r}, which is this machine"
-        )
-    with suppress(ValueError):
-        _check_address(parts.host, parts.host, private_hosts)
+        raise ConfigError(f"a server elsewhere may not lead to {host!r}, which is this machine")
+    if address is not None:
+        _check_address(address, host, private_hosts)
+    elif not is_loopback and not is_listed and _PRIVATE_DOMAIN.fullmatch(host):
+        raise _private_error(host)
 
 
-def _check_address(address: str, host: str, private_hosts: Iterable[str]) -> None:
+def _proxy(url: httpx2.URL) -> str:
+    host = _host(url)
+    return "" if host in _LOOPBACK_NAMES else proxy_of(url.scheme, host)
+
+
+def _host(url: httpx2.URL) -> str:
+    """Return the host as it is sent: in ASCII, small letters."""
+    return url.raw_host.decode("ascii").casefold()
+
+
+def _literal(host: str) -> _Address | None:
+    """Return the address that *host* is; None if it is a name.
+
+    Raises:
+        ValueError: It is neither, or an address in another form than the plain one.
+    """
+    if ":" in host or _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
+        return ipaddress.ip_address(host.partition("%")[0])
+    if not _NAME.fullmatch(host):
+        raise ValueError("no host")
+    return None
+
+
+def _check_address(address: _Address, host: str, private_hosts: Iterable[str]) -> None:
     """Refuse *address*, to which *host* resolved, if it lies in a network of the host's own.
 
     Raises:
         ConfigError: It is refused.
-        ValueError: It is no address.
     """
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address):
-        ip = _carried_address(ip)
+    ip = _carried_address(address)
     if ip.is_loopback and host in _LOOPBACK_NAMES:
         return
-    is_allowed = _is_private(host, private_hosts) and not ip.is_link_local
-    is_public = ip.is_global and not ip.is_multicast and not ip.is_reserved
-    if not is_public and not (is_allowed and str(ip) not in _METADATA):
-        raise ConfigError(
-            f"{host!r} leads into a private network: if that is meant, name it in "
-            "UpstreamOptions.private_hosts"
-        )
+    never = ip in _METADATA or ip.is_link_local or ip.is_unspecified or ip.is_multicast
+    if never or not (_is_public(ip) or _is_listed(host, ip, private_hosts)):
+        raise _private_error(host)
 
 
-def _is_private(host: str, private_hosts: Iterable[str]) -> bool:
-    return host in {name.casefold() for name in private_hosts}
+def _is_public(ip: _Address) -> bool:
+    is_special = not ip.is_global or ip.is_reserved or any(ip in each for each in _SPECIAL)
+    return not is_special and (ip.version == 4 or ip in _GLOBAL_UNICAST)
 
 
-def _carried_address(
-    address: ipaddress.IPv6Address,
-) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def _private_error(host: str) -> ConfigError:
+    return ConfigError(
+        f"{host!r} leads into a private network: if that is meant, name it in "
+        "UpstreamOptions.private_hosts (options.upstream.private_hosts of mcp.json)"
+    )
+
+
+def _is_listed(host: str, address: _Address | None, private_hosts: Iterable[str]) -> bool:
+    """Return whether *private_hosts* has the name *host*, or a network with *address*."""
+    for entry in private_hosts:
+        try:
+            network = ipaddress.ip_network(entry.strip("[]"), strict=False)
+        except ValueError:
+            if entry.casefold().rstrip(".") == host.rstrip("."):
+                return True
+        else:
+            if address is not None and address in network:
+                return True
+    return False
+
+
+def _carried_address(address: _Address) -> _Address:
     """Return the IPv4 address that *address* carries, if it carries one."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or address
+    return address.ipv4_mapped or address

@@ -30,7 +30,7 @@ from gateway.errors import ConfigError
 from gateway.mcp.oauth import BearerAuth, LoopbackSignIn, oauth_client
 from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.mcp.ssrf_guard import check_url, guarded_transport, is_local
+from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.mcp.stdio import log, open_stdio
 from gateway.mcp.traffic import Traffic, ValueCounter
 from gateway.mcp.validation import hide_raw
@@ -235,13 +235,9 @@ async def _open_http(
         callbacks.status = response.status_code
         _limit_response(response, callbacks.traffic)
 
-    async def on_request(request: httpx2.Request) -> None:
-        check_url(request.url, options.private_hosts, local=is_local(target.url))
-
     transport = guarded_transport(target.url, options.private_hosts)
-    if transport is not None:
-        # The SDK would tell of a refusal only that something failed.
-        await transport.resolve_url(httpx2.URL(target.url))
+    # The SDK would tell of a refusal only that something failed.
+    await transport.resolve_url(httpx2.URL(target.url))
     auth: httpx2.Auth | None = None
     if target.auth is not None and callbacks.sign_in is not None:
         auth = oauth_client(target.url, target.auth, callbacks.sign_in)
@@ -254,7 +250,7 @@ async def _open_http(
             timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
             transport=transport,
             auth=auth,
-            event_hooks={"request": [on_request], "response": [on_response]},
+            event_hooks={"response": [on_response]},
         ) as client,
         streamable_http_client(
             target.url, http_client=client, max_sse_event_size=options.max_message_bytes

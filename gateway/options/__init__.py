@@ -191,8 +191,9 @@ class UpstreamOptions(OptionObject):
     on_suspicion: Policy = "warn"
     """The same for a tool whose definition looks like an attack on a model."""
     private_hosts: tuple[str, ...] = ()
-    """Host names, or addresses, of servers in the host's own network: they may be private and
-    speak plain HTTP. Loopback needs no entry; metadata services never get one."""
+    """Host names, addresses or networks (``10.0.0.0/8``) of servers in the host's own network: they
+    may be private and speak plain HTTP. Loopback needs no entry; metadata services never get
+    one."""
 
     def _fault(self) -> str:
         floors = {

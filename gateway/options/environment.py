@@ -150,8 +150,14 @@ def complete_telemetry() -> bool:
     return any(map(os.environ.get, asking))
 
 
-def proxied(scheme: str, host: str) -> bool:
-    """Return whether the environment (or the system) puts a proxy before *host*."""
+def proxy_of(scheme: str, host: str) -> str:
+    """Return the URL of the proxy that the environment, or the system, puts before *host*.
+
+    Empty if there is none. ``ALL_PROXY`` counts for nothing here.
+    """
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  (slow to load)
 
-    return scheme in getproxies() and not proxy_bypass(host)
+    proxy = getproxies().get(scheme, "")
+    if not proxy or proxy_bypass(host):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"

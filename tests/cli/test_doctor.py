@@ -66,6 +66,22 @@ def test_each_server_is_looked_at_without_being_started(place: Place) -> None:
     assert ["ok", "warn"] == [row[0] for row in checks(ran)["configuration"]]
 
 
+def test_servers_of_the_own_network_are_named_in_the_file(place: Place) -> None:
+    """By names, such as those of a compose file, and by networks."""
+    servers = {
+        "tracker": {"url": "http://tracker:8080/mcp"},
+        "wiki": {"url": "http://10.1.2.3/mcp"},
+        "other": {"url": "http://other:8080/mcp"},
+        "meta": {"url": "http://169.254.169.254/mcp"},
+    }
+    named = {"private_hosts": ["tracker", "10.0.0.0/8", "169.254.0.0/16"]}
+    place.put("mcp.json", {"mcpServers": servers, "options": {"upstream": named}})
+    data = {name: rows[0] for name, rows in checks(place.at_home("doctor", "--json")).items()}
+
+    verdicts = {name: data[f"server {name}"][0] for name in servers}
+    assert {"tracker": "ok", "wiki": "ok", "other": "fail", "meta": "fail"} == verdicts
+
+
 def test_what_changed_since_it_was_approved_is_reported(place: Place) -> None:
     """With the command that approves it."""
     place.run("tools", "-c", place.config({"srv": place.hostile()}))

@@ -229,3 +229,17 @@ def test_the_sdk_is_not_imported_before_a_connection_is_opened() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "False False" == done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("named", "fault"), [((), "private_hosts"), (("127.0.0.0/8",), "nothing answers")]
+)
+async def test_a_private_server_is_asked_only_if_the_host_names_it(
+    bridge: Bridge, named: tuple[str, ...], fault: str
+) -> None:
+    """Nothing listens there; what matters is whether it is tried."""
+    target = HttpServer("http://127.0.0.2:1/mcp")
+    options = UpstreamOptions(connect_attempts=1, private_hosts=named)
+    async with opened(bridge, target, options) as source:
+        with pytest.raises((ConfigError, UpstreamError), match=fault):
+            await source.list_tools()

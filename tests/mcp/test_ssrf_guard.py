@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, UpstreamError
 from gateway.mcp.ssrf_guard import GuardedTransport, check_url, guarded_transport, resolve_host
+from gateway.options import UpstreamOptions
+from gateway.provision.options import ProvisionOptions
+from gateway.provision.registry import fetch
 
 
 class Wire(httpx2.AsyncBaseTransport):
@@ -148,14 +159,193 @@ def test_an_address_that_may_not_be_used_is_refused_before_anything_is_opened(ur
         guarded_transport(url, ())
 
 
-def test_a_proxy_of_the_environment_resolves_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In many companies nothing else leads out."""
-    for name in ("http_proxy", "https_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    monkeypatch.delenv("no_proxy", raising=False)
+@asynccontextmanager
+async def proxied(
+    monkeypatch: pytest.MonkeyPatch, *answers: str
+) -> AsyncIterator[list[tuple[str, str]]]:
+    """Put a proxy before everything; give what it was asked for.
 
-    assert guarded_transport("https://mcp.example.org/x", ()) is None
-    assert guarded_transport("http://localhost/x", ()) is not None
+    Its *answers*, in turn, are where it redirects to; an empty one, and all that follow, say 200.
+    """
+    asked: list[tuple[str, str]] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = (await reader.readuntil(b"\r\n\r\n")).decode()
+        method, target, _ = request.partition("\r\n")[0].split(" ")
+        location = answers[len(asked)] if len(asked) < len(answers) else ""
+        asked.append((method, target))
+        status = f"302 Found\r\nLocation: {location}" if location else "200 OK"
+        writer.write(
+            f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+        )
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        for name in ("http_proxy", "https_proxy"):
+            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            monkeypatch.setenv(name, address)
+            monkeypatch.setenv(name.upper(), address)
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        yield asked
+
+
+async def resolves_nothing(_host: str, _port: int) -> list[str]:
+    """Resolve as a machine does that only a proxy leads out of."""
+    raise OSError("no such host")
+
+
+async def test_a_proxy_of_the_environment_gets_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In many companies nothing else leads out; this machine goes to itself without it."""
+    asked_here = Wire()
+    async with proxied(monkeypatch) as asked:
+        transport = GuardedTransport(("tool.corp",), inner=asked_here, resolve=resolves_nothing)
+        async with httpx2.AsyncClient(transport=transport) as http:
+            await http.get("http://tool.corp/mcp")
+            await http.get("http://tool.corp/mcp")
+            with pytest.raises(httpx2.ConnectError):
+                await http.get("http://localhost/x")
+
+    assert [("GET", "http://tool.corp/mcp")] * 2 == asked
+    assert [] == asked_here.went
+
+
+async def test_what_a_proxy_would_resolve_to_a_private_address_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As far as this machine can tell: the name is resolved here too."""
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["93.184.215.14", "10.0.0.7"]
+
+    async with (
+        proxied(monkeypatch) as asked,
+        httpx2.AsyncClient(transport=GuardedTransport((), resolve=resolve)) as http,
+    ):
+        with pytest.raises(ConfigError, match="private network"):
+            await http.get("https://mcp.example.org/mcp")
+
+    assert [] == asked
+
+
+LEADING = (
+    "http://169.254.169.254/latest/meta-data/", "https://169.254.169.254/", "https://169.254.169.254./",
+    "https://[fd00:ec2::254]/latest/", "https://[::ffff:a9fe:a9fe]/", "https://[64:ff9b::a9fe:a9fe]/",
+    "https://[2002:a9fe:a9fe::1]/", "https://2852039166/", "https://0xa9fea9fe/", "https://0251.254.169.254/",
+    "https://0xa9.0xfe.0xa9.0xfe/", "https://169.254.43518/", "https://192.0.0.192/", "https://192.88.99.1/",
+    "https://[::ffff:7f00:1]/", "https://127.1/", "https://localhost/", "https://localhost./",
+    "https://x.localhost/", "https://metadata.google.internal/", "https://printer.local/", "https://vault/",
+    "https://168.63.129.16/", "https://169。254。169。254/", "https://%31%36%39.254.169.254/",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("location", LEADING)
+async def test_a_redirect_of_a_registry_behind_a_proxy_leads_nowhere_private(
+    monkeypatch: pytest.MonkeyPatch, location: str
+) -> None:
+    """Neither as it is, nor as a program may read it: the proxy is not even asked."""
+    options = UpstreamOptions(private_hosts=("registry.test",), connect_attempts=1)
+    async with proxied(monkeypatch, location) as asked:
+        with pytest.raises((ConfigError, UpstreamError)):
+            await fetch("http://registry.test", ProvisionOptions(), options)
+
+    assert [("GET", "http://registry.test/v0.1/servers?limit=100&version=latest")] == asked
+
+
+SPECIAL_V4 = (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+    "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24",
+    "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+    "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
+)  # fmt: skip
+SPECIAL_V6 = (
+    "::/128", "::1/128", "::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64",
+    "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16",
+    "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8", "4000::/3",
+)  # fmt: skip
+"""The registries of special-purpose addresses (IANA), and what is not assigned."""
+WIDE = str.maketrans("0123456789.", "０１２３４５６７８９．")  # noqa: RUF001  (the point)
+CIRCLED = str.maketrans("123456789", "①②③④⑤⑥⑦⑧⑨")
+
+
+def spellings(ip: ipaddress.IPv4Address) -> Iterator[str]:
+    """All that a program may read as *ip*."""
+    text, number, parts = str(ip), int(ip), ip.packed
+    low, high = number & 0xFFFF, number >> 16
+    yield from (text, f"{text}.", text.translate(WIDE), text.translate(CIRCLED))
+    yield from (text.replace(".", "。"), text.replace(".", "%2e"), text.replace("1", "%31"))
+    yield from (f"{number}", f"{number:#x}", f"{number:#X}", f"0{number:o}", f"{number}.")
+    yield from (f"{parts[0]}.{number & 0xFFFFFF}", f"{parts[0]}.{parts[1]}.{low}")
+    yield from (".".join(map("{:#x}".format, parts)), ".".join(map("0{:o}".format, parts)))
+    yield f"{parts[0]:#x}.0{parts[1]:o}.{low}"
+    yield from (
+        f"[::ffff:{text}]",
+        f"[::FFFF:{high:x}:{low:x}]",
+        f"[0:0:0:0:0:ffff:{high:x}:{low:x}]",
+    )
+    yield from (f"[64:ff9b::{text}]", f"[64:ff9b::{high:x}:{low:x}]", f"[2002:{high:x}:{low:x}::1]")
+    yield from (
+        f"[::{text}]",
+        f"[::ffff:0:{text}]",
+        f"user@{text}",
+        f"[64:ff9b:1::{high:x}:{low:x}]",
+    )
+
+
+def address_in(networks: tuple[str, ...]) -> st.SearchStrategy[ipaddress.IPv4Address]:
+    """An address of one of *networks*."""
+
+    def draw(network: str) -> st.SearchStrategy[Any]:
+        whole = ipaddress.ip_network(network)
+        return st.integers(0, whole.num_addresses - 1).map(lambda at: whole[at])
+
+    return st.sampled_from(networks).flatmap(draw)
+
+
+@given(address_in(SPECIAL_V4))
+def test_no_spelling_of_a_special_address_passes(ip: ipaddress.IPv4Address) -> None:
+    """With TLS, elsewhere or from here; nothing is resolved for it."""
+    for spelling in spellings(ip):
+        if spelling.rpartition("@")[2] == "127.0.0.1":  # this machine may be named so by its owner
+            continue
+        with pytest.raises(ConfigError):
+            check_url(f"https://{spelling}/x", ())
+        with pytest.raises(ConfigError):
+            check_url(f"https://{spelling}:8443/x", (), local=False)
+
+
+@given(address_in(SPECIAL_V6))
+def test_no_special_address_of_ipv6_passes(ip: object) -> None:
+    """But for ::1, which is this machine."""
+    with pytest.raises(ConfigError):
+        check_url(f"https://[{ip}]/x", (), local=False)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["93.184.215.14", "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]", "[64:ff9b::5db8:d70e]",
+     "[::ffff:93.184.215.14]", "example.org.", "a_b.example.org", "1.2.3.4.example.org",
+     "müller.example", "0x.example"],
+)  # fmt: skip
+def test_public_addresses_and_names_pass(host: str) -> None:
+    """NAT64 is how networks with IPv6 alone reach the others."""
+    check_url(f"https://{host}/x", (), local=False)
+
+
+async def test_a_network_of_the_own_is_allowed_by_its_addresses() -> None:
+    """Plain HTTP to an address of it, TLS to a name that resolves into it; no metadata."""
+    wire, networks = Wire(), ("10.0.0.0/8", "fd00::/8", "169.254.0.0/16", "100.64.0.0/10")
+    async with client(wire, "10.1.2.3", private=networks) as http:
+        await http.get("http://10.9.9.9:8080/mcp")
+        await http.get("https://tool.example.org/mcp")
+        for url in (
+            "http://tool.example.org/mcp", "https://192.168.0.1/", "https://169.254.169.254/",
+            "https://[fd00:ec2::254]/", "https://100.100.100.200/", "https://vault/",
+        ):  # fmt: skip
+            with pytest.raises(ConfigError):
+                await http.get(url)
+
+    assert ["10.1.2.3", "10.1.2.3"] == [httpx2.URL(url).host for url, *_ in wire.went]
 
 
 async def test_names_of_other_forms_are_resolved_before_they_are_judged() -> None:
@@ -172,8 +362,6 @@ async def test_a_server_elsewhere_may_not_lead_to_this_machine(host: str) -> Non
     """It names its own authorization server: that must not be a service of ours."""
     transport = guarded_transport("https://mcp.example.org/mcp", ())
     local = guarded_transport("http://127.0.0.1:7/mcp", ())
-    assert transport is not None
-    assert local is not None
 
     with pytest.raises(ConfigError, match="which is this machine"):
         await transport.resolve_url(httpx2.URL(f"https://{host}:1/token"))

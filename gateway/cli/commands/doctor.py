@@ -30,7 +30,7 @@ from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available,
 from gateway.errors import GatewayError
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer
-from gateway.mcp.ssrf_guard import guarded_transport
+from gateway.mcp.ssrf_guard import check_url
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, environment
 from gateway.runtime import VERSION
@@ -181,7 +181,7 @@ def _check_target(status: ServerStatus, manifest: Manifest, upstream: UpstreamOp
         return Check(name, "fail", status.detail, "set it, or mend its entry")
     if isinstance(target, HttpServer):
         hosts, detail = upstream.private_hosts, f"{target.origin} may be asked"
-        return _try(name, detail, lambda: guarded_transport(target.url, hosts))
+        return _try(name, detail, lambda: check_url(target.url, hosts))
     if target is None:
         return Check(name, "ok", status.target or status.state)
     folder = target.cwd or Path.cwd()

@@ -8,7 +8,7 @@ import threading
 import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import ndiff
 from typing import Annotated
 
@@ -26,7 +26,7 @@ from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest, names_owner
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.session import sign_in
-from gateway.options import Options, UpstreamOptions
+from gateway.options import Options
 from gateway.options.environment import catalog_store_path, tokens_path
 from gateway.sources.listing_store import fields_of
 from gateway.storage.catalog import SqliteCatalog
@@ -203,7 +203,7 @@ def login(
             # Some browsers return only when they are closed.
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
-    limits = UpstreamOptions(connect_timeout_s=_SIGN_IN_S)
+    limits = replace(own_options.upstream, connect_timeout_s=_SIGN_IN_S)
     listing = asyncio.run(sign_in(server, target, limits, on_address))
     return Output({"server": server, "signed_in": True, "tools": len(listing.tools)})
 
