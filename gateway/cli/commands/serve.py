@@ -106,8 +106,8 @@ def serve(  # noqa: PLR0913  (one for each option)
     """
     numbers = {"port": port, "max_connections": max_connections, "max_sessions": max_sessions}
     given = {
-        **{f"--{name.replace('_', '-')}": number for name, number in numbers.items()},
         "--host": host,
+        **{f"--{name.replace('_', '-')}": number for name, number in numbers.items()},
         "--token-env": token_env,
         "--allow-host": allow_host,
         "--allow-origin": allow_origin,
