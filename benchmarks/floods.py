@@ -4,7 +4,8 @@
 
 * Each flood has a gateway of its own with an honest server. On the same loop a server of
   `flood_server` is listed or called again and again.
-* The ratio is the median of the neighbour's calls under the flood over that before it, in one run.
+* The ratio is the median of the neighbour's calls under the flood over that without it, in turns
+  of the same length, in one run.
 * Memory is the peak of the process during the flood over what it held before.
 """
 
@@ -43,24 +44,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.floods", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--only", nargs="+", default=FLOODS, choices=FLOODS, metavar="FLOOD")
-    parser.add_argument("--calls", type=int, default=200, help="calls before each flood")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each flood lasts")
+    parser.add_argument("--rounds", type=int, default=2, help="how many times it begins anew")
     options = parser.parse_args(arguments)
-    rows = [asyncio.run(_measure(each, options.calls, options.seconds)) for each in options.only]
+    rows = []
+    for flood in options.only:
+        rows.append(asyncio.run(_measure(flood, options.seconds, options.rounds)))
+        sys.stderr.write("  ".join(f"{key} {value}" for key, value in rows[-1].items()) + "\n")
     report = {
         "floods": len(rows),
         "worst_neighbour_ratio": max(row["neighbour_ratio"] for row in rows),
         "rss_growth_mb": max(row["rss_growth_mb"] for row in rows),
         "rows": rows,
     }
-    if options.json:
-        sys.stdout.write(json.dumps(report, indent=2) + "\n")
-        return
-    for row in rows:
-        sys.stdout.write("  ".join(f"{key} {value}" for key, value in row.items()) + "\n")
+    summary = report if options.json else {key: report[key] for key in report if key != "rows"}
+    sys.stdout.write(json.dumps(summary, indent=2) + "\n")
 
 
-async def _measure(flood: str, calls: int, seconds: float) -> dict[str, Any]:
+async def _measure(flood: str, seconds: float, rounds: int) -> dict[str, Any]:
+    alone, under, said = list[float](), list[float](), set[str]()
+    growth = 0.0
     with TemporaryDirectory() as folder:
         options = Options(
             vector_store_path=Path(folder, "vectors"),
@@ -69,20 +72,20 @@ async def _measure(flood: str, calls: int, seconds: float) -> dict[str, Any]:
         )
         async with Gateway(options=options) as gateway, _target(flood) as target:
             gateway.add_server("honest", command=sys.executable, args=(_SERVER, "none"))
-            await gateway.refresh()
-            alone = [await _call(gateway) for _ in range(calls)]
-            before = _memory("VmRSS")
-            _PEAK.write_text("5", encoding="ascii")  # noqa: ASYNC240  (no disk)
-            source = McpSource("flood", target, bridge=gateway.bridge, options=UpstreamOptions())
-            said: set[str] = set()
-            flooding = asyncio.create_task(_provoke(source, flood, said))
-            end, under = time.monotonic() + seconds, list[float]()
-            while time.monotonic() < end:
-                under.append(await _call(gateway))
-            growth = _memory("VmHWM") - before
-            flooding.cancel()
-            await asyncio.wait({flooding})
-            await source.close()
+            await _calls(gateway, seconds)
+            for _ in range(rounds):
+                alone += await _calls(gateway, seconds)
+                before = _memory("VmRSS")
+                _PEAK.write_text("5", encoding="ascii")  # noqa: ASYNC240  (no disk)
+                source = McpSource(
+                    "flood", target, bridge=gateway.bridge, options=UpstreamOptions()
+                )
+                flooding = asyncio.create_task(_provoke(source, flood, said))
+                under += await _calls(gateway, seconds)
+                growth = max(growth, _memory("VmHWM") - before)
+                flooding.cancel()
+                await asyncio.wait({flooding})
+                await source.close()
     return {
         "flood": flood,
         "neighbour_ratio": round(median(under) / median(alone), 2),
@@ -117,10 +120,14 @@ async def _provoke(source: McpSource, flood: str, said: set[str]) -> None:
         await asyncio.sleep(_PAUSE_S)
 
 
-async def _call(gateway: Gateway) -> float:
-    began = time.perf_counter()
-    await gateway.invoke("honest/good", {})
-    return time.perf_counter() - began
+async def _calls(gateway: Gateway, seconds: float) -> list[float]:
+    """Call the honest server for *seconds*; return how long each call took."""
+    took = list[float]()
+    end = time.perf_counter() + seconds
+    while (began := time.perf_counter()) < end:
+        await gateway.invoke("honest/good", {})
+        took.append(time.perf_counter() - began)
+    return took
 
 
 def _memory(key: str) -> float:
