@@ -1,0 +1,26 @@
+"""After many searches, reconnects and sessions nothing is left but full caches."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from benchmarks.longrun import run
+from gateway.options import CacheOptions
+
+SMALL = CacheOptions(result_items=5, embedding_items=5, normalized_items=5)
+SLACK = 4
+"""Objects that libraries have at times; a leak would be one at each use of the second part."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it counts open files as Linux does")
+async def test_what_is_left_after_a_part_is_what_was_left_before_it() -> None:
+    """Twenty searches, five reconnects and sessions a part; the long form looks at memory."""
+    figures = await run(40, 10, 10, parts=2, cache=SMALL)
+
+    first, last = ({name: values[part] for name, values in figures.items()} for part in (1, -1))
+    assert 0 == last["tasks"] - first["tasks"]
+    assert 0 == last["files"] - first["files"]
+    assert last["threads"] <= first["threads"] + 1
+    assert last["objects"] <= first["objects"] + SLACK, figures["objects"]
