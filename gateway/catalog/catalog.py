@@ -30,6 +30,8 @@ class Page:
     """Ordered by id."""
     next: str = ""
     """What to give as *after* for the next page; empty on the last one."""
+    total: int
+    """The number of entities on all pages."""
 
 
 class View(Protocol):
@@ -219,10 +221,11 @@ class Catalog:
         """
         if limit < 1:
             raise InvalidRequestError(f"limit must be at least 1, got {limit!r}")
-        following = (each for each in await self._visible(filters) if each.id > after)
+        visible = await self._visible(filters)
+        following = (each for each in visible if each.id > after)
         page = heapq.nsmallest(limit + 1, following, key=lambda each: each.id)
         more = page[limit - 1].id if len(page) > limit else ""
-        return Page(entities=tuple(page[:limit]), next=more)
+        return Page(entities=tuple(page[:limit]), next=more, total=len(visible))
 
     async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
         """Count the entities of each tag, by tag; tags without case.

@@ -99,7 +99,8 @@ async def test_pages_come_one_after_another_by_id(
         each.name for page in (first, second, third) for each in page.entities
     ]
     assert "" == third.next
-    assert Page(entities=()) == await gateway.catalog.list(after="z")
+    assert {5} == {page.total for page in (first, second, third)}
+    assert Page(entities=(), total=5) == await gateway.catalog.list(after="z")
     with pytest.raises(InvalidRequestError, match="at least 1"):
         await gateway.catalog.list(limit=0)
 

@@ -162,6 +162,7 @@ class CatalogRoutes:
         return models.EntityPage(
             entities=list(map(_view, page.entities)),
             metadata=pager.metadata(len(page.entities), last),
+            total=page.total,
         )
 
     @operation(

@@ -283,6 +283,9 @@ class ServerRow(Row):
 class VirtualServerRow(ServerRow):
     """A table of aliases that is used as a server."""
 
+    entity_type: str
+    tool_count: int
+    """The same as `num_tools`."""
     backend_count: int
     backend_paths: Sequence[str]
 
@@ -372,11 +375,11 @@ class EntityPage(Response):
 
     entities: Sequence[EntityView]
     metadata: PageMetadata
+    total: int
+    """The number of entities on all pages."""
 
 
 class EntityList(EntityPage):
     """A page of entities that hold the text, or of all of them, by id; skills by score."""
 
-    total: int
-    """The number of entities on all pages."""
     search_mode: SearchMode

@@ -48,7 +48,8 @@ class Pager:
 
     def _decode(self, cursor: str) -> Place:
         try:
-            text = base64.urlsafe_b64decode(cursor).decode("utf-8", "surrogatepass")
+            raw = base64.b64decode(cursor, altchars=b"-_", validate=True)
+            text = raw.decode("utf-8", "surrogatepass")
             list_digest, number, last = text.split("\n", 2)
             if list_digest == self._list_digest:
                 return float(number), last

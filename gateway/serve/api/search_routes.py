@@ -241,7 +241,8 @@ def _groups(
     for hit in hits:
         group, row = _GROUPS.get(hit["kind"], _CUSTOM)
         own = [models.MatchingTool(**tool) for tool in lifted if tool["parent"] == hit["id"]]
-        of_server: _Fields = {"num_tools": len(tools.get(hit["id"], ())), "matching_tools": own}
+        count = len(tools.get(hit["id"], ()))
+        of_server: _Fields = {"num_tools": count, "tool_count": count, "matching_tools": own}
         groups[group].append(row(**hit, **of_server))
     if "tool" in filters.kinds:
         found = {hit["id"] for hit in hits}

@@ -359,7 +359,12 @@ async def test_a_virtual_server_names_the_servers_behind_it(mixed: Mixed) -> Non
     body = {"query": "desk write", "entity_types": ["virtual_server"]}
     row = (await found(gateway, body))["virtual_servers"][0]
 
-    assert ("/virtual/desk", "desk", 1) == (row["path"], row["server_name"], row["num_tools"])
+    assert ("virtual_server", "/virtual/desk", "desk") == (
+        row["entity_type"],
+        row["path"],
+        row["server_name"],
+    )
+    assert row["num_tools"] == row["tool_count"] == 1
     assert (1, ["/mail"]) == (row["backend_count"], row["backend_paths"])
 
 
