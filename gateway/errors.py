@@ -102,7 +102,15 @@ class UpstreamError(GatewayError):
         self.kind: UpstreamFault = kind
         self.sent = sent
         """False if it is certain that no request left us: nothing can have run."""
+        self.stderr: tuple[str, ...] = ()
+        """What its program wrote last to standard error, for people: at most five short lines,
+        without control characters and secrets. Never for a model: a stranger wrote it."""
         super().__init__(f"{server!r}: {detail}")
+
+    @property
+    def with_stderr(self) -> str:
+        """The message, and behind it what the program wrote last."""
+        return "; it wrote: ".join((str(self), *filter(None, [" | ".join(self.stderr)])))
 
 
 class UpstreamTimeoutError(UpstreamError):

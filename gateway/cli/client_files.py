@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from gateway.errors import ConfigError
-from gateway.manifests.secret_scanner import Span, find_in_arguments, find_secret, looks_random
 from gateway.options.environment import settings_dir
+from gateway.runtime.secret_scanner import Span, find_in_arguments, find_secret, looks_random
 
 Client = Literal["claude", "cursor", "vscode"]
 _KEYS = ("command", "args", "env", "cwd", "url", "headers", "disabled")

@@ -22,7 +22,13 @@ from gateway.cli import options
 from gateway.cli.app import COMMANDS
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED, NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.cli.tables import document, printable, to_json
-from gateway.errors import ConfigError, GatewayError, InvalidArgumentsError, InvalidRequestError
+from gateway.errors import (
+    ConfigError,
+    GatewayError,
+    InvalidArgumentsError,
+    InvalidRequestError,
+    UpstreamError,
+)
 from gateway.types import CODES, Caller, Diagnostic
 from graphs.errors import GraphError
 
@@ -196,11 +202,12 @@ def report_errors(*, as_json: bool) -> Iterator[None]:
     try:
         yield
     except (GatewayError, GraphError) as error:
-        stderr().print(Text.assemble(("error: ", "bold red"), printable(str(error))))
+        text = error.with_stderr if isinstance(error, UpstreamError) else str(error)
+        stderr().print(Text.assemble(("error: ", "bold red"), printable(text)))
         # The schema shows how to correct a call.
         extra = {"schema": error.schema} if isinstance(error, InvalidArgumentsError) else {}
         if as_json:
-            error_data = {"type": type(error).__name__, "message": str(error), **extra}
+            error_data = {"type": type(error).__name__, "message": text, **extra}
             typer.echo(to_json({"error": error_data}))
         elif extra:
             stderr().print(to_json(extra))

@@ -14,7 +14,7 @@ EXIT_CODES: Mapping[int, str] = {
     OK: "done",
     NOTHING: "nothing was found or agreed to, the tool failed, or a demo conversation did",
     USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
-    UNAVAILABLE: "a server or the vector store could not be used; the others' part is printed",
+    UNAVAILABLE: "a server or the vector store that was needed could not be used",
     INTERRUPTED: "interrupted from the keyboard",
 }
 """Every exit code and its meaning."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from gateway.errors import ConfigError, MissingExtraError
-from gateway.manifests.secret_scanner import find_secret
 from gateway.options.environment import variables
+from gateway.runtime.secret_scanner import find_secret
 
 _KEYRING = "keyring:"
 _SERVICE = "tool-gateway"

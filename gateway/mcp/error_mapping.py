@@ -123,8 +123,8 @@ def _stdio_detail(target: StdioServer, cause: BaseException) -> str:
         return f"folder {str(target.cwd)!r} was not found: correct cwd in the config"
     if is_closed(cause):
         detail = (
-            "ended before it answered: run it by hand to see why; "
-            "its standard error is in the DEBUG log of 'gateway.upstream'"
+            "ended before it answered: see what it wrote to standard error, by -v or in the DEBUG "
+            "log of 'gateway.upstream', or run it by hand"
         )
     else:
         unknown = f"is no MCP server that we understand ({_error_name(cause)})"

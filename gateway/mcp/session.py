@@ -252,6 +252,8 @@ class Session:
             failure = connect_error(self._server, self._target, error, status=status)
             self._failure = self.flood or failure
         finally:
+            if isinstance(self._failure, UpstreamError):
+                self._failure.stderr = tuple(self._callbacks.traffic.stderr.lines)
             self._ending.set()
             self._opened.set()
 

@@ -39,8 +39,10 @@ from mcp.types import (
 
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
-from gateway.mcp.traffic import Bucket, Traffic, has_too_many_values
+from gateway.mcp.traffic import Bucket, LastLines, Traffic, has_too_many_values
 from gateway.options.environment import variables
+from gateway.runtime.secret_scanner import find_in_arguments, find_secret
+from gateway.runtime.text import clean
 
 log = logging.getLogger("gateway.upstream")
 
@@ -69,6 +71,11 @@ _LOG_LINES_PER_S = 500
 _LOG_BURST_LINES = 5000
 """A child that writes more to standard error waits."""
 _MIN_SECRET_CHARS = 6
+_HIDDEN = "***"
+_LAST_CHARS = 200
+"""What is kept of one of the last lines."""
+_READ_S = 0.5
+"""How long the last lines may take to be read, if a program outside of the group holds the pipe."""
 _MARKS = "TOOL_GATEWAY_CHILD"
 """The variable by which all that a child started is known: its mark, after those around it."""
 _RUNNING: WeakKeyDictionary[Process, bytes] = WeakKeyDictionary()
@@ -86,7 +93,10 @@ async def open_stdio(
         target: What to run.
         traffic: Counts what it sends, and has the limits of size.
     """
-    with open_stderr_log(server, target.env.values()) as stderr:
+    spans = find_in_arguments(target.args)
+    secrets = (*target.env.values(), *(target.args[at][slice(*span)] for at, _, span in spans))
+    stderr = open_stderr_log(server, secrets, traffic.stderr)
+    try:
         process = await start_process(target, stderr)
         try:
             assert process.stdin is not None  # noqa: S101  (both are pipes: for the type checker)
@@ -94,14 +104,21 @@ async def open_stdio(
             yield Incoming(server, process.stdout, traffic), Outgoing(process.stdin)
         finally:
             await stop_process(process)
+    finally:
+        stderr.close()
+        with anyio.CancelScope(shield=True):
+            await asyncio.to_thread(traffic.stderr.ended.wait, _READ_S)
 
 
-def open_stderr_log(server: str, secrets: Iterable[str] = ()) -> TextIO:
+def open_stderr_log(
+    server: str, secrets: Iterable[str] = (), last: LastLines | None = None
+) -> TextIO:
     """Return a file for a child's standard error; its lines go to our log. The caller closes it.
 
     Args:
         server: Stands before each line.
         secrets: What is never written; short ones would hide half of every line and are ignored.
+        last: Gets the last lines, each short, and is told when there is no more.
     """
     read, write = os.pipe()
     lines = {line for text in secrets for line in text.splitlines()}
@@ -113,11 +130,25 @@ def open_stderr_log(server: str, secrets: Iterable[str] = ()) -> TextIO:
             while line := stderr.readline(_MAX_LOG_CHARS):
                 time.sleep(lines_left.take(1))
                 for secret in reversed(hidden):
-                    line = line.replace(secret, "***")
+                    line = line.replace(secret, _HIDDEN)
                 log.debug("%s: %s", server, line.rstrip())
+                if last and (shown := _redact(clean(line, limit=_LAST_CHARS))):
+                    last.lines.append(shown)
+        if last:
+            last.ended.set()
 
     threading.Thread(target=copy_lines, name=f"{server} stderr", daemon=True).start()
     return os.fdopen(write, "w", encoding="utf-8")
+
+
+def _redact(line: str) -> str:
+    """Return *line* without what has the form of a secret."""
+    for _ in range(_LAST_CHARS):
+        span = find_secret("", line)
+        if span is None or line[slice(*span)] == _HIDDEN:
+            break
+        line = f"{line[: span[0]]}{_HIDDEN}{line[span[1] :]}"
+    return line
 
 
 async def start_process(target: StdioServer, stderr: TextIO, *, umask: int = -1) -> Process:

@@ -12,7 +12,9 @@ Counts stand for the time that reading takes: they say the same on every machine
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -26,6 +28,7 @@ _SLOW_SHARE = 0.75
 _PAUSE_S = 0.001
 """… so far apart."""
 _MAX_UNREAD_ANSWERS = 100
+_LAST_LINES = 5
 _STEP = 1 << 16
 _NO_STRUCTURE = bytes(set(range(256)) - set(b'"{[,\n\r'))
 
@@ -50,6 +53,14 @@ class Bucket:
         return self._left / self._burst
 
 
+class LastLines:
+    """What a child wrote last to standard error; filled by another thread."""
+
+    def __init__(self) -> None:
+        self.lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self.ended = threading.Event()
+
+
 class Traffic:
     """Counts what one connection sends.
 
@@ -69,6 +80,7 @@ class Traffic:
         self.options = options
         self.flood = ""
         """Why the connection has to end; empty if it may go on."""
+        self.stderr = LastLines()
         self._on_flood = on_flood
         rate, bytes_rate = options.max_messages_per_s, options.max_bytes_per_s
         self._messages = Bucket(rate, _BURST_S * rate, clock=clock)

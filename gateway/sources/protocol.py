@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from gateway.errors import Failed, InvalidRequestError
+from gateway.errors import Failed, InvalidRequestError, UpstreamError
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing, WatchCallbacks
@@ -143,7 +143,9 @@ def watchable(source: Source | None, server: str, uri: str) -> Watchable:
 
 def load_failed(server: str, failed: Failed, previous: Listing | None) -> Listing:
     """Return what stands in for a listing that could not be read, with the reason."""
-    detail = failed.reason if server in failed.reason else f"{server!r}: {failed.reason}"
+    error, reason = failed.error, failed.reason
+    detail = error.with_stderr if isinstance(error, UpstreamError) else reason
+    detail = detail if server in reason else f"{server!r}: {detail}"
     note = Diagnostic(stage="catalog", code="source_load_failed", detail=detail)
     return replace(previous or Listing(), diagnostics=(note,))
 

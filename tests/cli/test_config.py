@@ -55,3 +55,21 @@ def test_a_variable_that_is_not_set_costs_its_server_only(place: Place) -> None:
     assert ran.code == UNAVAILABLE
     assert "environment variable NOT_SET_HERE: set it" in ran.err
     assert "get_current_time" in ran.out
+
+
+def test_a_dead_server_costs_an_answer_that_needs_it_not_the_exit_code(place: Place) -> None:
+    """What was asked was answered, and what is wrong is told all the same, with its last words."""
+    config = place.config({"time": TIME, "gone": place.hostile("exits_at_start")})
+    more = ("-c", config, "--json")
+
+    found = place.run("search", "what time is it", "--strategy", "graph", *more)
+    called = place.run("call", "get_current_time", '{"timezone": "Europe/Kyiv"}', *more)
+    checked = place.run("doctor", "--connect", *more)
+    missing = place.run("call", "get_curent_time", "{}", *more)
+
+    assert (OK, OK) == (found.code, called.code)
+    assert "'gone': command" in found.err
+    wrote = "; it wrote: no licence"
+    assert all(wrote in text for text in (found.err, called.err, checked.out))
+    assert UNAVAILABLE == missing.code
+    assert "get_current_time" in missing.json["error"]["message"]

@@ -143,7 +143,7 @@ async def test_a_source_can_be_closed_while_it_connects(hostile: Hostile, record
 @pytest.mark.parametrize(
     ("mode", "remedy"),
     [
-        ("exits_at_start", "ended before it answered: run it by hand"),
+        ("exits_at_start", "ended before it answered: see what it wrote"),
         ("no_session", r"no MCP server that we understand \(error -32603\)$"),
     ],
 )

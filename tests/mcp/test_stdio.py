@@ -16,6 +16,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
+from gateway.gateway import Gateway
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
 from gateway.mcp.stdio import (
@@ -28,7 +29,7 @@ from gateway.mcp.stdio import (
 )
 from gateway.mcp.traffic import Traffic
 from gateway.mcp.transports import ConnectionCallbacks, LenientDispatcher
-from gateway.options import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
 from tests.mcp.conftest import lives, until
 
 LIMIT = 1024
@@ -241,3 +242,31 @@ async def test_a_child_inherits_few_variables_and_gets_what_it_is_given(
     assert "OTHER_API_KEY" not in seen
     assert '"OWN": "1"' in seen
     assert '"PATH"' in seen
+
+
+async def test_why_a_program_ended_is_told_in_its_last_lines_without_secrets(
+    tmp_path: Path,
+) -> None:
+    """Bounded, without control characters, and with no secret of the environment, the command line
+    or of a well-known form. A model is not told: a stranger wrote it.
+    """
+    program = (
+        "import os, sys\n"
+        "print('old\\n' * 50, file=sys.stderr)\n"
+        "print('cannot \\x1b[31mopen\\u202e ' + 'x' * 3000, file=sys.stderr)\n"
+        "print('key', os.environ['KEY'], sys.argv[2], 'ghp_' + 'a' * 30, file=sys.stderr)\n"
+    )
+    args = ("-c", program, "--token", "of-the-command-line")
+    options = UpstreamOptions(connect_timeout_s=60, connect_attempts=1)
+    gateway = Gateway(options=Options(upstream=options, catalog_store_path=tmp_path / "c.sqlite3"))
+    gateway.add_server("srv", command=sys.executable, args=args, env={"KEY": "of-the-environment"})
+
+    (note,) = (await gateway.report()).diagnostics
+    await gateway.aclose()
+
+    _, wrote = note.detail.split("; it wrote: ")
+    lines = wrote.split(" | ")
+    assert "source_load_failed" == note.code
+    assert (5, "key *** *** ***") == (len(lines), lines[-1])
+    assert lines[-2].startswith("cannot [31mopen xxx")
+    assert 200 == len(lines[-2])

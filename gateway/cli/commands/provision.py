@@ -76,7 +76,7 @@ def discover(  # noqa: PLR0913  (one for each option)
         {"intent": intent, **to_jsonable(overview)},
         view if overview.tools else "Nothing was found.",
         found=overview.tools,
-        code=session.code,
+        code=OK if overview.tools else session.code,
     )
 
 

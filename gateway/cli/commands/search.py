@@ -92,7 +92,7 @@ def search(  # noqa: PLR0913  (one for each option)
         {"query": query, "strategy": session.strategy, "result": result, "index": session.report},
         explanation(result, diagnostics) if explain else search_table(result),
         found=result.matches,
-        code=session.code,
+        code=OK if result.matches else session.code,
     )
 
 
@@ -175,7 +175,7 @@ def call(
                 raise
             # It may belong to a server that could not be used.
             raise UpstreamError(tool, f"{error} Mend the servers first.") from error
-    return Output(result, result_text(result), found=not result.is_error, code=session.code)
+    return Output(result, result_text(result), found=not result.is_error)
 
 
 def result_text(result: InvokeResult) -> str:

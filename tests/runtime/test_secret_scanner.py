@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.manifests.secret_scanner import (
+from gateway.runtime.secret_scanner import (
     find_in_arguments,
     find_secret,
     looks_random,
