@@ -143,8 +143,9 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in (("Content-Type", "application/json"), *headers):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(OSError):
+            self.end_headers()
+            self.wfile.write(body)
 
     def _pour(self, piece: bytes) -> None:
         self.send_response(200)
