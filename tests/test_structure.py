@@ -98,6 +98,7 @@ HOMES = {
     "ctranslate2": ("gateway/embed/local/ctranslate2_encoder.py",),
     "docstring_parser": ("gateway/sources/function_schema.py",),
     "httpx2": ("gateway/mcp/", "gateway/provision/registry.py", "gateway/chat/interceptor.py"),
+    "dotenv": ("gateway/manifests/secrets.py",),
     "json5": ("gateway/manifests/json_edit.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
     "keyring": ("gateway/manifests/secrets.py",),

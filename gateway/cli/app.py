@@ -23,7 +23,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 _MODULES = {
     **dict.fromkeys(("tools", "call", "index", "prepare"), "search"),
     **dict.fromkeys(("approve", "login"), "trust"),
-    **dict.fromkeys(("import", "install"), "clients"),
+    **dict.fromkeys(("import", "install", "uninstall"), "clients"),
     "discover": "provision",
 }
 """The modules in `gateway.cli.commands` that are not called like their command."""
@@ -46,6 +46,9 @@ COMMANDS: Mapping[str, str] = {
     "import": "Take over the servers of another client. Secrets become references, never copies.",
     "install": (
         "Write this gateway into another client's file, with a dated copy of what was there."
+    ),
+    "uninstall": (
+        "Take this gateway out of another client's file; servers that it took over come back."
     ),
     "doctor": "Check everything that this gateway needs here, and say what to do.",
     "graph": "See, draw, ask, check and write down the graph of the tools.",

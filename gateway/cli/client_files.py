@@ -18,13 +18,11 @@ from gateway.options.environment import settings_dir
 from gateway.runtime.secret_scanner import Span, find_in_arguments, find_secret, looks_random
 
 Client = Literal["claude", "cursor", "vscode"]
-_KEYS = ("command", "args", "env", "cwd", "url", "headers", "disabled")
+_KEYS = ("command", "args", "env", "envFile", "cwd", "url", "headers", "disabled")
 _IGNORED_KEYS = frozenset({"type", "name", "description", "gallery", "version", "transport"})
 """Keys of other clients that mean nothing here."""
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 _ENV_NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*(?::-.*)?", re.DOTALL)
-_INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
-_MAX_NAME_CHARS = 64
 
 
 def client_files(client: Client, folder: Path) -> tuple[Path, ...]:
@@ -72,11 +70,6 @@ def member(value: object, key: str) -> object:
     return value.get(key) if isinstance(value, dict) else None
 
 
-def valid_name(name: str) -> str:
-    """Return the name that a server called *name* elsewhere may have here."""
-    return _INVALID_CHARS.sub("-", name).strip("-.")[:_MAX_NAME_CHARS] or "server"
-
-
 def is_this_gateway(entry: object) -> bool:
     """Return whether *entry* starts this gateway."""
     args = member(entry, "args")
@@ -98,15 +91,15 @@ class RequiredVariable:
 
 @dataclass(slots=True, kw_only=True)
 class Conversion:
-    """Converts entries one after another; equal secrets of one name share a variable."""
+    """Converts entries one after another; the variable of a secret is named after its server."""
 
     inputs: Mapping[str, str] = field(default_factory=dict)
     """The inputs that VS Code asks its user for, by id."""
     project: Path | None = None
     required: list[RequiredVariable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    _secrets: dict[str, str] = field(default_factory=dict)
-    """The secret of each variable; never shown, never written."""
+    secrets: dict[str, str] = field(default_factory=dict)
+    """The secret of each variable; never shown, written only where it already was."""
 
     def entry(self, name: str, original: object) -> dict[str, object]:
         """Return our entry for the server *name* of another client.
@@ -121,7 +114,7 @@ class Conversion:
             original.setdefault("url", address)
         members = {key: original[key] for key in _KEYS if key in original}
         if "sse" in (original.get("type"), original.get("transport")):
-            raise ConfigError("it speaks SSE, which is not supported: ask for its streamable HTTP")
+            members["type"] = "sse"
         if not isinstance(members.get("command", members.get("url")), str):
             raise ConfigError("it has neither a command nor a url")
         if omitted := sorted(original.keys() - members.keys() - _IGNORED_KEYS):
@@ -158,6 +151,7 @@ class Conversion:
             input_id = name.removeprefix("input:")
             variable = _variable_name(input_id)
             where = self.inputs.get(input_id) or f"the input {input_id!r} of VS Code"
+            self.secrets.setdefault(variable, whole)
             self._require(variable, server, where)
             return f"${{{variable}}}"
         meanings = {"userHome": "${HOME}", "pathSeparator": os.sep, "/": os.sep}
@@ -179,12 +173,12 @@ class Conversion:
                 )
             return text
         before, value, after = text[: secret[0]], text[slice(*secret)], text[secret[1] :]
-        own = _variable_name(f"{server}_{name or 'secret'}")
+        # A plain API_KEY would be another key for each server, and for each client.
+        prefix, own = _variable_name(server), _variable_name(name or "secret")
+        own = own if own.startswith(f"{prefix}_") else f"{prefix}_{own}"
         names = chain([own], (f"{own}_{number}" for number in count(2)))
-        if where.startswith("env."):
-            names = chain([_variable_name(name)], names)
         # A name is taken by the first secret that needs it.
-        variable = next(name for name in names if self._secrets.setdefault(name, value) == value)
+        variable = next(name for name in names if self.secrets.setdefault(name, value) == value)
         self._require(variable, server, where)
         return f"{before}${{{variable}}}{after}"
 

@@ -24,7 +24,7 @@ from gateway.index.indexer import Progress
 from gateway.manifests.manifest import Manifest, NormalizerSettings
 from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import vector_store_path
+from gateway.options.environment import environment, vector_store_path
 from gateway.provision.options import ProvisionOptions
 from gateway.search.normalize import Normalizer
 from gateway.storage.sqlite import SqliteVectorStore
@@ -256,14 +256,22 @@ def select_server(manifest: Manifest, name: str) -> Manifest:
 
 @contextmanager
 def show_progress() -> Iterator[Progress]:
-    """Show one bar a stage while the block runs; yield the callback that reports progress."""
+    """Show one bar a stage while the block runs; yield the callback that reports progress.
+
+    Where standard error is no terminal, one line says that a stage begins.
+    """
     console = stderr()
     bars = progress.Progress(console=console, transient=True, disable=not console.is_terminal)
     tasks: dict[str, progress.TaskID] = {}
 
     def on_progress(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
-            tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total)
+            label = _STAGES.get(stage, stage)
+            if stage == "embeddings" and not environment().encoder_dir.is_dir():
+                label = f"Making the encoders for this machine, once, then {label.lower()}"
+            tasks[stage] = bars.add_task(label, total=total)
+            if not console.is_terminal:
+                console.print(f"{label}: {total - done}")
         bars.update(tasks[stage], completed=done, total=total)
 
     with bars:

@@ -14,7 +14,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -71,6 +72,28 @@ def to_json(value: object) -> str:
     return text
 
 
+class _WordTable(Table):
+    """Breaks words only where they do not fit otherwise."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines."""
+        widths = [column.min_width or 0 for column in self.columns]
+        while sum(widths) + 2 * len(widths) > options.max_width and max(widths) > 1:
+            widths[widths.index(max(widths))] -= 1
+        for column, width in zip(self.columns, widths, strict=True):
+            column.min_width = width
+        yield from super().__rich_console__(console, options)
+
+
+def age_text(seconds: float | None) -> str:
+    """Return how long ago something was, in its largest unit; empty if that is not known."""
+    if seconds is None:
+        return ""
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    unit, size = next((unit for unit in units if seconds >= unit[1]), units[-1])
+    return f"{seconds // size:.0f} {unit} ago"
+
+
 def table(items: Iterable[object], *columns: str) -> Table:
     """Return a table without a frame: a row for each item, a column for each path into it.
 
@@ -79,13 +102,19 @@ def table(items: Iterable[object], *columns: str) -> Table:
         columns: Paths such as ``definition.description``, whose last name is the heading; another
             one stands before it: ``about=definition.description``.
     """
-    view = Table(box=None, header_style="bold")
+    view = _WordTable(box=None, header_style="bold")
     paths = [column.rpartition("=")[2].split(".") for column in columns]
-    for column, path in zip(columns, paths, strict=True):
+    rows = [
+        [_cell(_member(item, path), path[-1]) for path in paths] for item in to_jsonable([*items])
+    ]
+    for place, (column, path) in enumerate(zip(columns, paths, strict=True)):
         heading = printable(column.rpartition("=")[0] or path[-1])
-        view.add_column(heading, overflow="fold", style="bold" if path is paths[0] else "")
-    for item in map(to_jsonable, items):
-        view.add_row(*(_cell(_member(item, path), path[-1]) for path in paths))
+        words = [word for row in rows for word in row[place].plain.split()]
+        longest = max(map(cell_len, [heading, *words]))
+        style = "" if place else "bold"
+        view.add_column(heading, overflow="fold", style=style, min_width=longest)
+    for row in rows:
+        view.add_row(*row)
     return view
 
 

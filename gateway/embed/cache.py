@@ -155,7 +155,7 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
         store: Where vectors persist.
         telemetry: Records the requests' spans and tokens.
         dimensions: The length of the vectors that the index has already; None if it has none.
-        progress: Called after each request.
+        progress: Called before the first request and after each.
         max_new: If more texts would have to be embedded, none is: only what *store* has is
             returned. None sets no limit.
         timeout_s: Seconds that one request may take, > 0; one that hangs counts as failed.
@@ -176,8 +176,8 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
     embedded = tokens = 0
     if max_new is not None and len(missing) > max_new:
         missing = []
-        if progress:
-            progress(len(rows), len(wanted))
+    if progress and (missing or max_new is not None):
+        progress(len(rows), len(wanted))
     for batch in split_into_batches([wanted[key] for key in missing], embedder.info.limits):
         keys = [missing[position] for position in batch]
         batch_texts = [wanted[key] for key in keys]

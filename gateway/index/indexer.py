@@ -31,7 +31,6 @@ from gateway.runtime.garbage import collection_paused
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.entity_registry import EntityRegistry
-from gateway.sources.entries import ENTRIES
 from gateway.sources.registry import ListResult, Registry, list_sources
 from gateway.types import Diagnostic, IndexReport
 from gateway.types.access import access_key
@@ -211,10 +210,12 @@ class Indexer:
         with self._recorded("build") as began:
             generation, registrations = self._registry.generation, self._registry.all()
             before = self._newest.listed if self._newest else {}
-            servers = len(registrations.keys() - {ENTRIES})
-            self._progress("servers", 0, servers)
-            listed = await list_sources(registrations, before, telemetry=self._telemetry)
-            self._progress("servers", servers, servers)
+            listed = await list_sources(
+                registrations,
+                before,
+                telemetry=self._telemetry,
+                progress=partial(self._progress, "servers"),
+            )
             build = self._newest
             made_of = build and not build.failed and (build.generation, build.listed)
             # If all that failed has failed again, the index stays, and so do cached results.

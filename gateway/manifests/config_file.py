@@ -43,9 +43,7 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
 
 
-def write_text(
-    path: Path, text: str, *, expected: str, backup_at: datetime | None = None
-) -> Path | None:
+def write_text(path: Path, text: str, *, expected: str, backup: Path | None = None) -> Path | None:
     """Replace the text of a file at once and return the path of the backup, if one was made.
 
     A link stays a link, and the file keeps its permissions. Missing folders are made.
@@ -54,7 +52,7 @@ def write_text(
         path: The file.
         text: The new text.
         expected: What `read_text` returned before.
-        backup_at: The date in the name of the backup; None makes none.
+        backup: Where what the file holds is kept, see `backup_path`; None keeps nothing.
 
     Raises:
         ConfigError: The file holds something else by now, or cannot be written.
@@ -64,9 +62,8 @@ def write_text(
         raise ConfigError(f"{str(path)!r} was changed meanwhile: run the command again")
     try:
         before = path.read_bytes() if path.exists() else None
-        backup = None
-        if before is not None and backup_at is not None:
-            backup = _backup_path(path, backup_at)
+        backup = None if before is None else backup
+        if before is not None and backup is not None:
             write_atomically(backup, before, mode=path.stat().st_mode & 0o7777)
         bom = _BOM if before is not None and before.startswith(_BOM) else b""
         write_atomically(path, bom + text.encode())
@@ -146,7 +143,9 @@ def _table(document: Mapping[str, object], key: str, where: str) -> Mapping[str,
     return table
 
 
-def _backup_path(path: Path, at: datetime) -> Path:
+def backup_path(path: Path, at: datetime) -> Path:
+    """Return a free path beside *path* for a copy that is dated *at*."""
+    path = path.resolve()
     stem = f"{path.name}.{at:%Y%m%d-%H%M%S}"
     backup, count = path.with_name(f"{stem}.bak"), 2
     while backup.exists():

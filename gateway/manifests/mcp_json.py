@@ -14,27 +14,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import Field
 
 from gateway.catalog.entries import KIND, parse_paths
 from gateway.catalog.kinds import KINDS
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.manifests.json_edit import parse
 from gateway.manifests.manifest import Manifest, NormalizerSettings
-from gateway.manifests.secrets import expand, literal_secrets, read_secret
-from gateway.mcp.naming import check_server_name
-from gateway.mcp.servers import HttpServer, OAuth, StdioServer
+from gateway.manifests.secrets import expand, literal_secrets, read_secret, with_editor_values
+from gateway.manifests.server_entries import (
+    AccessEntry,
+    HttpEntry,
+    StdioEntry,
+    model_of,
+    short_form,
+)
+from gateway.mcp.naming import to_server_name
+from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind
 from gateway.runtime.json_models import StrictModel, Text, read_value
 from gateway.sources.protocol import Transform
-from gateway.sources.transforms import Describe, Filter, Prefix, Rename
 from gateway.sources.virtual import Alias, VirtualServer
-from gateway.types import Access, Diagnostic, Kind, Status
+from gateway.types import Access, Diagnostic
 
 V = TypeVar("V")
 
@@ -43,148 +49,16 @@ _TOP_KEYS = frozenset(
 ) | {"inputs", "$schema"}
 
 
-def _as(key: str, kind: type) -> BeforeValidator:
-    """Read the short form of an object: a value of *kind* stands for one that has it at *key*."""
-    return BeforeValidator(lambda raw: {key: raw} if isinstance(raw, kind) else raw)
-
-
-class _ResourceRules(StrictModel):
-    allow: list[str] | None = None
-    deny: list[str] = Field(default_factory=list)
-    describe: dict[str, str] = Field(default_factory=dict)
-
-    def transforms(self, kind: Kind) -> Iterator[Transform]:
-        """Yield what they mean, in the order in which they apply."""
-        if self.allow is not None or self.deny:
-            allow = None if self.allow is None else tuple(self.allow)
-            yield Filter(allow=allow, deny=tuple(self.deny), kind=kind)
-        if self.describe:
-            yield Describe(self.describe, kind=kind)
-
-
-class _Rules(_ResourceRules):
-    rename: dict[str, str] = Field(default_factory=dict)
-    prefix: str | None = None
-
-    def transforms(self, kind: Kind) -> Iterator[Transform]:
-        yield from super().transforms(kind)
-        if self.rename:
-            yield Rename(self.rename, kind=kind)
-        if self.prefix is not None:
-            yield Prefix(self.prefix, kind=kind)
-
-
-class _Access(StrictModel):
-    status: Status | None = None
-    enabled: bool | None = None
-    tags: list[str] = Field(default_factory=list)
-    scopes: list[str] = Field(default_factory=list)
-
-    @property
-    def access(self) -> Access:
-        return Access(
-            status=self.status,
-            enabled=self.enabled,
-            tags=tuple(self.tags),
-            scopes=frozenset(self.scopes),
-        )
-
-
-class _Server(_Access):
-    model_config = ConfigDict(extra="allow")
-    """Other clients have keys of their own."""
-
-    type: Any = None
-    description: Any = None
-    disabled: Any = None
-    trusted: bool = False
-    tools: Annotated[_Rules, _as("allow", list)] = _Rules()
-    prompts: Annotated[_Rules, _as("allow", list)] = _Rules()
-    resources: Annotated[_ResourceRules, _as("allow", list)] = _ResourceRules()
-
-    @property
-    def transforms(self) -> tuple[Transform, ...]:
-        return (
-            *self.tools.transforms("tool"),
-            *self.resources.transforms("resource"),
-            *self.prompts.transforms("prompt"),
-        )
-
-
-class _Stdio(_Server):
-    command: Text
-    args: list[str] = Field(default_factory=list)
-    env: dict[str, str] = Field(default_factory=dict)
-    cwd: Text | None = None
-
-    def settings(self) -> Mapping[str, object]:
-        return self.env
-
-    def target(self) -> StdioServer:
-        return StdioServer(
-            command=expand(self.command),
-            args=tuple(map(expand, self.args)),
-            env=_expand_all(self.env),
-            cwd=Path(expand(self.cwd)) if self.cwd is not None else None,
-            written=self.env,
-        )
-
-
-class _Bearer(StrictModel):
-    type: Literal["bearer"]
-    token: Text
-
-
-class _OAuth(StrictModel):
-    type: Literal["oauth"]
-    scope: Text | None = None
-    client_id: Text | None = None
-    client_secret: Text | None = None
-    client_metadata_url: Text | None = None
-    callback_port: int = 0
-    store: Literal["file", "keyring"] = "file"
-
-    def target(self) -> OAuth:
-        values: dict[str, Any] = self.model_dump(exclude={"type"}, exclude_none=True)
-        for key, value in values.items():
-            values[key] = expand(value) if isinstance(value, str) else value
-        return OAuth(**values)
-
-
-class _Http(_Server):
-    url: Text
-    headers: dict[str, str] = Field(default_factory=dict)
-    auth: Annotated[_Bearer | _OAuth, Field(discriminator="type")] | None = None
-
-    def settings(self) -> Mapping[str, object]:
-        return {**self.headers, **dict(self.auth or ())}
-
-    def target(self) -> HttpServer:
-        headers = _expand_all(self.headers)
-        if isinstance(self.auth, _Bearer):
-            headers["Authorization"] = f"Bearer {expand(self.auth.token)}"
-        auth = self.auth.target() if isinstance(self.auth, _OAuth) else None
-        return HttpServer(url=expand(self.url), headers=headers, auth=auth)
-
-
-_TYPES: Mapping[str, type[_Stdio | _Http]] = {
-    "stdio": _Stdio,
-    "http": _Http,
-    "streamable-http": _Http,
-    "streamableHttp": _Http,
-}
-
-
 class _Alias(StrictModel):
     tool: str = ""
     description: str = ""
     pin: str = ""
 
 
-_Aliases = dict[str, Annotated[_Alias, _as("tool", str)]]
+_Aliases = dict[str, Annotated[_Alias, short_form("tool", str)]]
 
 
-class _VirtualServer(_Access):
+class _VirtualServer(AccessEntry):
     description: str = ""
     disabled: Any = None
     tools: _Aliases = Field(default_factory=dict)
@@ -218,12 +92,21 @@ def read_manifest(path: Path) -> Manifest:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    document = parse(text, where=str(path))
-    return replace(parse_manifest(document, where=path.name), origin=str(path.resolve()))
+    document, folder = parse(text, where=str(path)), path.resolve().parent
+    folder = folder.parent if folder.name in {".vscode", ".cursor"} else folder
+    manifest = parse_manifest(document, where=path.name, folder=folder)
+    return replace(manifest, origin=str(path.resolve()))
 
 
-def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
+def parse_manifest(
+    document: object, *, where: str = "mcp.json", folder: Path | None = None
+) -> Manifest:
     """Return what the parsed JSON of an ``mcp.json`` says.
+
+    Args:
+        document: The JSON.
+        where: The file, for messages.
+        folder: What ``${workspaceFolder}`` stands for; None is the current folder.
 
     Raises:
         ConfigError: It holds no table of servers.
@@ -236,9 +119,9 @@ def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
     virtual = document.get("virtualServers", {})
     if not isinstance(virtual, dict):
         raise ConfigError(f"{where!r}: 'virtualServers' must be an object")
-    reader = _Reader(where)
+    reader = _Reader(where, folder or Path.cwd())
     reader.warn(f"{where}: unknown key {key!r}" for key in document if key not in _TOP_KEYS)
-    reader.read_each(table, reader.read_server)
+    reader.read_each(reader.by_own_name(table), reader.read_server)
     reader.read_each(virtual, reader.read_virtual_server)
     normalizer = reader.read_normalizer(document.get("normalizer"))
     return Manifest(
@@ -259,8 +142,9 @@ def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
 class _Reader:
     """What was read until now. A fault of one entry is a note."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, folder: Path) -> None:
         self._where = where
+        self._folder = folder
         self.notes: list[Diagnostic] = []
         self.servers: dict[str, StdioServer | HttpServer] = {}
         self.transforms: dict[str, tuple[Transform, ...]] = {}
@@ -283,12 +167,27 @@ class _Reader:
                 self.warn([f"{self._where}: {prefix}{error}"])
                 self.unusable.append(name)
 
+    def by_own_name(self, table: Mapping[str, object]) -> dict[str, object]:
+        """Return *table* by the names that servers have here: other clients allow any text."""
+        entries: dict[str, object] = {}
+        for name, entry in table.items():
+            own = to_server_name(name)
+            if own in entries or own in table.keys() - {name}:
+                self.warn(
+                    [f"{self._where}: server {name!r} is {own!r} here, as another: rename it"]
+                )
+                self.unusable.append(name)
+                continue
+            self.warn([f"server {name!r} is called {own!r} here"] if own != name else ())
+            entries[own] = entry
+        return entries
+
     def read_server(self, name: str, entry: object) -> None:
-        check_server_name(name)
         where = f"server {name!r}"
         if isinstance(entry, dict) and entry.get("disabled") is True:
             return
-        server: _Stdio | _Http = read_value(_model_of(where, entry), entry, where=where)
+        entry = with_editor_values(entry, self._folder)
+        server: StdioEntry | HttpEntry = read_value(model_of(where, entry), entry, where=where)
         self.warn(f"{where}: unknown key {key!r} is ignored" for key in server.model_extra or ())
         self.warn(
             f"{where}: {key!r} stands in the file as it is: "
@@ -337,22 +236,6 @@ class _Reader:
         )
 
 
-def _model_of(where: str, entry: object) -> type[_Stdio | _Http]:
-    """Return the model of a server's entry, by its type or else by its keys."""
-    if not isinstance(entry, dict):
-        return _Stdio
-    stated = entry.get("type")
-    model = _TYPES.get(str(stated))
-    if stated is None:
-        model = _Stdio if "command" in entry else _Http if "url" in entry else None
-    if model is None:
-        raise ConfigError(
-            f"{where} needs a 'command' (stdio) or a 'url' (streamable HTTP)"
-            + (f"; type {stated!r} is not supported" if stated is not None else "")
-        )
-    return model
-
-
 def _read_aliases(table: Mapping[str, _Alias]) -> dict[str, Alias]:
     return {
         name: Alias(of=alias.tool, description=alias.description, pin=alias.pin)
@@ -381,9 +264,5 @@ def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
 
 def _read_rules(raw: object) -> Mapping[str, Access]:
     """Read ``{"*/delete_*": {"scopes": ["admin"]}}``; a fault costs the file, never a rule."""
-    rules: Mapping[str, _Access] = read_value(dict[str, _Access], raw, where="'rules'")
+    rules: Mapping[str, AccessEntry] = read_value(dict[str, AccessEntry], raw, where="'rules'")
     return {pattern: rule.access for pattern, rule in rules.items()}
-
-
-def _expand_all(texts: Mapping[str, str]) -> dict[str, str]:
-    return {name: expand(text) for name, text in texts.items()}

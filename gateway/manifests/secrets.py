@@ -1,14 +1,19 @@
 """Secrets by reference: a configuration names them, and never holds them. The one home of keyring.
 
 ``${NAME}`` and ``env:NAME`` come from the environment, ``keyring:SERVICE/NAME`` from the system's
-keyring.
+keyring. The variables of editors and their files of variables are read here too.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
 from types import ModuleType
+
+from dotenv import dotenv_values
 
 from gateway.errors import ConfigError, MissingExtraError
 from gateway.options.environment import variables
@@ -18,6 +23,9 @@ _KEYRING = "keyring:"
 _SERVICE = "tool-gateway"
 _ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+_EDITOR = re.compile(r"\$\{(workspaceFolder|workspaceFolderBasename|userHome|pathSeparator|/)\}")
+_ONLY_EDITOR = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 
 
 def is_keyring(text: str) -> bool:
@@ -70,6 +78,48 @@ def expand(text: str) -> str:
         return default
 
     return _VARIABLE.sub(value, text)
+
+
+def with_editor_values(value: object, folder: Path) -> object:
+    """Return JSON with the variables of editors replaced, such as ``${workspaceFolder}``.
+
+    Args:
+        value: An entry of a server.
+        folder: The workspace. A relative ``envFile`` lies in it.
+
+    Raises:
+        ConfigError: It needs an editor, such as ``${input:key}``.
+    """
+    if isinstance(value, dict):
+        members = {key: with_editor_values(item, folder) for key, item in value.items()}
+        if isinstance(file := members.get("envFile"), str) and file and not file.startswith("$"):
+            members["envFile"] = str(folder / file)
+        return members
+    if isinstance(value, list):
+        return [with_editor_values(item, folder) for item in value]
+    if not isinstance(value, str):
+        return value
+    if asked := _ONLY_EDITOR.search(value):
+        raise ConfigError(
+            f"only an editor can fill in {asked[0]}: write ${{NAME}} in its place, and set NAME"
+        )
+    values = {"workspaceFolder": str(folder), "workspaceFolderBasename": folder.name}
+    values |= {"userHome": str(Path.home()), "pathSeparator": os.sep, "/": os.sep}
+    return _EDITOR.sub(lambda match: values[match[1]], value)
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Return the variables in a file of lines ``NAME=value``.
+
+    Raises:
+        ConfigError: There is no such file, or it is no text.
+    """
+    try:
+        values = dotenv_values(stream=StringIO(path.read_text("utf-8-sig")), interpolate=False)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no text in UTF-8"
+        raise ConfigError(f"envFile {str(path)!r} cannot be read: {reason}") from error
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def read_secret(reference: str, *, owner: str) -> str:

@@ -14,11 +14,17 @@ MAX_TITLE_CHARS = 200
 MAX_URI_CHARS = 2000
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 """What the protocol recommends for names of tools."""
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.-]+")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _ESCAPED = frozenset(":/?#[]@!$&'()*+,;=%{}")
 """Characters that mean something else where they are not escaped."""
 _PARTS = re.compile(r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/?#]*)?)([^?#]*)")
 """Scheme and authority of a URI, and its path."""
+
+
+def to_server_name(name: str) -> str:
+    """Return the name that a server called *name* in another client has here."""
+    return _FOREIGN.sub("-", name).strip("-.")[:64] or "server"
 
 
 def check_tool_name(name: str) -> str:

@@ -112,13 +112,15 @@ class StdioServer:
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """A server that speaks streamable HTTP."""
+    """A server that speaks streamable HTTP, or SSE as it was before that."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with every request."""
     auth: OAuth | None = None
     """How to sign in; None does not."""
+    sse: bool = False
+    """Whether it speaks the HTTP with SSE of MCP 2024-11-05."""
 
     def __post_init__(self) -> None:
         """Check that it names a host, and a port that can be one, by which HTTP is spoken."""
@@ -135,7 +137,7 @@ class HttpServer:
         """SHA-256 (hex) of what would be asked: the address, the headers' names, and as whom."""
         auth = self.auth
         identity = ("oauth", auth.scope, auth.client_id, auth.client_metadata_url) if auth else ()
-        return _digest("http", self.url, sorted(self.headers), *identity)
+        return _digest("sse" if self.sse else "http", self.url, sorted(self.headers), *identity)
 
     def approval_digest(self, key: bytes) -> str:  # noqa: ARG002  (as `StdioServer` has it)
         """Return the digest (hex) that is pinned."""

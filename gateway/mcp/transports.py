@@ -18,6 +18,7 @@ import httpx2
 from anyio.abc import ObjectSendStream
 from mcp import Client, ClientSession, MCPError, types
 from mcp.client.session import MessageHandlerFnT
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
@@ -44,6 +45,7 @@ _LOGGERS = (
     "client",
     "mcp.client.auth.oauth2",
     "mcp.client.auth.utils",
+    "mcp.client.sse",
     "mcp.client.stdio",
     "mcp.client.streamable_http",
     "mcp.shared.jsonrpc_dispatcher",
@@ -243,15 +245,21 @@ async def _open_http(
         auth = oauth_client(target.url, target.auth, callbacks.sign_in)
     elif target.auth is not None:
         auth = BearerAuth(target.url, target.auth)
-    async with (
+    client = httpx2.AsyncClient(
+        headers={**target.headers, **_NO_ENCODING},
         # Our own limits end a call sooner; these only keep a dead connection from living for ever.
-        httpx2.AsyncClient(
-            headers={**target.headers, **_NO_ENCODING},
-            timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
-            transport=transport,
-            auth=auth,
-            event_hooks={"response": [on_response]},
-        ) as client,
+        timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
+        transport=transport,
+        auth=auth,
+        event_hooks={"response": [on_response]},
+    )
+    if target.sse:
+        # It opens and closes the client itself.
+        async with sse_client(target.url, httpx_client_factory=lambda *_, **__: client) as streams:
+            yield streams
+        return
+    async with (
+        client,
         streamable_http_client(
             target.url, http_client=client, max_sse_event_size=options.max_message_bytes
         ) as streams,

@@ -126,6 +126,22 @@ class CachedSource:
         """Whether the next `list_tools` loads what is stored."""
         return not self._loaded and bool(self.key.fingerprint)
 
+    @property
+    def asks_server(self) -> bool:
+        """Whether the next `list_tools` asks the server itself, as far as `preload` has read."""
+        if self._listing is not None or not isinstance(self.stored, StoredServer):
+            return self._listing is None or self._expired
+        listing = self.stored.listing
+        return self._expired or listing is None or self._is_expired(listing)
+
+    def _is_expired(self, stored: StoredListing) -> bool:
+        return self._age_s(stored) - self._options.listing_ttl_s > self._options.max_stale_s
+
+    def _age_s(self, stored: StoredListing) -> float:
+        age_s = self._wall() - stored.listed_at
+        # A stamp from the future is of a clock that was wrong: its age is unknown.
+        return math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
+
     async def list_tools(self) -> Listing:
         """Return the listing as it was last read; read it if it never was, or expired.
 
@@ -279,12 +295,9 @@ class CachedSource:
         stored = self._read_stored()
         if stored is None:
             return
-        age_s = self._wall() - stored.listed_at
-        # A stamp from the future is of a clock that was wrong: its age is unknown.
-        age_s = math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
-        self._due = self._clock() + max(self._options.listing_ttl_s - age_s, 0.0)
+        self._due = self._clock() + max(self._options.listing_ttl_s - self._age_s(stored), 0.0)
         # If there is no new one, the old one serves.
-        self._expired |= age_s - self._options.listing_ttl_s > self._options.max_stale_s
+        self._expired |= self._is_expired(stored)
         self.live.note_repeatable(stored.listing)
         self._take(stored.listing)
 

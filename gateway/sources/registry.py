@@ -19,7 +19,7 @@ from gateway.options import UpstreamOptions
 from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.access_rules import AccessRules
-from gateway.sources.cached import preload
+from gateway.sources.cached import CachedSource, preload
 from gateway.sources.protocol import Source, load_failed
 from gateway.types import Access, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE
@@ -223,6 +223,7 @@ async def list_sources(
     before: Mapping[str, ListResult],
     *,
     telemetry: Telemetry,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Mapping[str, ListResult]:
     """Return the listing of every source, by server.
 
@@ -232,6 +233,8 @@ async def list_sources(
         registrations: The sources.
         before: What they listed last.
         telemetry: Counts failures, also of the store, and quarantined tools.
+        progress: Called before and after servers are asked, with how many answered and how many
+            there are; never if what is stored serves.
     """
     wanted = [
         server
@@ -240,12 +243,23 @@ async def list_sources(
         or before[server].failed
         or before[server].registration is not registration
     ]
-    preload(registrations[server].source for server in wanted)
+    sources = [_stored(registrations[server].source) for server in wanted]
+    preload(sources)
+    asked = sum(isinstance(source, CachedSource) and source.asks_server for source in sources)
+    if asked:
+        progress(0, asked)
     results = await asyncio.gather(
         *(_list(registrations[server], before.get(server), telemetry) for server in wanted)
     )
+    if asked:
+        progress(asked, asked)
     fresh = dict(zip(wanted, results, strict=True))
     return {server: fresh.get(server) or before[server] for server in registrations}
+
+
+def _stored(source: Source) -> object:
+    """Return the source behind the transforms of *source*."""
+    return getattr(source, "inner", source)
 
 
 async def _list(

@@ -17,7 +17,7 @@ def test_a_tool_answers_on_standard_output(place: Place) -> None:
     ran = place.run("call", "get_current_time", _TOKYO, "-c", config)
     whole = place.run("call", "time/get_current_time", "-", "-c", config, "--json", stdin=_TOKYO)
 
-    assert (OK, "") == (ran.code, ran.err)
+    assert (OK, "Starting servers and listing their tools: 1\n") == (ran.code, ran.err)
     assert json.loads(ran.out)["timezone"] == "Asia/Tokyo"
     assert ("time/get_current_time", False) == (whole.json["tool_id"], whole.json["is_error"])
     assert json.loads(whole.json["content"][0]["text"])["timezone"] == "Asia/Tokyo"

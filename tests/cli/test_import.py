@@ -31,17 +31,18 @@ def test_servers_come_over_and_secrets_become_variables(place: Place) -> None:
     ran = place.at_home("import", "claude", "--json")
 
     assert 0 == ran.code
-    skipped = dict.fromkeys(("gateway", "again", "old", "odd", "none"), "skipped")
-    assert {"git-hub": "imported", **skipped} == outcomes(ran)
+    skipped = dict.fromkeys(("gateway", "again", "odd", "none"), "skipped")
+    assert {"git-hub": "imported", "old": "imported", **skipped} == outcomes(ran)
     entry = {
         "command": "npx",
         "args": ["-y", "some-server", "--api-key", "${GIT_HUB_API_KEY}"],
-        "env": {"GITHUB_TOKEN": "${GITHUB_TOKEN}", "LEVEL": "2"},
+        "env": {"GITHUB_TOKEN": "${GIT_HUB_GITHUB_TOKEN}", "LEVEL": "2"},
     }
-    assert {"mcpServers": {"git-hub": entry}} == place.own_config
+    old = {"url": "https://h/sse", "type": "sse"}
+    assert {"mcpServers": {"git-hub": entry, "old": old}} == place.own_config
     assert [
         {"variable": "GIT_HUB_API_KEY", "server": "git-hub", "where": "args[3]"},
-        {"variable": "GITHUB_TOKEN", "server": "git-hub", "where": "env.GITHUB_TOKEN"},
+        {"variable": "GIT_HUB_GITHUB_TOKEN", "server": "git-hub", "where": "env.GITHUB_TOKEN"},
     ] == ran.json["variables"]
     assert SECRET not in ran.out + ran.err + (place.folder / "mcp.json").read_text()
 
@@ -119,6 +120,7 @@ def test_inputs_and_variables_of_vs_code_become_ours(place: Place) -> None:
     entry = place.own_config["mcpServers"]["a"]
 
     assert f"{place.folder}/run" == entry["command"]
+    assert ".env" == entry["envFile"]
     assert {
         "KEY": "${API_KEY}",
         "OTHER": "${NOBODY}",
@@ -132,7 +134,6 @@ def test_inputs_and_variables_of_vs_code_become_ours(place: Place) -> None:
         (item["variable"], item["where"]) for item in ran.json["variables"]
     ]
     assert [
-        "a: left out: envFile",
         "a: ${command:ask} is not known here: write what it stands for",
         "a: env.R looks random; if it is a secret, write ${NAME} instead",
     ] == ran.json["notes"]
@@ -151,8 +152,8 @@ def test_settings_and_a_users_own_file_know_no_project(place: Place) -> None:
     assert {"url": "https://h/mcp"} == place.own_config["mcpServers"]["b"]
 
 
-def test_equal_secrets_share_a_variable_and_different_ones_do_not(place: Place) -> None:
-    """Of one name, in several servers."""
+def test_each_server_has_variables_of_its_own(place: Place) -> None:
+    """Equal secrets too: which one a variable holds does not depend on the order of imports."""
     table = {
         name: {"command": "x", "env": {"API_KEY": value}, "disabled": False}
         for name, value in (("a", "one"), ("b", "one"), ("c", "two"), ("c.", "three"))
@@ -162,7 +163,7 @@ def test_equal_secrets_share_a_variable_and_different_ones_do_not(place: Place) 
     place.at_home("import", "cursor", "--from", str(file))
 
     servers = place.own_config["mcpServers"]
-    assert ["${API_KEY}", "${API_KEY}", "${C_API_KEY}"] == [
+    assert ["${A_API_KEY}", "${B_API_KEY}", "${C_API_KEY}"] == [
         servers[name]["env"]["API_KEY"] for name in "abc"
     ]
     assert "https://h/mcp?token=${D_URL}" == servers["d"]["url"]
@@ -184,3 +185,16 @@ def test_nothing_to_import_is_reported_and_a_broken_file_too(place: Place) -> No
     assert "line 2, column 1" in broken.err
     assert "'mcpServers' must be an object" in ours.err
     assert "holds no JSON object" in list_.err
+
+
+def test_keys_of_one_name_become_a_variable_for_each_server(place: Place) -> None:
+    """From two clients too: one ${API_KEY} would be the wrong key for all but one."""
+    keys = {name: {"command": "x", "env": {"API_KEY": f"{name}-secret-1"}} for name in "abc"}
+    place.put(".cursor/mcp.json", {"mcpServers": {"a": keys["a"], "b": keys["b"]}})
+    place.put(".claude.json", {"mcpServers": {"c": keys["c"]}})
+    ran = [place.at_home("import", client, "--json") for client in ("cursor", "claude")]
+
+    names = ["A_API_KEY", "B_API_KEY", "C_API_KEY"]
+    assert names == [item["variable"] for each in ran for item in each.json["variables"]]
+    entries = place.own_config["mcpServers"].values()
+    assert [f"${{{name}}}" for name in names] == [entry["env"]["API_KEY"] for entry in entries]

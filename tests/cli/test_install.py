@@ -34,8 +34,8 @@ def test_we_come_into_the_file_once_and_go_out_again(place: Place, client: str) 
     first = place.at_home("install", client, "--json")
     inside = file.read_text()
     second = place.at_home("install", client, "--json")
-    removed = place.at_home("install", client, "--remove", "--json")
-    absent = place.at_home("install", client, "--remove", "--json")
+    removed = place.at_home("uninstall", client, "--json")
+    absent = place.at_home("uninstall", client, "--json")
 
     backup = Path(first.json["backup"])
     assert ["installed", "there", "removed", "absent"] == [
@@ -89,7 +89,7 @@ def test_what_is_not_ours_is_never_touched(place: Place) -> None:
     file = place.put("x.json", {"mcpServers": {"gateway": {"command": "docker"}, "a": 7}})
     before = file.read_text()
     taken = place.at_home("install", "cursor", "--to", str(file))
-    unremoved = place.at_home("install", "cursor", "--to", str(file), "--remove")
+    unremoved = place.at_home("uninstall", "cursor", "--to", str(file))
     missing = place.at_home("install", "cursor", "-c", "none.json")
     folder = place.at_home("install", "cursor", "--to", str(place.folder))
 
@@ -98,3 +98,51 @@ def test_what_is_not_ours_is_never_touched(place: Place) -> None:
     assert before == file.read_text()
     assert "none.json" in missing.err
     assert "cannot be read" in folder.err
+
+
+def test_the_servers_of_the_client_move_behind_the_gateway_and_come_back(place: Place) -> None:
+    """What was secret stays in the client's file, where the gateway gets it."""
+    secret = "ghp_" + "a1B2" * 9
+    hub = f'{{"command": "npx", "env": {{"API_KEY": "{secret}"}}}}'
+    text = f'{{\n  "mcpServers": {{\n    "git hub": {hub}, // mine\n    "odd": 7\n  }}\n}}\n'
+    file = place.put(FILE["claude"], text)
+    dry = place.at_home("install", "claude", "--take-over", "--dry-run", "--json")
+    untouched = file.read_text(), place.own_config
+    moved = place.at_home("install", "claude", "--take-over", "--json")
+    again = place.at_home("install", "claude", "--take-over", "--json")
+    servers = json.loads(file.read_text())["mcpServers"]
+    entry = place.own_config["mcpServers"]["git-hub"]
+    back = place.at_home("uninstall", "claude", "--json")
+
+    assert (["git hub"], ["git hub"]) == (dry.json["moved"], moved.json["moved"])
+    assert (text, ["time"]) == (untouched[0], list(untouched[1]["mcpServers"]))
+    assert ["odd", "gateway"] == list(servers)
+    assert secret == servers["gateway"]["env"]["GIT_HUB_API_KEY"]
+    assert {"command": "npx", "env": {"API_KEY": "${GIT_HUB_API_KEY}"}} == entry
+    assert ["SOME_NAME"] == moved.json["variables"]
+    assert secret not in (place.folder / "mcp.json").read_text() + moved.out + moved.err
+    assert ("there", []) == (again.json["done"], again.json["moved"])
+    assert (["git hub"], text) == (back.json["restored"], file.read_text())
+    assert "'odd' stays: it is no object" in place.at_home("install", "claude", "--take-over").err
+
+
+def test_what_the_user_changed_meanwhile_stays_when_servers_come_back(place: Place) -> None:
+    """Only what was taken over is put back."""
+    file = place.put(FILE["cursor"], {"mcpServers": {"a": {"command": "x"}}})
+    place.at_home("install", "cursor", "--take-over")
+    table = json.loads(file.read_text())
+    table["mcpServers"]["b"] = {"command": "y"}
+    place.put(FILE["cursor"], table)
+    place.at_home("uninstall", "cursor")
+
+    assert {"a": {"command": "x"}, "b": {"command": "y"}} == json.loads(file.read_text())[
+        "mcpServers"
+    ]
+
+
+def test_a_client_that_shows_its_servers_twice_is_reported(place: Place) -> None:
+    """Whoever installs the gateway learns that the client's own servers stay beside it."""
+    place.put(FILE["cursor"], {"mcpServers": {"a": {"command": "x"}}})
+    ran = place.at_home("install", "cursor")
+
+    assert "cursor shows its own servers (a) beside the gateway: --take-over" in ran.err

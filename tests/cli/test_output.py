@@ -80,6 +80,23 @@ def test_a_table_shows_values_by_their_paths() -> None:
     )
 
 
+def test_a_table_breaks_no_word_that_fits() -> None:
+    """A long id takes its place from the text beside it."""
+    text = "Create a review of the internationalization."
+    rows = [{"id": "github/create_pull_request_review", "listed": "3 min ago", "description": text}]
+    console = Console(file=StringIO(), width=70)
+    console.print(table(rows, "id", "listed", "description"))
+    file = console.file
+    assert isinstance(file, StringIO)
+    words = file.getvalue().split()
+
+    assert {"github/create_pull_request_review", *text.split()} < {*words}
+    narrow = Console(file=StringIO(), width=30)
+    narrow.print(table(rows, "id", "listed", "description"))
+    assert isinstance(narrow.file, StringIO)
+    assert all(len(line) <= 30 for line in narrow.file.getvalue().splitlines())
+
+
 def test_a_supplement_is_explained_by_its_path() -> None:
     """An edge of the graph names its file and line."""
     result = SearchResult(mode="graph", related=(_MATCH,), cached=True)
@@ -161,5 +178,6 @@ def test_a_command_that_is_stopped_has_a_code_of_its_own(
         stopped()
 
     out, err = capsys.readouterr()
-    assert (INTERRUPTED, "stopped\n") == (ended.value.exit_code, err)
+    step = "Starting servers and listing their tools: 3\n"
+    assert (INTERRUPTED, f"{step}stopped\n") == (ended.value.exit_code, err)
     assert document == json.loads(out or "null")

@@ -158,7 +158,7 @@ async def test_a_request_for_documents_that_hangs_has_failed() -> None:
     ]
 
 
-async def test_progress_is_reported_after_each_request() -> None:
+async def test_progress_is_reported_before_the_first_request_and_after_each() -> None:
     """A first index of thousands takes a while."""
     seen: list[tuple[int, int]] = []
 
@@ -170,7 +170,7 @@ async def test_progress_is_reported_after_each_request() -> None:
         progress=lambda done, total: seen.append((done, total)),
     )
 
-    assert [(2, 3), (3, 3)] == seen
+    assert [(0, 3), (2, 3), (3, 3)] == seen
 
 
 # -- requests -----------------------------------------------------------------------------------

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.manifests.config_file import add_server, read_text, server_names, undo_edit, write_text
+from gateway.manifests.config_file import (
+    add_server,
+    backup_path,
+    read_text,
+    server_names,
+    undo_edit,
+    write_text,
+)
 
 AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 
@@ -17,9 +24,9 @@ AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 def test_copies_are_dated_and_never_overwritten(tmp_path: Path) -> None:
     """Two within one second too."""
     file = tmp_path / "a.json"
-    created = write_text(file, "1", expected="", backup_at=AT)
-    first = write_text(file, "2", expected="1", backup_at=AT)
-    second = write_text(file, "3", expected="2", backup_at=AT)
+    created = write_text(file, "1", expected="", backup=backup_path(file, AT))
+    first = write_text(file, "2", expected="1", backup=backup_path(file, AT))
+    second = write_text(file, "3", expected="2", backup=backup_path(file, AT))
 
     assert (None, "3", 0o600) == (created, read_text(file), file.stat().st_mode & 0o777)
     assert first is not None

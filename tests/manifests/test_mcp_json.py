@@ -126,7 +126,7 @@ def test_variables_come_from_the_environment_or_from_their_default(token: str) -
     [
         ({"command": "run", "args": ["${GATEWAY_TEST_NONE}"]}, "GATEWAY_TEST_NONE"),
         ({"args": []}, "needs a 'command'"),
-        ({"type": "sse", "url": "http://h/sse"}, "'sse' is not supported"),
+        ({"type": "ws", "url": "http://h/ws"}, "'ws' is not supported"),
         ({"command": ""}, "command must be a text"),
         ({"command": "run", "args": "-v"}, "args must be a list"),
         ({"command": "run", "env": {"A": 1}}, "env.A must be a text"),
@@ -145,13 +145,11 @@ def test_a_server_that_cannot_be_used_is_a_warning_that_names_the_mend(
 
 
 def test_the_other_servers_work_on() -> None:
-    """And a name that cannot be a server's is told."""
-    manifest = parse_manifest(
-        {"mcpServers": {"bad name": {"command": "x"}, "b": 7, "good": {"command": "run"}}}
-    )
+    """A fault of one is told."""
+    manifest = parse_manifest({"mcpServers": {"b": 7, "good": {"command": "run"}}})
 
     assert ["good"] == list(manifest.servers)
-    assert 2 == len(manifest.warnings)
+    assert 1 == len(manifest.warnings)
 
 
 def test_unknown_keys_warn() -> None:
@@ -292,3 +290,50 @@ def test_a_virtual_server_needs_a_name_of_its_own() -> None:
     assert "has the name of a server" in manifest.warnings[0].detail
     with pytest.raises(ConfigError, match="'virtualServers' must be an object"):
         parse_manifest({"mcpServers": {}, "virtualServers": []})
+
+
+def test_a_file_of_another_client_is_read_as_that_client_reads_it(tmp_path: Path) -> None:
+    """Names with blanks, files of variables, and the variables of editors."""
+    (tmp_path / ".env").write_text('export KEY="a b"\nLEVEL=2 # low\nPLAIN=$KEY\n', "utf-8")
+    entry = {
+        "command": "${workspaceFolder}/run",
+        "args": ["${workspaceFolderBasename}", "a${/}b", "${userHome}"],
+        "envFile": "${workspaceFolder}/.env",
+        "env": {"LEVEL": "3", "NAME": "${env:GATEWAY_TEST_NONE:-x}"},
+    }
+    (tmp_path / ".vscode").mkdir()
+    path = written(tmp_path / ".vscode", {"servers": {"git hub": entry}})
+    manifest = read_manifest(path)
+    server = manifest.servers["git-hub"]
+
+    assert isinstance(server, StdioServer)
+    assert f"{tmp_path}/run" == server.command
+    assert (tmp_path.name, "a/b", str(Path.home())) == server.args
+    assert {"KEY": "a b", "LEVEL": "3", "PLAIN": "$KEY", "NAME": "x"} == server.env
+    assert ["server 'git hub' is called 'git-hub' here"] == [
+        note.detail for note in manifest.warnings
+    ]
+    before = server.approval_digest(b"k")
+    (tmp_path / ".env").write_text("KEY=other\n", "utf-8")
+    assert before != read_manifest(path).servers["git-hub"].approval_digest(b"k")
+
+
+def test_what_only_an_editor_can_fill_in_is_a_clear_error(tmp_path: Path) -> None:
+    """It would reach the server as it is written."""
+    asked, mend = "${input:key}", "write ${NAME} in its place, and set NAME"
+    assert [f"mcp.json: server 'it': only an editor can fill in {asked}: {mend}"] == one(
+        {"url": "https://h/mcp", "headers": {"X": "Bearer ${input:key}"}}
+    )
+    assert ["mcp.json: server 'it': envFile '/none/.env' cannot be read: "] == [
+        note.removesuffix("No such file or directory")
+        for note in one({"command": "x", "envFile": "/none/.env"})
+    ]
+
+
+def test_two_names_that_are_one_here_are_reported() -> None:
+    """The second would hide the first."""
+    table = {"a b": {"command": "x"}, "a-b": {"command": "y"}}
+    manifest = parse_manifest({"mcpServers": table})
+
+    assert (["a-b"], ("a b",)) == (list(manifest.servers), manifest.unusable)
+    assert "server 'a b' is 'a-b' here, as another: rename it" in manifest.warnings[0].detail

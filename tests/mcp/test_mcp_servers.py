@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from gateway.errors import ConfigError, UpstreamError
+from gateway.manifests.mcp_json import read_manifest
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.mcp.session import Session
 from gateway.options import UpstreamOptions
@@ -243,3 +245,27 @@ async def test_a_private_server_is_asked_only_if_the_host_names_it(
     async with opened(bridge, target, options) as source:
         with pytest.raises((ConfigError, UpstreamError), match=fault):
             await source.list_tools()
+
+
+async def test_a_server_of_the_older_sse_is_listed_and_called(
+    bridge: Bridge, tmp_path: Path
+) -> None:
+    """Many still speak it; a configuration says so as in other clients."""
+    server = MCPServer("ledger")
+
+    @server.tool()
+    def double(number: int) -> int:
+        """Double it."""
+        return number * 2
+
+    async with served(bridge, server.sse_app()) as port:
+        entry = {"type": "sse", "url": f"http://127.0.0.1:{port}/sse", "headers": {"X-Key": "k"}}
+        (tmp_path / "mcp.json").write_text(json.dumps({"servers": {"old": entry}}), "utf-8")
+        target = read_manifest(tmp_path / "mcp.json").servers["old"]
+        async with opened(bridge, target) as source:
+            listing = await source.list_tools()
+            answer = await source.call("double", {"number": 4}, tool_id="old/double")
+
+    assert ["double"] == [tool.name for tool in listing.tools]
+    assert "8" == answer.text
+    assert target.fingerprint != HttpServer(entry["url"], entry["headers"]).fingerprint  # type: ignore[arg-type]  # a text and an object

@@ -1,10 +1,11 @@
-"""`gateway import` and `gateway install`: servers from other clients, and this gateway in them."""
+"""`gateway import`, `install` and `uninstall`: servers from other clients, this gateway in them."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,20 +24,31 @@ from gateway.cli.client_files import (
     is_this_gateway,
     member,
     server_entries,
-    valid_name,
 )
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.session import read_config
 from gateway.cli.tables import table
 from gateway.errors import ConfigError
-from gateway.manifests.config_file import read_text, server_table, set_server, write_text
+from gateway.manifests.config_file import (
+    backup_path,
+    read_text,
+    server_table,
+    set_server,
+    write_text,
+)
 from gateway.manifests.json_edit import parse, with_member, without_member
+from gateway.mcp.naming import to_server_name
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 
 app = command_group()
 Outcome = Literal["imported", "replaced", "there", "conflict", "skipped"]
 ClientArgument = Annotated[Client, Argument(help="Whose file.")]
+ToFile = Annotated[Path | None, Option("--to", help="This file, instead of the user's own.")]
+ProjectFile = Annotated[bool, Option("--project", help="The file of the project in this folder.")]
+OwnName = Annotated[str, Option("--name", help="The gateway's name in that file.")]
+_COPIES = "GATEWAY_TAKEN_OVER"
+"""The variable in our entry that names the copies of a file from before servers were moved."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,7 +98,7 @@ def import_(
         document = parse(read_text(path), where=str(path))
         run.conversion.inputs, run.conversion.project = input_descriptions(document), project
         for theirs, original in server_entries(document, folder):
-            name = valid_name(theirs)
+            name = to_server_name(theirs)
             outcome, detail, entry = run.add(name, original)
             if name != theirs:
                 detail = detail or f"called {theirs!r} there"
@@ -131,51 +143,165 @@ def _files(client: Client, source: Path | None, folder: Path) -> list[tuple[Path
 def install(  # noqa: PLR0913  (one for each option)
     client: ClientArgument,
     *,
-    to: Annotated[Path | None, Option("--to", help="This file, instead of the user's own.")] = None,
-    project: Annotated[
-        bool, Option("--project", help="The file of the project in this folder.")
+    to: ToFile = None,
+    project: ProjectFile = False,
+    name: OwnName = "gateway",
+    take_over: Annotated[
+        bool, Option("--take-over", help="Move the client's servers behind the gateway.")
     ] = False,
-    name: Annotated[str, Option(help="The gateway's name in that file.")] = "gateway",
-    remove: Annotated[bool, Option("--remove", help="Remove the gateway again.")] = False,
     dry_run: options.DryRun = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Write this gateway into another client's file, with a dated copy of what was there."""
-    path = to or client_files(client, Path.cwd())[-1 if project else 0]
-    before = text = read_text(path)
-    place = ("servers" if client == "vscode" else "mcpServers", name)
-    document = parse(before, where=str(path)) if before.strip() else {}
-    present = member(member(document, place[0]), name)
-    if present is not None and not is_this_gateway(present):
-        raise ConfigError(
-            f"{str(path)!r} has another server {name!r}: take another name with --name"
-        )
-    entry = None if remove else _own_entry(client, config)
-    if present == entry:
-        outcome = "absent" if remove else "there"
-    elif entry is None:
-        outcome, text = "removed", without_member(before, place, where=str(path))
+    file = ClientFile.read(client, name, to=to, project=project)
+    ours = before = read_text(config)
+    copy, moved, env = backup_path(file.path, datetime.now(UTC)), [], file.env
+    if take_over:
+        folder = Path.cwd() if project else None
+        conversion = Conversion(inputs=input_descriptions(file.document), project=folder)
+        run = ServerImport(text=before, where=config.name, replace=False, conversion=conversion)
+        rows = [(theirs, run.add(to_server_name(theirs), entry)) for theirs, entry in file.others]
+        moved = [theirs for theirs, (outcome, *_) in rows if outcome in {"imported", "there"}]
+        stay = [f"{theirs!r} stays: {detail}" for theirs, (_, detail, _) in rows if detail]
+        ours, notes = run.text, [*stay, *run.conversion.notes]
+        copies = [*filter(None, [env.get(_COPIES)]), str(copy)]
+        # What was secret in the client's file stays there, where the gateway gets it.
+        env |= {**run.conversion.secrets, _COPIES: os.pathsep.join(copies)} if moved else {}
     else:
-        outcome = "installed" if present is None else "replaced"
-        text = with_member(before, place, entry, where=str(path))
-    backup = None
-    if text != before and not dry_run:
-        backup = write_text(path, text, expected=before, backup_at=datetime.now(UTC))
-    variables = [] if remove else _VARIABLE.findall(read_text(config))
-    data = {
-        "path": path,
-        "name": name,
-        "done": outcome,
-        "backup": backup,
-        "dry_run": dry_run,
-        "variables": tuple(dict.fromkeys(variables)),
-    }
-    advice = "nothing was written" if dry_run else "restart the client"
-    return Output(data, notes=(advice,) if text != before else ())
+        read_config(config)
+        names = ", ".join(theirs for theirs, _ in file.others)
+        shows = f"{client} shows its own servers ({names}) beside the gateway: --take-over moves"
+        notes = [f"{shows} them behind it"] if names else []
+    entry = {**_own_entry(client, config), **({"env": env} if env else {})}
+    outcome = "there" if file.present == entry else "replaced" if file.present else "installed"
+    text = file.without(moved)
+    if outcome != "there":
+        text = with_member(text, file.place, entry, where=str(file.path))
+    if ours != before and not dry_run:
+        write_text(config, ours, expected=before)
+    data = {"moved": moved, "variables": _variables(ours, env)}
+    return file.write(text, outcome, data, notes, copy=copy, dry_run=dry_run)
+
+
+@command(app)
+def uninstall(
+    client: ClientArgument,
+    *,
+    to: ToFile = None,
+    project: ProjectFile = False,
+    name: OwnName = "gateway",
+    dry_run: options.DryRun = False,
+) -> Output:
+    """Take this gateway out of another client's file; servers that it took over come back."""
+    file = ClientFile.read(client, name, to=to, project=project)
+    text, restored, notes = file.without([name]), list[str](), []
+    for copy in map(Path, filter(None, file.env.get(_COPIES, "").split(os.pathsep))):
+        former = read_text(copy)
+        if not former:
+            notes.append(f"the copy {str(copy)!r} is gone: what it held is in our configuration")
+        for theirs, entry in ClientFile(file.path, former, (file.place[0], name)).others:
+            if theirs not in {name for name, _ in file.others}:
+                text = with_member(text, (file.place[0], theirs), entry, where=str(file.path))
+                restored.append(theirs)
+        if former and parse(text, where=str(file.path)) == parse(former, where=str(copy)):
+            # Comments and order come back too.
+            text = former
+    copy, outcome = (
+        backup_path(file.path, datetime.now(UTC)),
+        "removed" if file.present else "absent",
+    )
+    return file.write(text, outcome, {"restored": restored}, notes, copy=copy, dry_run=dry_run)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFile:
+    """One file of a client, and the place of this gateway in it."""
+
+    path: Path
+    text: str
+    place: tuple[str, str]
+    """The key of its table of servers, and our name in that."""
+
+    @classmethod
+    def read(cls, client: Client, name: str, *, to: Path | None, project: bool) -> ClientFile:
+        """Read the file that the options name.
+
+        Raises:
+            ConfigError: It cannot be read, or has another server under *name*.
+        """
+        path = to or client_files(client, Path.cwd())[-1 if project else 0]
+        place = ("servers" if client == "vscode" else "mcpServers", name)
+        file = cls(path, read_text(path), place)
+        if file.present is not None and not is_this_gateway(file.present):
+            raise ConfigError(
+                f"{str(path)!r} has another server {name!r}: take another name with --name"
+            )
+        return file
+
+    @property
+    def document(self) -> object:
+        """The file, parsed; empty if it holds nothing."""
+        return parse(self.text, where=str(self.path)) if self.text.strip() else {}
+
+    @property
+    def present(self) -> object:
+        """Our own entry; None if there is none."""
+        return member(member(self.document, self.place[0]), self.place[1])
+
+    @property
+    def others(self) -> list[tuple[str, object]]:
+        """The other servers, by name."""
+        table = member(self.document, self.place[0])
+        entries = table.items() if isinstance(table, dict) else ()
+        return [(name, entry) for name, entry in entries if not is_this_gateway(entry)]
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables in our own entry."""
+        env = member(self.present, "env")
+        return {name: str(value) for name, value in env.items()} if isinstance(env, dict) else {}
+
+    def without(self, names: Iterable[str]) -> str:
+        """Return the text without the servers called *names*."""
+        text = self.text
+        for name in names:
+            text = without_member(text, (self.place[0], name), where=str(self.path))
+        return text
+
+    def write(
+        self,
+        text: str,
+        outcome: str,
+        data: Mapping[str, object],
+        notes: Iterable[str],
+        *,
+        copy: Path,
+        dry_run: bool,
+    ) -> Output:
+        """Write *text* unless it is as before or *dry_run*; return what is shown of that."""
+        backup = None
+        if text != self.text and not dry_run:
+            backup = write_text(self.path, text, expected=self.text, backup=copy)
+        advice = "nothing was written" if dry_run else "restart the client"
+        return Output(
+            {
+                "path": self.path,
+                "name": self.place[1],
+                "done": outcome,
+                "backup": backup,
+                "dry_run": dry_run,
+                **data,
+            },
+            notes=(*notes, advice) if text != self.text else tuple(notes),
+        )
+
+
+def _variables(config: str, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that a configuration refers to and *env* lacks."""
+    return tuple(name for name in dict.fromkeys(_VARIABLE.findall(config)) if name not in env)
 
 
 def _own_entry(client: Client, config: Path) -> dict[str, object]:
-    read_config(config)
     command = Path(sys.executable).parent / f"gateway{'.exe' * (sys.platform == 'win32')}"
     arguments = ["serve", "--config", str(config.absolute())]
     if not command.is_file():

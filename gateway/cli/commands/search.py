@@ -16,9 +16,10 @@ from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
+from gateway.cli.commands.servers import server_statuses
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.session import command_options, open_session, read_config, vector_store
-from gateway.cli.tables import pairs, printable, table, to_json, to_jsonable
+from gateway.cli.tables import age_text, pairs, printable, table, to_json, to_jsonable
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.options.environment import environment, vector_store_path
 from gateway.runtime.json_models import read_value
@@ -142,15 +143,20 @@ def _evidence(name: str, match: Match) -> RenderableType:
 
 @command(app)
 def tools(
-    *, config: options.Config = options.DEFAULT_CONFIG, caller: Caller | None = None
+    *,
+    refresh: Annotated[bool, Option("--refresh", help="Ask every server again.")] = False,
+    config: options.Config = options.DEFAULT_CONFIG,
+    caller: Caller | None = None,
 ) -> Output:
-    """List the tools of the configured servers."""
-    with open_session(config, relist=True) as session:
+    """List the tools of the configured servers; what is stored of a server serves for a while."""
+    with open_session(config, relist=refresh) as session:
         entities = session.gateway.list_tools(caller=caller or ANYONE)
+    ages = {status.name: status.age_s for status in server_statuses(config)}
+    rows = [{**to_jsonable(item), "listed": age_text(ages.get(item.server))} for item in entities]
     columns = ("needs=definition.input_schema.required", "definition.description")
     return Output(
-        {"tools": entities, "index": session.report},
-        table(entities, "tool=exposed_name", "server", *columns),
+        {"tools": entities, "ages_s": ages, "index": session.report},
+        table(rows, "tool=id", "listed", *columns),
         found=entities,
         code=session.code,
     )

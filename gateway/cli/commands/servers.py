@@ -35,6 +35,7 @@ from gateway.manifests.config_file import read_text, server_table, set_server, w
 from gateway.manifests.json_edit import without_member
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
+from gateway.mcp.naming import check_server_name, to_server_name
 from gateway.mcp.servers import StdioServer
 from gateway.options.environment import catalog_store_path
 from gateway.storage.catalog import SqliteCatalog
@@ -106,6 +107,7 @@ def add(  # noqa: PLR0913  (one for each option)
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Write a server into your configuration. Secrets become references, never copies."""
+    check_server_name(name)
     if bool(command) == bool(url):
         raise InvalidRequestError("give a program after '--', or an address with --url")
     program, *arguments = command or [""]
@@ -208,7 +210,7 @@ def server_statuses(config: Path) -> tuple[ServerStatus, ...]:
     """
     manifest = read_config(config)
     _, servers = server_table(read_text(config), where=str(config))
-    names = dict.fromkeys((*servers, *manifest.virtual, *manifest.unusable))
+    names = dict.fromkeys((*map(to_server_name, servers), *manifest.virtual, *manifest.unusable))
     with closing(SqliteCatalog(catalog_store_path(command_options(manifest)))) as records:
         return tuple(_status(name, manifest, records) for name in names)
 
