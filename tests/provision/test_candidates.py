@@ -55,6 +55,17 @@ async def test_without_a_registry_the_bundled_list_is_all(folder: Path) -> None:
     assert (list(bundled_servers()), []) == (entries, diagnostics)
 
 
+def test_the_bundled_list_has_the_servers_that_everybody_knows() -> None:
+    """Under whatever name: who publishes them may change."""
+    known = (
+        "filesystem github gitlab maps memory postgres slack sqlite brave puppeteer fetch "
+        "everything sequential playwright stripe sentry docker kubernetes git linear"
+    )
+    names = [entry.name for entry in bundled_servers()]
+
+    assert [] == [word for word in known.split() if not any(word in name for name in names)]
+
+
 async def test_a_registry_is_asked_once_a_day(
     registry: FakeRegistry, options: ProvisionOptions, folder: Path
 ) -> None:
