@@ -36,6 +36,7 @@ from gateway.chat.loop import ClientContext, Loop
 from gateway.chat.responses import ResponsesStreamMerger
 from gateway.embed.openai import endpoint_of
 from gateway.errors import InvalidRequestError
+from gateway.runtime.library_logs import quiet_libraries
 
 E = TypeVar("E", bound=BaseModel)
 """A chunk or an event."""
@@ -165,12 +166,13 @@ class InterceptedCall:
 
     async def _ask(self) -> Any:
         """Send the next request, and return its reply or its stream."""
-        try:
+        with quiet_libraries("chat"):
+            try:
+                return await self._send()
+            except BadRequestError as error:
+                if not self._loop.retry_without_native(str(error)):
+                    raise
             return await self._send()
-        except BadRequestError as error:
-            if not self._loop.retry_without_native(str(error)):
-                raise
-        return await self._send()
 
     async def _send(self) -> Any:
         body = await self._in_gateway(self._loop.next_request)

@@ -12,6 +12,7 @@ from openai.types import CreateEmbeddingResponse
 
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import EmbeddingError
+from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.model_endpoint import ModelEndpoint
 
 
@@ -88,6 +89,7 @@ class OpenAIEmbedder:
         request: dict[str, Any] = {"input": texts, "model": self._model}
         if self._dimensions is not None:
             request["dimensions"] = self._dimensions
-        if isinstance(self._client, AsyncOpenAI):
-            return await self._client.embeddings.create(**request)
-        return await asyncio.to_thread(self._client.embeddings.create, **request)
+        with quiet_libraries(self._model):
+            if isinstance(self._client, AsyncOpenAI):
+                return await self._client.embeddings.create(**request)
+            return await asyncio.to_thread(self._client.embeddings.create, **request)

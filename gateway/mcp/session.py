@@ -43,9 +43,10 @@ from gateway.mcp.server_requests import ActiveCalls, capability_error
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url, is_local
 from gateway.mcp.traffic import Traffic
-from gateway.mcp.transports import ConnectionCallbacks, open_session, redirect_sdk_logs
+from gateway.mcp.transports import ConnectionCallbacks, open_session
 from gateway.mcp.validation import send_request
 from gateway.options import UpstreamOptions
+from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.text import clean
 from gateway.types import Content, InvokeResult, JsonObject
 from gateway.types.invocation import error_result
@@ -231,7 +232,7 @@ class Session:
     async def _hold(self) -> None:
         options = self._options
         try:
-            with redirect_sdk_logs(self._server):
+            with quiet_libraries(self._server):
                 async with (
                     asyncio.timeout(options.connect_timeout_s) as limit,
                     open_session(self._server, self._target, options, self._callbacks) as session,
@@ -275,7 +276,7 @@ class Session:
             not_found: Codes by which the server says that the caller asked wrongly.
         """
         try:
-            with redirect_sdk_logs(self._server):
+            with quiet_libraries(self._server):
                 yield
         except GatewayError:
             raise

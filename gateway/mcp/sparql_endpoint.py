@@ -10,6 +10,7 @@ import httpx2
 
 from gateway.errors import ConfigError
 from gateway.mcp.ssrf_guard import guarded_transport
+from gateway.runtime.library_logs import quiet_libraries
 
 MAX_BYTES = 16 * 1024 * 1024
 """A longer answer is refused."""
@@ -22,7 +23,8 @@ def ask_endpoint(url: str, query: str, *, timeout_s: float) -> Mapping[str, obje
     Raises:
         ConfigError: The endpoint may not be asked, does not answer in time, or says something else.
     """
-    return asyncio.run(_ask(url, query, timeout_s))
+    with quiet_libraries("SPARQL"):
+        return asyncio.run(_ask(url, query, timeout_s))
 
 
 async def _ask(url: str, query: str, timeout_s: float) -> Mapping[str, object]:

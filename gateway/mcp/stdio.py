@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import re
 import signal
@@ -41,10 +40,9 @@ from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
 from gateway.mcp.traffic import Bucket, LastLines, Traffic, has_too_many_values
 from gateway.options.environment import variables
+from gateway.runtime.library_logs import log
 from gateway.runtime.secret_scanner import find_in_arguments, find_secret
 from gateway.runtime.text import clean
-
-log = logging.getLogger("gateway.upstream")
 
 _GRACE_S = 2.0
 """How long a server may take to end once its standard input is closed, as the protocol asks, and

@@ -5,11 +5,9 @@ The SDK caps the events of a stream, but reads a JSON answer whole, whatever its
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,26 +30,11 @@ from gateway.mcp.oauth import BearerAuth, LoopbackSignIn, oauth_client
 from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.mcp.ssrf_guard import guarded_transport
-from gateway.mcp.stdio import log, open_stdio
+from gateway.mcp.stdio import open_stdio
 from gateway.mcp.traffic import Traffic, ValueCounter
 from gateway.mcp.validation import hide_raw
 from gateway.options import UpstreamOptions
 
-_SERVER: ContextVar[str] = ContextVar("gateway_upstream_server", default="")
-_SILENCED = "httpx2"
-"""Logs whole addresses, in which secrets may stand: dropped."""
-_LOGGERS = (
-    _SILENCED,
-    "client",
-    "mcp.client.auth.oauth2",
-    "mcp.client.auth.utils",
-    "mcp.client.sse",
-    "mcp.client.stdio",
-    "mcp.client.streamable_http",
-    "mcp.shared.jsonrpc_dispatcher",
-)
-_ADDRESS = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#]*)\S*")
-"""Of an address only scheme, host and port may be shown."""
 _IDLE_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 600.0
 _HEX = rb"[0-9a-fA-F]{2}"
@@ -138,29 +121,6 @@ class _CountedAnswers(ObjectSendStream[SessionMessage]):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-@contextmanager
-def redirect_sdk_logs(server: str) -> Iterator[None]:
-    """Send what the SDK logs about *server* within this context to our own log at DEBUG.
-
-    What it logs at DEBUG itself holds whole messages and is dropped. The host's logging stays as it
-    is: the filter looks only at records that come from such a context.
-    """
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_redirect)  # adding it again changes nothing
-    token = _SERVER.set(server)
-    try:
-        yield
-    finally:
-        _SERVER.reset(token)
-
-
-def _redirect(record: logging.LogRecord) -> bool:
-    server = _SERVER.get()
-    if server and record.name != _SILENCED and record.levelno >= logging.INFO:
-        log.debug("%s: %s", server, _ADDRESS.sub(r"\1\2", record.getMessage()))
-    return not server
 
 
 @asynccontextmanager

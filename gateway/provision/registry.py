@@ -26,6 +26,7 @@ from gateway.options import UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.registry_schema import RegistryEntry, parse_entry
 from gateway.runtime import VERSION
+from gateway.runtime.library_logs import quiet_libraries
 
 _PAGE_SIZE = 100
 """Entries of a page: the most that the official registry allows."""
@@ -119,8 +120,9 @@ async def fetch(base: str, options: ProvisionOptions, upstream: UpstreamOptions)
         headers={"accept": "application/json", "user-agent": f"tool-gateway/{VERSION}"},
     )
     try:
-        async with asyncio.timeout(options.fetch_timeout_s), client:
-            await _fetch_pages(client, base, options, upstream, answer)
+        with quiet_libraries(shown):
+            async with asyncio.timeout(options.fetch_timeout_s), client:
+                await _fetch_pages(client, base, options, upstream, answer)
     except TimeoutError as error:
         answer.cut = f"did not answer within {options.fetch_timeout_s} s"
         if not answer.raw:

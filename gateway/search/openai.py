@@ -15,6 +15,7 @@ from gateway.embed.openai import endpoint_of
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import NormalizerSettings
 from gateway.options.environment import environment
+from gateway.runtime.library_logs import quiet_libraries
 from gateway.search.expand.edge_proposals import MAX_EDGES
 from gateway.search.normalize import ModelReply
 
@@ -65,14 +66,15 @@ class _ChatModel:
         )
         if not isinstance(self._client, AsyncOpenAI):
             create = partial(asyncio.to_thread, create)
-        try:
-            answer = await create(temperature=self._temperature)
-        except BadRequestError as error:
-            if self._temperature is omit or "temperature" not in str(error):
-                raise
-            # A model that reasons takes none but its own.
-            answer = await create()
-            self._temperature = omit
+        with quiet_libraries(self._model):
+            try:
+                answer = await create(temperature=self._temperature)
+            except BadRequestError as error:
+                if self._temperature is omit or "temperature" not in str(error):
+                    raise
+                # A model that reasons takes none but its own.
+                answer = await create()
+                self._temperature = omit
         usage = answer.usage
         return ModelReply(
             text=(answer.choices[0].message.content or "") if answer.choices else "",

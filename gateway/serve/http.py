@@ -31,6 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.errors import ConfigError
 from gateway.options.validation import Meta, OptionObject, PositiveCount, Timeout
+from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.telemetry import Labels, Telemetry
 from gateway.runtime.telemetry_names import OTHER
 from gateway.serve.api.operations import problem
@@ -222,7 +223,8 @@ class Guard:
                 self._admit(scope)
             except RefusedError as error:
                 answer = problem(error)
-        await answer(scope, receive, send)
+        with quiet_libraries(""):
+            await answer(scope, receive, send)
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -333,7 +335,7 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         log_config=None,
         timeout_graceful_shutdown=GRACE_S,
     )
-    with _listener(options) as listener:
+    with _listener(options) as listener, quiet_libraries(""):
         on_listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
         web = _Server(config, on_stop)
         try:

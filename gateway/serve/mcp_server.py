@@ -46,6 +46,7 @@ from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import ToolList, ToolListBuilder
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
+from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.text import visible_json
 from gateway.serve.auth import caller_of, caller_of_token
 from gateway.serve.client import (
@@ -148,10 +149,11 @@ def mcp_server(
 
 async def serve_stdio(server: Server) -> None:
     """Serve one client until it hangs up. Nothing else may write to standard output meanwhile."""
-    async with stdio_server() as (read, write), read:
-        # The SDK iterates over what it reads and closes it, no more.
-        repaired: Any = repair(read)
-        await server.run(repaired, write, server.create_initialization_options())
+    with quiet_libraries(""):
+        async with stdio_server() as (read, write), read:
+            # The SDK iterates over what it reads and closes it, no more.
+            repaired: Any = repair(read)
+            await server.run(repaired, write, server.create_initialization_options())
 
 
 async def repair(items: AsyncIterator[Item]) -> AsyncIterator[Item]:

@@ -95,9 +95,10 @@ async def place(
 @pytest.fixture(autouse=True)
 def discreet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """No token, code or reason of the authorization server in any log of ours, at any level."""
-    caplog.set_level(logging.DEBUG, "gateway")
+    caplog.set_level(logging.DEBUG)
     yield
-    ours = [each for each in caplog.records if each.name.startswith(("gateway", "mcp.client"))]
+    names = ("gateway", "mcp.client", "client", "httpx2", "httpcore2")
+    ours = [each for each in caplog.records if each.name.startswith(names)]
     assert [] == [each for each in ours if "SECRET" in each.getMessage()]
 
 

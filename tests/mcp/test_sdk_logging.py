@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from gateway.mcp.servers import HttpServer
-from gateway.mcp.transports import redirect_sdk_logs
 from gateway.runtime.background_loop import Bridge
 from tests.mcp.conftest import opened, served
 from tests.mcp.servers.plain import plain
@@ -30,18 +29,3 @@ async def test_no_address_no_header_and_no_argument_is_in_any_log(
     own = [entry for entry in caplog.records if entry.name != "uvicorn.access"]
     messages = [entry.getMessage() for entry in own]
     assert [] == [text for text in messages if "s3cret" in text or "n0te" in text]
-
-
-def test_of_an_address_that_the_sdk_logs_only_the_host_is_kept(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """As in our own messages. What the host does beside our sessions is logged as ever."""
-    caplog.set_level(logging.DEBUG)
-    logging.getLogger("httpx2").info("HTTP Request: GET https://host/")
-    with redirect_sdk_logs("srv"):
-        logger = logging.getLogger("mcp.client.streamable_http")
-        logger.warning("redirect to https://me:pw@host:7/path?key=1 not followed")
-        logger.debug("a whole message")
-
-    ours = "srv: redirect to https://host:7 not followed"
-    assert ["HTTP Request: GET https://host/", ours] == caplog.messages

@@ -1,0 +1,49 @@
+"""What libraries may log while they work for the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from gateway.runtime.library_logs import quiet_libraries
+
+
+def test_of_an_address_that_the_sdk_logs_only_the_host_is_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As in our own messages. What the host does beside our sessions is logged as ever."""
+    caplog.set_level(logging.DEBUG)
+    logging.getLogger("httpx2").info("HTTP Request: GET https://host/")
+    with quiet_libraries("srv"):
+        logger = logging.getLogger("mcp.client.streamable_http")
+        logger.warning("redirect to https://me:pw@host:7/path?key=1 not followed")
+        logger.debug("a whole message")
+
+    ours = "srv: redirect to https://host:7 not followed"
+    assert ["HTTP Request: GET https://host/", ours] == caplog.messages
+
+
+@pytest.mark.parametrize("name", ["httpcore2.http11", "mcp.made.later", "openai._base_client"])
+async def test_lines_below_a_warning_are_dropped_in_the_block_and_its_tasks(
+    caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    """Whatever the level of a logger, also of one that is made after the first block."""
+    caplog.set_level(1)
+    with quiet_libraries("srv"):
+        pass
+    logger = logging.getLogger(name)
+    logger.setLevel(1)
+
+    async def work() -> None:
+        logger.debug("Authorization: s3cret")
+        await asyncio.to_thread(logger.info, "session s3cret")
+        logger.warning("for %s", "https://me@host/s3cret")
+
+    with quiet_libraries(""):
+        await asyncio.create_task(work())
+    logger.debug("of the host")
+
+    own = [each for each in caplog.records if each.name == name]
+    assert ["for https://host", "of the host"] == [each.getMessage() for each in own]
