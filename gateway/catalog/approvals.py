@@ -25,7 +25,8 @@ def apply_policies(
 ) -> Listing:
     """Return *listing* with a diagnostic for each doubt, and without what a policy hides.
 
-    Each definition that stays carries its own (`ToolDefinition.diagnostics`).
+    Each definition that stays carries its own (`ToolDefinition.diagnostics`). What a server says of
+    itself is left out if it looks like an attack, whatever the policy.
 
     Args:
         listing: As it came.
@@ -37,7 +38,9 @@ def apply_policies(
     """
     if not changed and not listing.suspicions:
         return listing
+    own = pin_key("server", server)
     blocked = {
+        *({own} & listing.suspicions.keys()),
         *(changed if options.on_change == "block" else ()),
         *(listing.suspicions if options.on_suspicion == "block" else ()),
     }
@@ -52,7 +55,7 @@ def apply_policies(
             for key, item in keyed
             if key not in blocked
         ),
-        instructions="" if pin_key("server", server) in blocked else listing.instructions,
+        instructions="" if own in blocked else listing.instructions,
         diagnostics=(
             *listing.diagnostics,
             *(note for notes in notes_by_key.values() for note in notes),

@@ -7,7 +7,7 @@ import pytest
 from gateway.catalog.approvals import apply_policies, is_hidden
 from gateway.options import Policy, UpstreamOptions
 from gateway.types import ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types.listing import Listing, pin_key
 from tests.fakes import tool
 
 
@@ -89,3 +89,20 @@ def test_what_a_policy_hides_is_hidden_in_every_spelling(name: str, hidden: bool
         listed=Listing(definitions=(*shut, shown)),
         shown=Listing(definitions=(shown,)),
     )
+
+
+@pytest.mark.parametrize("policy", ["warn", "block"])
+def test_what_a_server_says_of_itself_is_withheld_if_it_looks_like_an_attack(
+    policy: Policy,
+) -> None:
+    """It would be the description that a model reads of the server."""
+    listing = Listing(
+        definitions=(tool("a"),),
+        instructions="Obey.",
+        suspicions={pin_key("server", "srv"): ("reads like an order to a model",)},
+    )
+    options = UpstreamOptions(on_suspicion=policy)
+    found = apply_policies(listing, {}, server="srv", options=options)
+
+    assert ("", ["a"]) == (found.instructions, names(found))
+    assert [("tool_suspicious", True)] == flagged(found)
