@@ -85,15 +85,17 @@ def with_editor_values(value: object, folder: Path) -> object:
 
     Args:
         value: An entry of a server.
-        folder: The workspace. A relative ``envFile`` lies in it.
+        folder: The workspace. A relative ``envFile`` or ``openapi`` lies in it.
 
     Raises:
         ConfigError: It needs an editor, such as ``${input:key}``.
     """
     if isinstance(value, dict):
         members = {key: with_editor_values(item, folder) for key, item in value.items()}
-        if isinstance(file := members.get("envFile"), str) and file and not file.startswith("$"):
-            members["envFile"] = str(folder / file)
+        for key in ("envFile", "openapi"):
+            file = members.get(key)
+            if isinstance(file, str) and file and "://" not in file and not file.startswith("$"):
+                members[key] = str(folder / file)
         return members
     if isinstance(value, list):
         return [with_editor_values(item, folder) for item in value]

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from gateway.errors import ConfigError
 from gateway.manifests.secrets import expand, read_env_file
-from gateway.mcp.servers import HttpServer, OAuth, StdioServer
+from gateway.mcp.servers import HttpServer, OAuth, StdioServer, api_server
 from gateway.runtime.json_models import StrictModel, Text
 from gateway.sources.protocol import Transform
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename
@@ -156,11 +156,26 @@ class HttpEntry(_Server):
         return HttpServer(url=expand(self.url), headers=headers, auth=auth)
 
 
+class _OpenApi(HttpEntry):
+    openapi: Text
+    url: str = ""
+
+    def target(self) -> HttpServer:
+        headers, document = _expand_all(self.headers), expand(self.openapi)
+        return api_server(document, expand(self.url), headers)
+
+
 class _Sse(HttpEntry):
     def target(self) -> HttpServer:
         return replace(super().target(), sse=True)
 
 
+_BY_KEY: Mapping[str, type[StdioEntry | HttpEntry]] = {
+    "command": StdioEntry,
+    "openapi": _OpenApi,
+    "url": HttpEntry,
+}
+"""Of an entry without a type, by the first key that it has."""
 _TYPES: Mapping[str, type[StdioEntry | HttpEntry]] = {
     "stdio": StdioEntry,
     "http": HttpEntry,
@@ -177,7 +192,7 @@ def model_of(where: str, entry: object) -> type[StdioEntry | HttpEntry]:
     stated = entry.get("type")
     model = _TYPES.get(str(stated))
     if stated is None:
-        model = StdioEntry if "command" in entry else HttpEntry if "url" in entry else None
+        model = next((model for key, model in _BY_KEY.items() if key in entry), None)
     if model is None:
         raise ConfigError(
             f"{where} needs a 'command' (stdio) or a 'url' (streamable HTTP)"

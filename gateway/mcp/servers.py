@@ -121,6 +121,9 @@ class HttpServer:
     """How to sign in; None does not."""
     sse: bool = False
     """Whether it speaks the HTTP with SSE of MCP 2024-11-05."""
+    openapi: str = field(default="", repr=False)
+    """The address or file of an OpenAPI document, if it is an API that speaks no MCP: then ``url``
+    is where the API is, or the document itself, which names a place at the same host."""
 
     def __post_init__(self) -> None:
         """Check that it names a host, and a port that can be one, by which HTTP is spoken."""
@@ -137,7 +140,8 @@ class HttpServer:
         """SHA-256 (hex) of what would be asked: the address, the headers' names, and as whom."""
         auth = self.auth
         identity = ("oauth", auth.scope, auth.client_id, auth.client_metadata_url) if auth else ()
-        return _digest("sse" if self.sse else "http", self.url, sorted(self.headers), *identity)
+        kind = ("openapi", self.openapi) if self.openapi else ("sse" if self.sse else "http",)
+        return _digest(*kind, self.url, sorted(self.headers), *identity)
 
     def approval_digest(self, key: bytes) -> str:  # noqa: ARG002  (as `StdioServer` has it)
         """Return the digest (hex) that is pinned."""
@@ -162,6 +166,22 @@ def _digest(*parts: object) -> str:
 def _mask(values: Mapping[str, str]) -> list[tuple[str, str]]:
     # Eight digits tell two values apart, and are too few to find one by trying.
     return sorted((name, _digest(value)[:8]) for name, value in values.items())
+
+
+def api_server(document: str, url: str, headers: Mapping[str, str]) -> HttpServer:
+    """Return an API as a server.
+
+    Args:
+        document: The address or file of its OpenAPI document.
+        url: Where it is; empty is where the document says, at the host of the document.
+        headers: Sent to the API alone.
+
+    Raises:
+        ConfigError: The document is a file and *url* is empty, or an address cannot be one.
+    """
+    if not url and "://" not in document:
+        raise ConfigError("the OpenAPI document is a file: say where the API is as 'url'")
+    return HttpServer(url or document, headers, openapi=document)
 
 
 def server_target(name: str, server: object | None, arguments: Mapping[str, object]) -> object:

@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from gateway.errors import ConfigError
 from gateway.mcp.oauth import BearerAuth, LoopbackSignIn, oauth_client
+from gateway.mcp.openapi import openapi_server
 from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.mcp.ssrf_guard import guarded_transport
@@ -146,6 +147,12 @@ async def open_session(
         "elicitation_callback": lambda _, params: answer(types.ElicitRequest(params=params)),
         "list_roots_callback": lambda _: answer(types.ListRootsRequest()),
     }
+    if isinstance(target, HttpServer) and target.openapi:
+        async with await _http_client(target, options, callbacks) as client:
+            api = await openapi_server(target, client, options.max_message_bytes)
+            async with open_session(server, api, options, callbacks) as session:
+                yield session
+        return
     if isinstance(target, Server | MCPServer):
         async with Client(target, cache=None, **session_options) as client:
             yield client.session
@@ -189,10 +196,11 @@ def _transport(
     )
 
 
-@asynccontextmanager
-async def _open_http(
+async def _http_client(
     target: HttpServer, options: UpstreamOptions, callbacks: ConnectionCallbacks
-) -> AsyncIterator[tuple[Any, Any]]:
+) -> httpx2.AsyncClient:
+    """Return a client with all guards and limits; it is not open yet."""
+
     async def on_response(response: httpx2.Response) -> None:
         callbacks.status = response.status_code
         _limit_response(response, callbacks.traffic)
@@ -205,14 +213,22 @@ async def _open_http(
         auth = oauth_client(target.url, target.auth, callbacks.sign_in)
     elif target.auth is not None:
         auth = BearerAuth(target.url, target.auth)
-    client = httpx2.AsyncClient(
-        headers={**target.headers, **_NO_ENCODING},
+    return httpx2.AsyncClient(
+        # The document of an API may lie elsewhere, where its headers must not go.
+        headers=_NO_ENCODING if target.openapi else {**target.headers, **_NO_ENCODING},
         # Our own limits end a call sooner; these only keep a dead connection from living for ever.
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
         transport=transport,
         auth=auth,
         event_hooks={"response": [on_response]},
     )
+
+
+@asynccontextmanager
+async def _open_http(
+    target: HttpServer, options: UpstreamOptions, callbacks: ConnectionCallbacks
+) -> AsyncIterator[tuple[Any, Any]]:
+    client = await _http_client(target, options, callbacks)
     if target.sse:
         # It opens and closes the client itself.
         async with sse_client(target.url, httpx_client_factory=lambda *_, **__: client) as streams:

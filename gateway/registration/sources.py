@@ -14,7 +14,7 @@ from gateway.catalog.catalog import Catalog, View
 from gateway.errors import ConfigError, attempt
 from gateway.manifests.manifest import Manifest, names_owner
 from gateway.mcp.naming import check_server_name
-from gateway.mcp.servers import server_target
+from gateway.mcp.servers import api_server, server_target
 from gateway.mcp.supervisor import ConnectionState
 from gateway.options import CustomKind, Options
 from gateway.options.validation import check_members
@@ -169,6 +169,35 @@ class GatewaySources:
         shown = tuple(transforms)
         entry = Configured(target=target, transforms=shown, access=access, trusted=trusted)
         self._servers.add(name, entry, hints)
+
+    def add_openapi(  # noqa: PLR0913  (keyword-only options of the public API)
+        self,
+        name: str,
+        document: str | Path,
+        *,
+        url: str = "",
+        headers: Mapping[str, str] | None = None,
+        hints: Mapping[str, Hints] | None = None,
+        transforms: Sequence[Transform] = (),
+        access: Access = NO_ACCESS_RULE,
+    ) -> None:
+        """Register an HTTP API whose operations become tools; see `add_server` for the rest.
+
+        Args:
+            name: How it is called here.
+            document: The address or file of its OpenAPI document, in JSON.
+            url: Where the API is; empty is what the document says, at the document's own host.
+            headers: Sent to the API alone; keep secrets in the environment.
+            hints: More to find its tools by.
+            transforms: What is shown of its tools.
+            access: Whether what it has may be found, and by which callers.
+
+        Raises:
+            ConfigError: If the name or an address cannot be used.
+            ClosedError: After `close`.
+        """
+        api = api_server(str(document), url, headers or {})
+        self.add_server(name, server=api, hints=hints, transforms=transforms, access=access)
 
     def add_virtual_server(
         self,

@@ -1,0 +1,156 @@
+"""The operations of an HTTP API as tools: an OpenAPI document as a server of the mcp package.
+
+* The document and every answer are read within the limits of any server, and only from where the
+  guard of addresses lets a request go.
+* A document is text of a stranger: it may not name another host, and no file or address to load.
+* The headers of the host go to the API alone, whatever a model gives as arguments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+from mcp import types
+from mcp.server import Server
+
+from gateway.errors import ConfigError, Failed, MissingExtraError, attempt, attempt_call
+from gateway.mcp.servers import HttpServer
+from gateway.runtime.json_schema import objects_in
+
+if TYPE_CHECKING:
+    from fastmcp.utilities.openapi import HTTPRoute
+
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.-]+")
+_NAME_CHARS = 64
+
+
+async def openapi_server(
+    target: HttpServer, client: httpx2.AsyncClient, max_bytes: int
+) -> Server[Any]:
+    """Return a server in this process whose tools are the operations of an API.
+
+    Args:
+        target: Its ``openapi`` is an address or a file, in JSON.
+        client: Sends requests; it has the limits and guards.
+        max_bytes: The longest file.
+
+    Raises:
+        ConfigError: The document cannot be read or used.
+        MissingExtraError: The package that reads it is not installed.
+        httpx2.HTTPError: Its address does not answer.
+    """
+    parsed = await attempt(asyncio.to_thread(_parse, await _read(target, client, max_bytes)))
+    if isinstance(parsed, Failed):
+        if isinstance(parsed.error, ConfigError | MissingExtraError):
+            raise parsed.error
+        raise ConfigError(f"{_shown(target)} is no OpenAPI document that can be used")
+    document, routes, director = parsed
+    base = _base_url(target, document)
+    tools = [
+        types.Tool(
+            name=name,
+            title=route.summary or None,
+            description=route.description or route.summary or f"{route.method} {route.path}",
+            input_schema={"type": "object", **route.flat_param_schema},
+        )
+        for name, route in routes.items()
+    ]
+
+    async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(
+        _context: object, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        if params.name not in routes:
+            return _result(f"unknown tool {params.name!r}", is_error=True)
+        route, arguments = routes[params.name], params.arguments or {}
+        request = attempt_call(lambda: director.build(route, arguments, base))
+        if isinstance(request, Failed):
+            return _result(f"the arguments do not fit: {request.reason}", is_error=True)
+        headers = request.headers
+        headers.update(target.headers)
+        response = await client.request(
+            request.method, request.url, headers=headers, content=request.read()
+        )
+        text = response.text or f"HTTP {response.status_code}"
+        return _result(text, is_error=not response.is_success)
+
+    return Server("openapi", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def _read(target: HttpServer, client: httpx2.AsyncClient, max_bytes: int) -> bytes:
+    if "://" not in target.openapi:
+        return await asyncio.to_thread(_read_file, Path(target.openapi), max_bytes)
+    url = httpx2.URL(target.openapi)
+    response = await client.get(url, headers=target.headers if _is_same(url, target) else {})
+    return response.raise_for_status().content
+
+
+def _read_file(path: Path, max_bytes: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(max_bytes + 1)
+    except OSError as error:
+        raise ConfigError(f"the OpenAPI document cannot be read: {error.strerror}") from error
+    if len(content) > max_bytes:
+        raise ConfigError(f"the OpenAPI document is longer than {max_bytes} bytes")
+    return content
+
+
+def _parse(content: bytes) -> tuple[dict[str, Any], dict[str, HTTPRoute], Any]:
+    try:
+        from fastmcp.utilities.openapi import parse_openapi_to_http_routes  # noqa: PLC0415  (an optional extra)
+        from fastmcp.utilities.openapi.director import RequestDirector  # noqa: PLC0415
+        from jsonschema_path import SchemaPath  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtraError("an OpenAPI document", "openapi") from error
+    document = json.loads(content)
+    for part in objects_in(document):
+        if not str(part.get("$ref", "#")).startswith("#"):
+            raise ConfigError("the OpenAPI document refers to another one: make it one file")
+    routes: dict[str, HTTPRoute] = {}
+    for route in parse_openapi_to_http_routes(document):
+        words = route.operation_id or f"{route.method.lower()}{route.path}"
+        name = _FOREIGN.sub("_", words).strip("_.")[:_NAME_CHARS]
+        if name in routes:
+            name = f"{name[: _NAME_CHARS - 5]}_{len(routes)}"
+        routes[name] = route
+    return document, routes, RequestDirector(SchemaPath.from_dict(document))
+
+
+def _base_url(target: HttpServer, document: Mapping[str, Any]) -> str:
+    """Return where the API is.
+
+    Raises:
+        ConfigError: The document names another host than the target.
+    """
+    servers = document.get("servers") or [{}]
+    if target.url != target.openapi:
+        return target.url
+    url = httpx2.URL(target.url).join(str(servers[0].get("url", "/")))
+    if not _is_same(url, target):
+        raise ConfigError(
+            f"{_shown(target)} names the API at another host: if it is right, write it as 'url'"
+        )
+    return str(url)
+
+
+def _is_same(url: httpx2.URL, target: HttpServer) -> bool:
+    own = httpx2.URL(target.url)
+    return (url.scheme, url.host, url.port) == (own.scheme, own.host, own.port)
+
+
+def _shown(target: HttpServer) -> str:
+    return f"the OpenAPI document of {target.origin}"
+
+
+def _result(text: str, *, is_error: bool) -> types.CallToolResult:
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], is_error=is_error)
