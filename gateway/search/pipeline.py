@@ -383,6 +383,7 @@ class Search:
             matches,
             text_hits=[hit for ranking in rankings for hit in ranking.graph.items()],
             window=window,
+            is_semantic=any(ranking.candidates is not None for ranking in rankings),
             mask=state.mask,
             options=self.options,
             nearness=lambda at: np.max([ranking.nearness(at) for ranking in rankings], axis=0),

@@ -138,6 +138,28 @@ def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
     assert [0.7071, 0] == pytest.approx(found.cosines([0, 1]), abs=1e-3)
 
 
+@pytest.mark.parametrize("size", [12, 112, 1000])
+def test_without_vectors_what_the_host_declares_comes_from_anywhere(size: int) -> None:
+    """Words do not tell how near a tool without them is; what rules derive stays bounded."""
+    names = ("list_invoices", "settle_bill", "send_email")
+    entities = [entity(tool(name)) for name in names]
+    entities += [entity(tool(f"rotate_{spot}_matrix")) for spot in range(size - len(names))]
+    plan = Document(
+        id="host:plan",
+        title="list_invoices",
+        next_steps=(Link(target="settle_bill"),),
+        related=(Link(target="send_email"),),
+    )
+    snapshot = snapshot_of(entities, documents=[plan])
+
+    found = run(Search(options=SearchOptions(), strategy="graph"), snapshot, "list invoices")
+
+    assert ["list_invoices"] == [match.name for match in found.matches][:1]
+    assert ["settle_bill"] == [match.name for match in found.next_steps]
+    assert ["send_email"] == [match.name for match in found.related]
+    assert all(match.direct for match in (*found.next_steps, *found.related))
+
+
 def test_what_the_host_declares_is_listed_before_what_is_derived() -> None:
     """Also where the derived fill the list, and where a weight makes them stronger."""
     entities = [entity(tool(name)) for name in ("search_note", *NOTES)]

@@ -1,7 +1,8 @@
 """Graph neighbours of the matches, as three bounded lists. Pure.
 
 * Related tools and next steps come from the window alone, which rank and score bound at every
-  catalog size.
+  catalog size. Where no vectors ranked, those that the host declares come from anywhere: words do
+  not tell how near a tool without them is.
 * A prerequisite that the host declared is listed wherever it stands. So are those that sure rules
   derive for the first match. All others must stand inside the window, and only what stands there
   becomes a direct proxy.
@@ -64,6 +65,7 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     *,
     text_hits: Sequence[tuple[int, float]],
     window: Collection[int],
+    is_semantic: bool = True,
     mask: Mask,
     options: SearchOptions,
     nearness: Nearness,
@@ -77,6 +79,8 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
         text_hits: What the graph's own text search found, as positions and coverages, 0 to 1;
             those inside the window that hold enough of the words are related.
         window: Positions that related and next steps may come from.
+        is_semantic: Whether vectors chose the window. If not, related tools and next steps that
+            the host declares may come from anywhere.
         mask: Eligible entities at all, shape (n,).
         options: The budget of each list.
         nearness: Orders conditions that are equally far and equally sure.
@@ -86,6 +90,7 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
         graph=graph,
         primaries=primaries,
         inside=frozenset(position for position in window if mask[position]),
+        is_semantic=is_semantic,
         excluded=graph.excluded(mask),
         options=options,
         nearness=nearness,
@@ -107,6 +112,7 @@ class _Gatherer:
     primaries: Sequence[int]
     inside: frozenset[int]
     """The eligible positions of the window."""
+    is_semantic: bool
     excluded: ExcludeNode | None
     """What may not be found. No way leads through it either, since ways are shown."""
     options: SearchOptions
@@ -193,25 +199,29 @@ class _Gatherer:
         )
 
     def add_neighbours(self, role: Literal["related", "next_step"], *, declared: bool) -> None:
-        """List the neighbours inside the window that stand in no list yet, while there is room."""
+        """List the neighbours that stand in no list yet, while there is room."""
         found, limit = self.added.related, self.options.max_related
         if role == "next_step":
             found, limit = self.added.next_steps, self.options.max_next_steps
+        is_bounded = self.is_semantic or not declared
         left = self.inside - self.listed
-        if not left or len(found) >= limit:
+        room = limit - len(found)
+        if room <= 0 or (is_bounded and not left):
             return
         nodes = self.graph.nodes
         expansion = expand(
             self.graph.index,
             [nodes[primary] for primary in self.primaries],
             role=role,
-            within=[nodes[position] for position in left],
+            within=[nodes[position] for position in left] if is_bounded else None,
             excluded=self.excluded,
             declared_only=declared,
-            limit=limit - len(found),
+            limit=room if is_bounded else len(nodes),
         )
         self.added.visited += expansion.visited
-        found += (self._of(*pair) for pair in entities_of(self.graph, expansion))
+        pairs = entities_of(self.graph, expansion)
+        free = (pair for pair in pairs if pair[0] not in self.listed)
+        found += (self._of(*pair) for pair in islice(free, room))
         self.listed.update(each.position for each in found)
 
     def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
