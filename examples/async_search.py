@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from gateway import Gateway, Hints
+from gateway.embed.cache import MemoryVectorStore
 
 STOCK = {"bolts": 120, "nuts": 0}
 
@@ -26,10 +27,12 @@ async def order_item(item: str, pieces: int) -> str:
 
 async def main() -> None:
     """Ask in German, call the best match."""
-    async with Gateway(strategy="auto", embedder="local") as gateway:
+    # Without a store of its own, vectors are kept in the user's cache folder.
+    vectors = MemoryVectorStore()
+    async with Gateway(strategy="auto", embedder="local", vector_store=vectors) as gateway:
         gateway.add_tool(count_stock, hints=Hints(read_only=True))
         gateway.add_tool(order_item, hints=Hints(destructive=True))
-        # The model is loaded and the tools are embedded; a search alone waits only for so long.
+        # The model is loaded and the tools are embedded.
         await gateway.report()
         found = await gateway.search("Wie viele Schrauben liegen noch im Lager?", limit=1)
         best = found.matches[0]

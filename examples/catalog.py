@@ -6,8 +6,10 @@ python examples/catalog.py
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from gateway import Entry, Filters, Gateway, Hints
+from gateway import Entry, Filters, Gateway, Hints, Options
 from gateway.catalog.entries import project
 
 PLANNER = Entry(
@@ -29,7 +31,14 @@ def book_train(origin: str, destination: str) -> str:
 
 async def main() -> None:
     """Search every kind at once."""
-    async with Gateway() as gateway:
+    with TemporaryDirectory() as folder:  # leave it out to keep entries in your own catalog
+        options = Options(catalog_store_path=Path(folder) / "catalog.sqlite3")
+        await show(Gateway(options=options))
+
+
+async def show(opened: Gateway) -> None:
+    """Put entries in, find them, and show a part of one."""
+    async with opened as gateway:
         gateway.add_tool(book_train)
         await gateway.catalog.put(PLANNER, EXPENSES)
         everything = Filters(kinds=frozenset({"tool", "agent", "skill"}))

@@ -23,9 +23,14 @@ def test_every_example_is_run() -> None:
 
 @pytest.mark.parametrize("name", _LAST_LINES)
 def test_an_example_runs_to_its_end(name: str, tmp_path: Path) -> None:
-    env = {"GATEWAY_CACHE_DIR": str(tmp_path)}
+    """And leaves nothing in the user's folders; only the prepared model is kept."""
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
+    home.mkdir()
+    temporary.mkdir()
+    env = {"HOME": str(home), "TMPDIR": str(temporary)}
 
-    ran = child("-W", "error", str(EXAMPLES / name), cwd=tmp_path, env=env)
+    ran = child("-W", "error", str(EXAMPLES / name), cwd=temporary, env=env)
 
     assert (0, "") == (ran.code, ran.err)
     assert ran.out.splitlines()[-1] == _LAST_LINES[name]
+    assert [] == [path for path in home.rglob("*") if path.is_file()]
