@@ -91,7 +91,9 @@ async def run(
         ):
             for part in range(parts):
                 for number in range(searches // parts):
-                    await gateway.search(f"weigh the parcels of customer {part} {number}")
+                    # Few words, so that what is cached by word is made in the first part.
+                    words = f"{part}{number % 10} {number // 10 % 100} {number // 1000}"
+                    await gateway.search(f"weigh the parcels of customer {words}")
                 for _ in range(reconnects // parts):
                     await gateway.invoke("tiny/weigh")
                 for _ in range(sessions // parts):
