@@ -24,7 +24,7 @@ from gateway.index.indexer import Progress
 from gateway.manifests.manifest import Manifest, NormalizerSettings
 from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import environment, vector_store_path
+from gateway.options.environment import vector_store_path
 from gateway.provision.options import ProvisionOptions
 from gateway.search.normalize import Normalizer
 from gateway.storage.sqlite import SqliteVectorStore
@@ -267,8 +267,6 @@ def show_progress() -> Iterator[Progress]:
     def on_progress(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
             label = _STAGES.get(stage, stage)
-            if stage == "embeddings" and not environment().encoder_dir.is_dir():
-                label = f"Making the encoders for this machine, once, then {label.lower()}"
             tasks[stage] = bars.add_task(label, total=total)
             if not console.is_terminal:
                 console.print(f"{label}: {total - done}")

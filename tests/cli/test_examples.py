@@ -12,6 +12,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 _LAST_LINES = {
     "quickstart.py": "Invoice INV-2042 is still open: 480.50 EUR.",
     "async_search.py": "120",
+    "own_embedder.py": "convert_currency, ranked by vector",
+    "prerequisites.py": "call before: create_invoice, sign_in",
     "catalog.py": "{'provider': {'organization': 'Acme'}}",
     "provisioning.py": "planned: modelcontextprotocol/time 2026.10.19",
 }

