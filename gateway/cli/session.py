@@ -31,7 +31,9 @@ from gateway.storage.sqlite import SqliteVectorStore
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
 
-ONE_COMMAND = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
+ONE_COMMAND = Options(
+    upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60, failure_ttl_s=600)
+)
 """Options of a gateway that lives for one command: nothing can be refreshed in the background."""
 _STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",

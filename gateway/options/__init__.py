@@ -145,6 +145,9 @@ class UpstreamOptions(OptionObject):
     serves."""
     first_listing_s: Timeout = 10.0
     """How long the first search waits for a server that was never listed; it comes in later."""
+    failure_ttl_s: Seconds = 0.0
+    """A server that was never listed, and by a failure cost an earlier process a second or more, is
+    not tried at the first search if that was no longer ago than this; commands take 600."""
     connect_attempts: PositiveCount = 3
     """How many times a server is tried before connecting has failed."""
     backoff_s: Seconds = 0.2

@@ -27,6 +27,8 @@ from gateway.types.listing import Listing, WatchCallbacks
 
 V = TypeVar("V")
 
+_SLOW_S = 1.0
+"""A failure that took less costs a later process nothing."""
 _CLOCK_DRIFT_S = 60.0
 """By how much the clocks of two processes may differ."""
 
@@ -77,6 +79,9 @@ class CachedSource:
         clock: Seconds that only grow.
         wall: Seconds since the epoch.
     """
+
+    _failure_before = ""
+    """Why the first `list_tools` need not try: an earlier process did."""
 
     def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
         self,
@@ -159,6 +164,9 @@ class CachedSource:
         finally:
             self.stored = None
         if self._listing is None:
+            failure, self._failure_before = self._failure_before, ""
+            if failure and not self._expired:
+                raise UpstreamError(self.server, failure, kind="connect", sent=False)
             return await self._read_first()
         if not self._expired:
             return self._listing
@@ -294,6 +302,7 @@ class CachedSource:
         self._loaded = True
         stored = self._read_stored()
         if stored is None:
+            self._failure_before = self._recent_failure()
             return
         self._due = self._clock() + max(self._options.listing_ttl_s - self._age_s(stored), 0.0)
         # If there is no new one, the old one serves.
@@ -306,17 +315,35 @@ class CachedSource:
             return self.stored.listing
         return self._attempt(lambda: self.store.listing(self.key.fingerprint), None)[0]
 
+    def _recent_failure(self) -> str:
+        """Return how an earlier process failed to list it, if that is not to be tried again yet."""
+        failure = self.stored.failure if isinstance(self.stored, StoredServer) else None
+        age_s = self._wall() - failure[0] if failure else math.inf
+        if failure is None or not -_CLOCK_DRIFT_S < age_s < self._options.failure_ttl_s:
+            return ""
+        return (
+            f"{failure[1]} (tried {max(age_s, 0):.0f} s ago; to try again now: "
+            f"gateway servers test {self.server})"
+        )
+
     async def _read_first(self) -> Listing:
-        limit_s = self._options.first_listing_s
+        limit_s, began = self._options.first_listing_s, self._clock()
         try:
             async with asyncio.timeout(limit_s):
                 return await self._flights.run((self, "list"), self._read)
         except TimeoutError as error:
             self._flights.start((self, "late"), self._load_late)
-            raise UpstreamTimeoutError(
-                self.server,
-                f"was not listed within {limit_s} s; its tools come as soon as they are",
-            ) from error
+            detail = f"was not listed within {limit_s} s; its tools come as soon as they are"
+            self._note_failure(detail, began)
+            raise UpstreamTimeoutError(self.server, detail) from error
+        except UpstreamError as error:
+            self._note_failure(error.detail, began)
+            raise
+
+    def _note_failure(self, detail: str, began: float) -> None:
+        """Let later processes know what cost this one its time."""
+        if self._options.failure_ttl_s and self._clock() - began >= _SLOW_S:
+            self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
 
     async def _read(self) -> Listing:
         # A store that failed the first time may only have been busy.

@@ -46,6 +46,8 @@ class StoredServer:
     """None if there is none that can be read."""
     pins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """The digest that was approved and the one that was seen last, by name."""
+    failure: tuple[float, str] | None = None
+    """When it could not be listed, in seconds since the epoch, and why; None once it was."""
 
 
 class ListingStore(Protocol):
@@ -63,6 +65,9 @@ class ListingStore(Protocol):
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
         """Store a listing that was just read; if its configuration is new, sweep as well."""
+
+    def note_failure(self, fingerprint: str, detail: str) -> None:
+        """Record that a configuration could not be listed, and why, until it is."""
 
     def forget(self, fingerprint: str) -> None:
         """Delete the listing of a configuration."""

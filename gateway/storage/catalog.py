@@ -68,6 +68,10 @@ CATALOG = Schema(
             """CREATE TABLE IF NOT EXISTS former (digest TEXT PRIMARY KEY,
             definition TEXT NOT NULL) WITHOUT ROWID""",
         ),
+        (
+            """CREATE TABLE IF NOT EXISTS failures (fingerprint TEXT PRIMARY KEY,
+            failed_at REAL NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID""",
+        ),
     ),
 )
 
@@ -75,6 +79,8 @@ CATALOG = Schema(
 _LISTING = "fingerprint, listed_at, listing, used_at"
 _LISTINGS = f"""SELECT {_LISTING} FROM listings
     WHERE fingerprint IN (SELECT value FROM json_each(?))"""  # noqa: S608  (our columns)
+_FAILURES = """SELECT fingerprint, failed_at, detail FROM failures
+    WHERE fingerprint IN (SELECT value FROM json_each(?))"""
 _PINS = """SELECT owner, name, approved, seen FROM pins
     WHERE owner IN (SELECT value FROM json_each(?))"""
 
@@ -148,8 +154,12 @@ class SqliteCatalog:
                 _PINS, (json.dumps([*owners.values()]),)
             ):
                 pins.setdefault(owner, {})[name] = approved, seen
+            rows = connection.execute(_FAILURES, (json.dumps([*owners]),))
+            failures = {key: (failed_at, detail) for key, failed_at, detail in rows}
         return {
-            key: StoredServer(listing=listings.get(key), pins=pins.get(owner, {}))
+            key: StoredServer(
+                listing=listings.get(key), pins=pins.get(owner, {}), failure=failures.get(key)
+            )
             for key, owner in owners.items()
         }
 
@@ -173,9 +183,16 @@ class SqliteCatalog:
             former = () if is_new or old[0] == row[-1] else _former(old[0], listing)
             connection.executemany("INSERT OR IGNORE INTO former VALUES (?, ?)", former)
             connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)", row)
+            connection.execute("DELETE FROM failures WHERE fingerprint = ?", (fingerprint,))
         if is_new:
             # Processes too short-lived to sweep must not fill the file with new configurations.
             self.sweep()
+
+    def note_failure(self, fingerprint: str, detail: str) -> None:
+        """See `ListingStore.note_failure`."""
+        row = (fingerprint, self._wall(), detail)
+        with self._database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", row)
 
     def forget(self, fingerprint: str) -> None:
         """See `ListingStore.forget`."""
@@ -186,7 +203,9 @@ class SqliteCatalog:
         """See `ListingStore.sweep`."""
         self._record_use()
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM listings WHERE used_at < ?", (self._wall() - KEEP_S,))
+            long_ago = (self._wall() - KEEP_S,)
+            connection.execute("DELETE FROM listings WHERE used_at < ?", long_ago)
+            connection.execute("DELETE FROM failures WHERE failed_at < ?", long_ago)
             connection.execute("DELETE FROM former WHERE digest NOT IN (SELECT approved FROM pins)")
             pins = connection.execute("SELECT owner, name, approved FROM pins").fetchall()
         self._complete_approvals(pins)

@@ -73,3 +73,28 @@ def test_a_dead_server_costs_an_answer_that_needs_it_not_the_exit_code(place: Pl
     assert all(wrote in text for text in (found.err, called.err, checked.out))
     assert UNAVAILABLE == missing.code
     assert "get_current_time" in missing.json["error"]["message"]
+
+
+def test_a_server_that_hangs_costs_one_command_its_time_and_the_next_ones_none(
+    place: Place,
+) -> None:
+    """They do not start it again, and say how to; a command that asks for it does."""
+    config = place.config({"time": TIME, "deaf": place.hostile("silent")})
+    limits = ("--set", "upstream.connect_timeout_s=3", "--set", "upstream.connect_attempts=1")
+    more = ("-c", config, *limits, "--json")
+    record = place.folder / "record"
+
+    first = place.run("search", "what time is it", "--strategy", "graph", *more)
+    begun = len(record.read_text().splitlines())
+    later = [
+        place.run("search", "what time is it", "--strategy", "graph", *more),
+        place.run("call", "get_current_time", '{"timezone": "Europe/Kyiv"}', *more),
+    ]
+
+    assert [OK] * 3 == [ran.code for ran in (first, *later)]
+    assert begun == len(record.read_text().splitlines())
+    assert "gateway servers test deaf" not in first.err
+    assert all("did not connect within" in ran.err for ran in (first, *later))
+    assert all("gateway servers test deaf" in ran.err for ran in later)
+    place.run("servers", "test", "deaf", *more)
+    assert begun < len(record.read_text().splitlines())
