@@ -128,8 +128,8 @@ def test_an_option_of_provisioning_is_set_beside_what_the_server_needs(place: Pl
 
 def test_what_is_logged_is_shown_on_demand(place: Place) -> None:
     config = place.config({"srv": place.hostile("garbage")})
-    quiet = place.run("tools", "-c", config)
-    loud = place.run("tools", "-c", config, "-v")
+    quiet = place.run("servers", "test", "-c", config)
+    loud = place.run("servers", "test", "-c", config, "-v")
 
     line = "gateway.upstream: srv: a warning on the side"
     assert (False, True) == (line in quiet.err, line in loud.err)
