@@ -166,7 +166,8 @@ class CachedSource:
         if self._listing is None:
             failure, self._failure_before = self._failure_before, ""
             if failure and not self._expired:
-                raise UpstreamError(self.server, failure, kind="connect", sent=False)
+                detail = f"{failure}; to try again now: gateway servers test {self.server}"
+                raise UpstreamError(self.server, detail, kind="connect", sent=False)
             return await self._read_first()
         if not self._expired:
             return self._listing
@@ -302,7 +303,9 @@ class CachedSource:
         self._loaded = True
         stored = self._read_stored()
         if stored is None:
-            self._failure_before = self._recent_failure()
+            if isinstance(self.stored, StoredServer):
+                ttl_s = self._options.failure_ttl_s
+                self._failure_before = self.stored.recent_failure(self._wall(), ttl_s)
             return
         self._due = self._clock() + max(self._options.listing_ttl_s - self._age_s(stored), 0.0)
         # If there is no new one, the old one serves.
@@ -314,17 +317,6 @@ class CachedSource:
         if isinstance(self.stored, StoredServer):
             return self.stored.listing
         return self._attempt(lambda: self.store.listing(self.key.fingerprint), None)[0]
-
-    def _recent_failure(self) -> str:
-        """Return how an earlier process failed to list it, if that is not to be tried again yet."""
-        failure = self.stored.failure if isinstance(self.stored, StoredServer) else None
-        age_s = self._wall() - failure[0] if failure else math.inf
-        if failure is None or not -_CLOCK_DRIFT_S < age_s < self._options.failure_ttl_s:
-            return ""
-        return (
-            f"{failure[1]} (tried {max(age_s, 0):.0f} s ago; to try again now: "
-            f"gateway servers test {self.server})"
-        )
 
     async def _read_first(self) -> Listing:
         limit_s, began = self._options.first_listing_s, self._clock()

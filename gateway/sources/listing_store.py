@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,6 +49,12 @@ class StoredServer:
     """The digest that was approved and the one that was seen last, by name."""
     failure: tuple[float, str] | None = None
     """When it could not be listed, in seconds since the epoch, and why; None once it was."""
+
+    def recent_failure(self, now: float, ttl_s: float) -> str:
+        """Return why it could not be listed, if that was less than *ttl_s* seconds ago."""
+        at, why = self.failure or (-math.inf, "")
+        # A stamp from the future is of a clock that was wrong.
+        return f"{why} (tried {now - at:.0f} s ago)" if 0 <= now - at < ttl_s else ""
 
 
 class ListingStore(Protocol):
