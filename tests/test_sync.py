@@ -42,7 +42,7 @@ def test_every_verb_works_without_a_loop(
 
 TWINS: dict[type, tuple[type, set[str]]] = {
     Gateway: (SyncGateway, {"aclose"}),
-    Catalog: (SyncCatalog, set()),
+    Catalog: (SyncCatalog, {"entry"}),
     ResourceLibrary: (SyncLibrary, {"ask", "follow", "owner", "read_contents"}),
 }
 """What is async, its blocking twin, and what of it the house alone awaits."""

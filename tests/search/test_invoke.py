@@ -8,9 +8,11 @@ import pytest
 
 from gateway.errors import InvalidArgumentsError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.types import Caller, Hints, ToolDefinition
+from gateway.types import Access, Caller, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, tool
+
+OPS = Access(scopes=frozenset({"ops"}))
 
 
 @pytest.fixture
@@ -59,10 +61,15 @@ async def test_a_tool_is_called_by_id_exposed_name_or_own_name(
 
 
 async def test_an_own_name_of_several_tools_is_refused_with_the_choices(gateway: Gateway) -> None:
-    """Calling one of them by luck could do harm."""
+    """Calling one of them by luck could do harm. Whoever sees the tool that is exposed under it
+    calls that one.
+    """
+    gateway.add_tool(lambda: "on", name="status", description="Say it.", access=OPS)
+
     with pytest.raises(InvalidRequestError, match="other_status, shelf_status"):
         await gateway.invoke("status")
 
+    assert "on" == (await gateway.invoke("status", caller=Caller(scopes=OPS.scopes))).text
     assert "called status" == (await gateway.invoke("shelf_status")).text
 
 
