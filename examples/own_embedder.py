@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gateway import Gateway
+from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 
 
@@ -54,7 +55,10 @@ def book_train(origin: str, destination: str) -> str:
 
 async def main() -> None:
     """Rank by the vectors of the embedder alone."""
-    async with Gateway(strategy="embeddings", embedder=LetterEmbedder()) as gateway:
+    # Without a store of its own, vectors are kept in the user's cache folder.
+    vectors = MemoryVectorStore()
+    embedder = LetterEmbedder()
+    async with Gateway(strategy="embeddings", embedder=embedder, vector_store=vectors) as gateway:
         gateway.add_tool(convert_currency)
         gateway.add_tool(book_train)
         found = await gateway.search("converting currencies", limit=1)
