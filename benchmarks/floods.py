@@ -47,18 +47,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each flood lasts")
     parser.add_argument("--rounds", type=int, default=2, help="how many times it begins anew")
     options = parser.parse_args(arguments)
+    report = measure(options.only, seconds=options.seconds, rounds=options.rounds)
+    summary = report if options.json else {key: report[key] for key in report if key != "rows"}
+    sys.stdout.write(json.dumps(summary, indent=2) + "\n")
+
+
+def measure(names: Sequence[str] = FLOODS, *, seconds: float, rounds: int) -> dict[str, Any]:
+    """Return the figures of the floods *names*: the worst of each, and `rows`.
+
+    Args:
+        names: Of `FLOODS`.
+        seconds: How long each turn lasts.
+        rounds: How many turns each flood has.
+    """
     rows = []
-    for flood in options.only:
-        rows.append(asyncio.run(_measure(flood, options.seconds, options.rounds)))
+    for flood in names:
+        rows.append(asyncio.run(_measure(flood, seconds, rounds)))
         sys.stderr.write("  ".join(f"{key} {value}" for key, value in rows[-1].items()) + "\n")
-    report = {
+    return {
         "floods": len(rows),
         "worst_neighbour_ratio": max(row["neighbour_ratio"] for row in rows),
         "rss_growth_mb": max(row["rss_growth_mb"] for row in rows),
         "rows": rows,
     }
-    summary = report if options.json else {key: report[key] for key in report if key != "rows"}
-    sys.stdout.write(json.dumps(summary, indent=2) + "\n")
 
 
 async def _measure(flood: str, seconds: float, rounds: int) -> dict[str, Any]:

@@ -43,7 +43,8 @@ THREATS: Mapping[str, Threat] = dict(
             "01-poisoned-definition",
             "A definition holds orders to a model, hidden characters too.",
             "Unseen characters are dropped and texts are cut. What looks like an attack is flagged "
-            "and its text is shown to no model.",
+            "and its text is shown to no model. Attacks in words that the scanner does not know "
+            "pass: `poison_flagged` of `benchmarks.hardening` says how many it finds.",
             "65 of 68 seeded attacks flagged at least, 0 of 21 honest definitions; 0 unseen "
             "characters in 100 generated texts and in the answers of 11 channels; 0 flagged tools "
             "in 6 modes",
@@ -72,8 +73,8 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "03-changed-configuration",
-            "A"
-            " configuration file is changed to run another program under a name that was approved.",
+            "A configuration file is changed to run another program under a name that was "
+            "approved.",
             "The approval is of the program, its arguments, folder, variables and address.",
             "7 of 7 changed parts seen, 6 of 6 variables; 0 starts of what is not approved under "
             "`block`",
@@ -136,8 +137,8 @@ THREATS: Mapping[str, Threat] = dict(
             "08-leaked-secret",
             "A token, key or argument shows in logs, telemetry, errors or files.",
             "Secrets come by reference, are given to their server alone, and stand in no text.",
-            "0"
-            " of 41 planted secrets in logs of 22 libraries, errors, spans, metrics, answers, what "
+            "0 of 42 planted secrets in logs of 22 libraries, errors, spans, metrics, answers, "
+            "what "
             "commands print, the audit and the configuration that is written",
             {
                 "test_secrets.py": "no_secret_of_servers_in_logs_errors_spans_or_metrics "
@@ -186,8 +187,8 @@ THREATS: Mapping[str, Threat] = dict(
             "11-rebound-name",
             "A web page reaches the server by a name that points at this machine.",
             "Host, Origin and token are checked before every path.",
-            "1"
-            "6 of 16 foreign hosts get 421 and 12 of 12 foreign origins 403, on 5 paths; without a "
+            "16 of 16 foreign hosts get 421 and 12 of 12 foreign origins 403, on 5 paths; "
+            "without a "
             "token 401 on every path but liveness",
             {
                 "serve/test_http_guard.py": "a_host_that_only_begins_like_ours_is_refused "
@@ -278,8 +279,8 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "18-killed-writer",
             "The process is killed, or the disk is full, while something is stored.",
-            "W"
-            "hat was acknowledged is there afterwards; a corrupt file is set aside and begun anew.",
+            "What was acknowledged is there afterwards; a corrupt file is set aside and begun "
+            "anew.",
             "0 acknowledged writes lost under 7 faults with 7 kinds of writes, 1 kill among them "
             "(but for lists a month old)",
             {
@@ -361,8 +362,8 @@ THREATS: Mapping[str, Threat] = dict(
         _threat(
             "25-forged-request-state",
             "A client sends back the state of a call that waits, changed, twice or from another.",
-            "A"
-            " state names one call of one caller, once. A server gets its own state as it gave it.",
+            "A state names one call of one caller, once. A server gets its own state as it gave "
+            "it.",
             "0 of 4 wrong uses taken, for 3 kinds of servers; 0 by another caller; the protocol's "
             "suite passes but for the scenarios that its test names",
             {
