@@ -121,7 +121,7 @@ class ClientContext:
         Args:
             request: Its body.
             is_responses: Whether that is of the Responses API.
-            endpoint: Who is asked; None if only the host knows.
+            endpoint: The service that is asked; None if only the host knows.
         """
         endpoint = endpoint or ModelEndpoint(model=str(request.get("model", "")))
         if is_responses:

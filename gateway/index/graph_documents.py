@@ -140,12 +140,12 @@ class HostDocuments:
             return await load(self._source)
         if self._pending is None:
             self._pending = self._flights.start("documents", partial(load, self._source))
-        late = GatewayError(
+        timeout = GatewayError(
             f"the function that gives graph documents took longer than {self._patience_s} s "
             "(SearchOptions.query_timeout_s): searches go on without them until it is done"
         )
         answer = asyncio.shield(asyncio.wrap_future(self._pending))
-        found = await attempt_within(answer, self._patience_s, late)
+        found = await attempt_within(answer, self._patience_s, timeout)
         if isinstance(found, Failed):
             return (), (_invalid(found.reason),)
         self._pending = None
@@ -173,8 +173,8 @@ async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[
     if isinstance(source, str | Path):
         documents, notices = graphs.collect(Path(source))
         return documents, _details(notices)
-    given = await in_thread(lambda: tuple(source())) if callable(source) else source
-    checked = [(each, field_faults(each)) for each in given]
+    read = await in_thread(lambda: tuple(source())) if callable(source) else source
+    checked = [(each, field_faults(each)) for each in read]
     documents = tuple(each for each, faults in checked if not faults)
     notices = tuple(notice for document in documents for notice in document.notices)
     faulty = [f"document {each.id!r}: {'; '.join(faults)}" for each, faults in checked if faults]

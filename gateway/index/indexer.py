@@ -259,8 +259,8 @@ class Indexer:
             notes += (*faults, *self._entities.notes, *stored.diagnostics)
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
         missing = len(self._compiler.missing_texts) if self._embedder else 0
-        named, late = self._entities.naming, self._documents.is_late
-        build = partial(build, settings=(*settings, *named), failed=late)
+        naming, is_late = self._entities.naming, self._documents.is_late
+        build = partial(build, settings=(*settings, *naming), failed=is_late)
         return build(snapshot=snapshot, missing=missing)
 
     async def _wait_until_prepared(self) -> bool:

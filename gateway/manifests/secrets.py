@@ -101,9 +101,9 @@ def with_editor_values(value: object, folder: Path) -> object:
         return [with_editor_values(item, folder) for item in value]
     if not isinstance(value, str):
         return value
-    if asked := _ONLY_EDITOR.search(value):
+    if variable := _ONLY_EDITOR.search(value):
         raise ConfigError(
-            f"only an editor can fill in {asked[0]}: write ${{NAME}} in its place, and set NAME"
+            f"only an editor can fill in {variable[0]}: write ${{NAME}} in its place, and set NAME"
         )
     values = {"workspaceFolder": str(folder), "workspaceFolderBasename": folder.name}
     values |= {"userHome": str(Path.home()), "pathSeparator": os.sep, "/": os.sep}

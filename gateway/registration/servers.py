@@ -341,9 +341,9 @@ class Servers:
     def _find_unhealthy(self) -> frozenset[str]:
         """Return the servers that cannot be reached, and the ids of virtual items behind them.
 
-        Each connection knows its state: no server is asked. What is left out is not found, so
-        nobody uses it and nobody would notice that it is back: it is tried again in the background,
-        ever less often, as its breaker says.
+        Each connection knows its state: no server is asked. What is left out is not found,
+        so no call would notice that it is back: it is tried again in the background, ever less
+        often, as its breaker says.
         """
         now, retry_s = self._clock(), self._options.retry_after_s
         sources = dict(self.cached)

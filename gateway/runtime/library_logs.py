@@ -19,7 +19,7 @@ _WORK: ContextVar[str | None] = ContextVar("gateway_library_work", default=None)
 _HTTP = ("httpcore", "httpcore2", "httpx", "httpx2")
 _ROOTS = (*_HTTP, "client", "mcp", "openai", "sse_starlette", "urllib3", "uvicorn")
 _PARTS = ("connection", "http11", "http2", "proxy", "socks")
-_LATE = tuple(f"{root}.{part}" for root in _HTTP[:2] for part in _PARTS)
+_CONNECTIONS = tuple(f"{root}.{part}" for root in _HTTP[:2] for part in _PARTS)
 """Loggers that the first connection makes, when it is too late to look for them."""
 _SILENT = re.compile(r"httpx2?")
 """Logs each address at INFO."""
@@ -33,7 +33,7 @@ def quiet_libraries(work: str) -> Iterator[None]:
     """Keep what libraries log in this block, and in tasks that begin in it, free of secrets.
 
     Args:
-        work: For whom they work, such as the name of a server: what they log from WARNING on
+        work: What they work for, such as the name of a server: what they log from WARNING on
             goes to our own log, at DEBUG. Empty leaves it with their own loggers.
     """
     _add_filters()
@@ -46,12 +46,12 @@ def quiet_libraries(work: str) -> Iterator[None]:
 
 def _add_filters() -> None:
     global _filtered  # noqa: PLW0603  (loggers are global too)
-    known = logging.root.manager.loggerDict
-    if len(known) == _filtered:
+    loggers = logging.root.manager.loggerDict
+    if len(loggers) == _filtered:
         return
-    for name in (*_ROOTS, *_LATE, *(each for each in known if each.startswith(_ROOTS))):
+    for name in (*_ROOTS, *_CONNECTIONS, *(each for each in loggers if each.startswith(_ROOTS))):
         logging.getLogger(name).addFilter(_filter)  # adding it again changes nothing
-    _filtered = len(known)
+    _filtered = len(loggers)
 
 
 def _filter(record: logging.LogRecord) -> bool:

@@ -236,8 +236,8 @@ class ResourceLibrary:
         filters = Filters(kinds=frozenset(each.kind for each in own.values()))
         seen = snapshot.mask(caller.filters(filters))
         names = {at: each.name for at, each in own.items() if each.kind in _READABLE}
-        if known := _described_by(names, uri):
-            is_open = all(seen[positions].any() for positions in known)
+        if described := _described_by(names, uri):
+            is_open = all(seen[positions].any() for positions in described)
         else:
             in_use = snapshot.mask(replace(filters, scopes=frozenset({ALL_SCOPES})))
             # A server may have nothing that is listed.
@@ -320,7 +320,7 @@ def _described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
     }
     # Of several templates the narrowest is meant.
     templates = [at for at, head in heads.items() if head == max(heads.values())]
-    return [known] if (known := files or templates) else []
+    return [files or templates] if files or templates else []
 
 
 def _configured(source: Source | None) -> TypeGuard[TransformedSource]:

@@ -94,7 +94,7 @@ class EntityRegistry:
         return sorted(self._reserved), self._bindings.digest
 
     def load_names(self, listed: Mapping[str, ListResult]) -> tuple[Diagnostic, ...]:
-        """Read who held which name before, if that matters; return why it cannot be read."""
+        """Read which tool held which name before, if that matters; return why it cannot be read."""
         return self._bindings.load() if _is_kept(listed) else ()
 
     def recheck(self) -> bool:
@@ -107,7 +107,7 @@ class EntityRegistry:
     def _names(
         self, own_names: Mapping[str, str], listed: Mapping[str, ListResult]
     ) -> Mapping[str, str]:
-        """Return the exposed name of each tool, by id; remember who holds which, and note why."""
+        """Return the exposed name of each tool, by id; remember the holders, and note why."""
         named_by_host = frozenset(
             key
             for result in listed.values()
@@ -257,7 +257,7 @@ def _governed(
 ) -> Mapping[str, ToolDefinition]:
     """Return *definitions* with the hints of their access.
 
-    What describes the server names only tools that all who see it may find.
+    What describes the server names only tools that each caller that sees it may find.
     """
     governed = {key: _with_hints(item, access[key]) for key, item in definitions.items()}
     tools = {item.name: item for item in governed.values() if item.kind == "tool"}
@@ -286,7 +286,7 @@ def _governed(
 
 
 def _is_open(access: Access, server: Access | Entity) -> bool:
-    """Return whether all who may see a server may see what *access* is of."""
+    """Return whether each caller that may see a server may see what *access* is of."""
     statuses = {None, *DEFAULT_STATUSES, server.status}
     return access.status in statuses and access.scopes <= server.scopes
 
@@ -294,7 +294,7 @@ def _is_open(access: Access, server: Access | Entity) -> bool:
 def _without_hidden_tools(
     entity: Entity, listed: Mapping[str, ListResult], rules: AccessRules
 ) -> Entity:
-    """Return the entry of a server without the tools that not all who see it may find."""
+    """Return the entry of a server without tools that some callers that see it may not find."""
     raw = entity.metadata.get(TOOLS) if entity.kind in SERVER_KINDS else None
     tools = raw if isinstance(raw, list) else []
     names = {name for tool in tools if isinstance(name := _name_of(tool), str)}

@@ -57,7 +57,7 @@ class NameBindings:
     def bind(
         self, names: Mapping[str, str], claims: Mapping[str, str], *, keep: bool
     ) -> tuple[Diagnostic, ...]:
-        """Note who has which name now, and store what is new of it; return why it is not stored.
+        """Note which tool has which name now, and store what is new; return why it is not stored.
 
         Args:
             names: The exposed name of each tool, by id.

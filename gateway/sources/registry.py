@@ -245,14 +245,14 @@ async def list_sources(
     ]
     sources = [_stored(registrations[server].source) for server in wanted]
     preload(sources)
-    asked = sum(isinstance(source, CachedSource) and source.asks_server for source in sources)
-    if asked:
-        progress(0, asked)
+    count = sum(isinstance(source, CachedSource) and source.asks_server for source in sources)
+    if count:
+        progress(0, count)
     results = await asyncio.gather(
         *(_list(registrations[server], before.get(server), telemetry) for server in wanted)
     )
-    if asked:
-        progress(asked, asked)
+    if count:
+        progress(count, count)
     fresh = dict(zip(wanted, results, strict=True))
     return {server: fresh.get(server) or before[server] for server in registrations}
 

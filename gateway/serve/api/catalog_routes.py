@@ -274,8 +274,8 @@ class CatalogRoutes:
     async def _check_addable(self, caller: Caller, entry: Entry) -> None:
         """Refuse a new id where it could be that of a hidden entity, whether it is or not.
 
-        A namespace of which nothing is seen may be one of which all is hidden: only who sees the
-        whole catalog may begin one.
+        A namespace of which nothing is seen may be one of which all is hidden: only a caller
+        that sees the whole catalog may begin one.
         """
         snapshot = await self._gateway.snapshot()
         seen = snapshot.mask(request_filters(caller, snapshot, shown=EVERYTHING))
