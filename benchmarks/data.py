@@ -135,6 +135,11 @@ def sources(benchmark: Benchmark) -> list[CatalogSource]:
     return [CatalogSource(server, tools) for server, tools in by_server.items()]
 
 
+def definitions(benchmark: Benchmark) -> list[ToolDefinition]:
+    """Return the tools of a benchmark's catalog as their servers list them."""
+    return [_definition(tool) for tool in benchmark.tools]
+
+
 def _definition(tool: Row) -> ToolDefinition:
     schema, output = tool.get("input_schema"), tool.get("output_schema")
     return ToolDefinition(

@@ -51,6 +51,10 @@ K1 = 1.2
 """How soon repetitions of a word stop to count; the usual value of BM25."""
 B = 0.75
 """How much a long field discounts its words; the usual value of BM25."""
+USUAL_LENGTH = 0.65
+"""Quantile of the lengths of a field that counts as usual. Measured."""
+LONG_FIELD = 3
+"""Times the usual length of a field; a longer one discounts its words by the square. Measured."""
 MIN_CORRECTED_LENGTH = 4
 """Shorter words, in characters, are not taken for misspelt ones."""
 MAX_CORRECTIONS = 12

@@ -25,6 +25,7 @@ from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, top
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
+from gateway.search.rank.copies import move_copies
 from gateway.search.rank.display import select, spread
 from gateway.search.rank.fusion import (
     RankedList,
@@ -308,7 +309,9 @@ class Search:
             state.record_time("graph")
         return Ranking(
             query=query,
-            ranked=ranked if request.ranking == "legacy" else pin_exact_names(ranked, named),
+            ranked=ranked
+            if request.ranking == "legacy"
+            else move_copies(pin_exact_names(ranked, named), query.text, named, snapshot.entities),
             lexical=snapshot.lexical,
             reading=reading,
             eligible=int(state.mask.sum()),

@@ -66,7 +66,6 @@ class EntityRegistry:
                 key: _access(listed, server, item.kind, item.name, rules)
                 for key, item in items.items()
             }
-            trusted = listed[server].registration.source.trusted
             originals = listed[server].listing.originals
             hinted = {
                 key: _with_host_hints(listed, server, item) if originals else item
@@ -75,7 +74,7 @@ class EntityRegistry:
             governed = _governed(hinted, access, originals)
             vouched = {key for key, item in items.items() if _is_vouched(listed, server, item)}
             entities |= self._update_server(
-                server, governed, names, access, trusted=trusted, vouched=vouched
+                server, governed, names, access, result=listed[server], vouched=vouched
             )
             for item in listed[server].listing.entities:
                 if item.described and item.server in listed:
@@ -140,11 +139,13 @@ class EntityRegistry:
         names: Mapping[str, str],
         access: Mapping[str, Access],
         *,
-        trusted: bool,
+        result: ListResult,
         vouched: Container[str],
     ) -> dict[str, Entity]:
         """Return the entities of *server*, by id; those that stay the same are the same objects."""
         entities: dict[str, Entity] = {}
+        trusted = result.registration.source.trusted
+        generations = {} if result.listing.originals else self._bindings.generations
         ids = (entity_id(kind, server, server) for kind in sorted(SERVER_KINDS))
         itself = next((key for key in ids if key in definitions), "")
         for key, definition in definitions.items():
@@ -153,7 +154,8 @@ class EntityRegistry:
             old = self.entities.get(key)
             status, scopes = access[key].status or "active", access[key].scopes
             is_vouched = trusted or key in vouched
-            same = (definition, name, parent, trusted, is_vouched, status, scopes)
+            generation = generations.get(key, -1)
+            same = (definition, name, parent, trusted, is_vouched, status, scopes, generation)
             if old and same == (
                 old.definition,
                 old.exposed_name,
@@ -162,6 +164,7 @@ class EntityRegistry:
                 old.vouched,
                 old.status,
                 old.scopes,
+                old.generation,
             ):
                 entities[key] = old
                 continue
@@ -177,6 +180,7 @@ class EntityRegistry:
                 vouched=is_vouched,
                 digest=definition_digest(server, definition),
                 parent=parent,
+                generation=generation,
             )
         return entities
 

@@ -94,6 +94,9 @@ class ListingStore(Protocol):
     def pins(self, owner: str) -> Mapping[str, tuple[str, str]]:
         """Return what was approved and what was seen last, by name."""
 
+    def first_seen(self, owner: str) -> Mapping[str, float]:
+        """Return when each value was bound first, in seconds since the epoch."""
+
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
         """Record which tool has, or wants, each exposed name; the first one that did holds it."""
 

@@ -31,6 +31,9 @@ class NameBindings:
         """The tool that wanted a name last, as it is stored."""
         self.holders: dict[str, str] = {}
         """The id of the tool that holds a name, by the name without case."""
+        self.generations: dict[str, int] = {}
+        """When tools were seen first, by id: the lower the earlier; equal for those that came at
+        once."""
 
         self._basis: Mapping[str, str] = {}
         """The holders that another process would know when it names the same tools."""
@@ -45,12 +48,17 @@ class NameBindings:
         scope = self._scope()
         if not scope or (scope == self._loaded and not again):
             return ()
-        pins, notes = attempt_store(lambda: self._store.pins(scope), None, prefix=_PREFIX)
-        if pins is None:
+        found, notes = attempt_store(
+            lambda: (self._store.pins(scope), self._store.first_seen(scope)), None, prefix=_PREFIX
+        )
+        if found is None:
             return notes
+        pins, times = found
         self._loaded = scope
         self._seen = {name: seen for name, (_, seen) in pins.items()}
         self.holders |= {name: holder for name, (holder, _) in pins.items()}
+        numbers = {time: number for number, time in enumerate(sorted({*times.values()}))}
+        self.generations |= {key: numbers[time] for key, time in times.items()}
         self._basis = self.holders
         return notes
 
@@ -67,6 +75,8 @@ class NameBindings:
         """
         current = {name.casefold(): key for key, name in names.items()}
         before, self.holders = self.holders, {**current, **self.holders}
+        newest = max(self.generations.values(), default=-1) + 1
+        self.generations = {**dict.fromkeys(names, newest), **self.generations}
         self._basis = self.holders if keep and self._loaded else before
         wanted = {**current, **claims}
         new = {name: key for name, key in wanted.items() if self._seen.get(name) != key}

@@ -72,6 +72,10 @@ CATALOG = Schema(
             """CREATE TABLE IF NOT EXISTS failures (fingerprint TEXT PRIMARY KEY,
             failed_at REAL NOT NULL, detail TEXT NOT NULL) WITHOUT ROWID""",
         ),
+        (
+            """CREATE TABLE IF NOT EXISTS first_seen (owner TEXT NOT NULL, value TEXT NOT NULL,
+            at REAL NOT NULL, PRIMARY KEY (owner, value)) WITHOUT ROWID""",
+        ),
     ),
 )
 
@@ -254,7 +258,7 @@ class SqliteCatalog:
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
         """See `ListingStore.bind`."""
-        query = "SELECT name, approved FROM pins WHERE owner = ?"
+        query, now = "SELECT name, approved FROM pins WHERE owner = ?", self._wall()
         with self._approvals.transaction() as approvals:
             approved = dict(approvals.execute(query, (owner,)))
             rows = [
@@ -265,6 +269,10 @@ class SqliteCatalog:
                     "INSERT INTO pins VALUES (?, ?, ?, ?) "
                     "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
                     rows,
+                )
+                connection.executemany(
+                    "INSERT OR IGNORE INTO first_seen VALUES (?, ?, ?)",
+                    [(owner, value, now) for value in holders.values()],
                 )
             # What is there was approved before; only `approve` changes it.
             approvals.executemany(
@@ -324,6 +332,12 @@ class SqliteCatalog:
         with self._database.reading() as connection:
             rows = connection.execute(query, (owner,)).fetchall()
         return {name: (approved, seen) for name, approved, seen in rows}
+
+    def first_seen(self, owner: str) -> Mapping[str, float]:
+        """See `ListingStore.first_seen`."""
+        query = "SELECT value, at FROM first_seen WHERE owner = ?"
+        with self._database.reading() as connection:
+            return dict(connection.execute(query, (owner,)).fetchall())
 
 
 def _unapproved(pins: Mapping[str, tuple[str, str]], digests: Mapping[str, str]) -> frozenset[str]:

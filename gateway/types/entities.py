@@ -100,6 +100,9 @@ class Entity:
     """The id of what it belongs to, such as a tool's server; empty if nothing."""
     metadata: JsonObject = field(default_factory=dict)
     """What else an entry of the catalog says of itself."""
+    generation: int = -1
+    """The lower, the earlier its server's tool of this name was seen first; equal for those that
+    came at once. -1 for what only the host lists, such as aliases and entries."""
     described: bool = False
     """True for a tool that only the entry of its server describes: nothing can call it until that
     server is connected."""

@@ -1,8 +1,9 @@
 """A BM25F index, built whole from token counts; immutable and vectorized.
 
 After Robertson, Zaragoza and Taylor, *Simple BM25 extension to multiple weighted fields* (2004):
-fields are summed before saturation, each with its own length normalization. All that does not
-depend on the query is computed at the build; a query costs its words' postings.
+fields are summed before saturation, each with its own length normalization. It compares with a
+quantile, and discounts by the square far beyond it, so that heaped words earn little. All that does
+not depend on the query is computed at the build; a query costs its words' postings.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from graphs.lexical.query import (
 )
 from graphs.parameters import (
     K1,
+    LONG_FIELD,
     MAX_CORRECTIONS,
     MAX_QUERY_WORDS,
     MAX_REMEMBERED_WORDS,
@@ -34,6 +36,7 @@ from graphs.parameters import (
     MIN_HALF,
     SPLIT_SHARE,
     STEM_OF_NUMBERED_SHARE,
+    USUAL_LENGTH,
     B,
 )
 
@@ -102,9 +105,9 @@ class BM25Index:
         terms, numbers, counts = (np.ascontiguousarray(column[order]) for column in entries.T)
         positions = positions[order]
         # What each entry contributes before saturation, normalized by its field's length.
-        filled = np.maximum((lengths > 0).sum(axis=0), 1)
-        means = np.maximum(lengths.sum(axis=0) / filled, 1.0)
-        shares = counts * (weights / (1 - B + B * lengths / means))[positions, numbers]
+        ratios = lengths / _usual_lengths(lengths)
+        ratios *= np.maximum(ratios / LONG_FIELD, 1)
+        shares = counts * (weights / (1 - B + B * ratios))[positions, numbers]
         changes = (np.diff(terms, prepend=-1) != 0) | (np.diff(positions, prepend=-1) != 0)
         starts = np.flatnonzero(changes)
         totals = np.add.reduceat(shares, starts) if starts.size else shares
@@ -324,6 +327,12 @@ class BM25Index:
             inverse, np.concatenate([self.impacts[postings] for postings in slices])
         )
         return positions, impacts * share, np.bincount(inverse) * (share * weight / len(rows))
+
+
+def _usual_lengths(lengths: np.ndarray) -> np.ndarray:
+    """Return the usual length of each field where it is not empty; few long ones do not move it."""
+    filled = (column[column > 0] for column in lengths.T)
+    return np.array([np.quantile(each, USUAL_LENGTH) if each.size else 1 for each in filled])
 
 
 def _stable_order(numbers: np.ndarray) -> np.ndarray:

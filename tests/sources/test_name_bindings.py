@@ -138,3 +138,18 @@ async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path)
         note.detail for note in before.diagnostics if note.code == "catalog_unavailable"
     ]
     assert {"zeta/pay": "pay", "alpha/pay": "alpha_pay"} == found
+
+
+async def test_tools_are_older_that_were_seen_before_also_after_a_restart(start: Start) -> None:
+    """A server that is looked at first must not make copies of what it copied."""
+
+    async def generations(gateway: Gateway) -> dict[str, int]:
+        return {each.server: each.generation for each in await gateway.list_tools()}
+
+    gateway = start(zeta=NAMES[:3], eta=NAMES[3:5])
+    await gateway.report()
+    gateway.add_server("alpha", server=Shelf(map(tool, NAMES[:3])).server)
+
+    assert {"zeta": 0, "eta": 0, "alpha": 1} == await generations(gateway)
+    again = await generations(start(alpha=NAMES[:3], zeta=NAMES[:3], eta=NAMES[3:5]))
+    assert again["alpha"] > again["zeta"] == again["eta"]

@@ -37,6 +37,15 @@ rare the server is. Measured on mcp_bench and nestful."""
 SERVER_GROUP_CLAUSES = (5, 10)
 """Clauses; up to the first number servers add nothing, from the second on all of it."""
 
+# Copies.
+COPY_SHARE = 0.8
+"""Share of the words of two descriptions that those of a copy and its original have in common.
+Measured by ``benchmarks.attacks``: 0.6 gives the same."""
+COPY_MIN_WORDS = 3
+"""Different words; of shorter descriptions nobody knows whether they mean the same."""
+COPY_FIRST, COPY_DEPTH = 5, 20
+"""First places that copies do not take, and places among which what they copy is looked for."""
+
 # Ranking policies of the catalog.
 RRF_K = 60
 """Rank offset of reciprocal rank fusion: Cormack, Clarke and Büttcher (2009)."""

@@ -77,6 +77,20 @@ def test_a_rare_word_a_heavy_field_and_a_short_field_count_more() -> None:
     assert short.match("red").scores[0] > short.match("red").scores[1]
 
 
+def test_heaped_words_earn_nothing_and_shift_nothing() -> None:
+    """A few texts that hold the words of everything stand behind what has half of the words."""
+    honest = [{"a": f"red green thing{number}"} for number in range(20)]
+    heap = {"a": " ".join(["red", "green", "blue", *(f"word{number}" for number in range(500))])}
+    index = BM25Index.build([*honest, *[heap] * 5], weights={"a": 1.0})
+    alone = BM25Index.build([*honest, heap], weights={"a": 1.0})
+
+    scores = index.match("red green blue").scores
+    assert scores[:20].min() > 2 * scores[20:].max()
+    assert alone.lengths[-1, 0] > 500
+    red = [each.impacts[0] / each.idf[each.terms["red"]] for each in (index, alone)]
+    assert red[0] == pytest.approx(red[1])
+
+
 def test_a_misspelt_word_matches_what_it_means() -> None:
     """The evidence names it as the query spells it."""
     found = INDEX.document_matches("create invoyce", [0, 1])

@@ -1,0 +1,97 @@
+"""Copies of tools give way to what they copy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gateway.search.rank.copies import move_copies
+from gateway.search.rank.fusion import RankedList
+from gateway.types import Entity, ToolDefinition
+
+TEXTS = [f"Return the {word} of a city for the next days, by hour." for word in "abcdefgh"]
+
+
+def entity(server: str, name: str, text: str, *, generation: int, trusted: bool = False) -> Entity:
+    definition = ToolDefinition(name=name, description=text)
+    return Entity(
+        id=f"{server}/{name}",
+        exposed_name=f"{server}_{name}",
+        server=server,
+        definition=definition,
+        generation=generation,
+        trusted=trusted,
+    )
+
+
+ORIGINALS = [
+    entity("one", f"forecast_{text[11]}", f"{text} {text[11] * 9}", generation=0) for text in TEXTS
+]
+
+
+def order(*entities: Entity, query: str = "", named: tuple[int, ...] = ()) -> list[str]:
+    """Return the ids of *entities*, ranked as they stand, after copies moved."""
+    scores = np.arange(len(entities), 0, -1, dtype=np.float32)
+    moved = move_copies(
+        RankedList(positions=np.arange(len(entities)), scores=scores), query, named, entities
+    )
+    assert sorted(moved.scores, reverse=True) == list(moved.scores)
+    return [entities[position].id for position in moved.positions.tolist()]
+
+
+def copy_of(original: Entity, server: str = "two", name: str = "") -> Entity:
+    return entity(server, name or original.name, original.description, generation=1)
+
+
+@pytest.mark.parametrize("name", ["", "another_name"], ids=["same name", "another name"])
+def test_copies_stand_behind_the_first_five_others(name: str) -> None:
+    text = "Tell how warm, windy, wet and sunny it gets in any town on earth."
+    original = entity("one", "forecast", text, generation=0)
+    copied = copy_of(original, name=name)
+
+    assert [
+        *(each.id for each in (original, *ORIGINALS[:4])),
+        copied.id,
+        *(each.id for each in ORIGINALS[4:]),
+    ] == order(copied, original, *ORIGINALS)
+
+
+def test_a_copy_of_what_the_host_wrote_gives_way_whenever_it_came() -> None:
+    text = "Tell how warm, windy, wet and sunny it gets in any town on earth."
+    own = entity("functions", "forecast", text, generation=0, trusted=True)
+    copied = entity("two", "forecast", text, generation=0)
+
+    assert [own.id, copied.id] == order(copied, own)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        entity("one", "forecast", TEXTS[0], generation=1),
+        entity("two", "forecast", TEXTS[0], generation=0),
+        entity("two", "forecast", TEXTS[0], generation=-1),
+        entity("two", "forecast", TEXTS[0], generation=1, trusted=True),
+        entity("two", "forecast", "Other words say what nobody knows elsewhere.", generation=1),
+    ],
+    ids=["same server", "came at once", "alias", "of the host", "other words"],
+)
+def test_what_is_no_copy_stays(later: Entity) -> None:
+    earlier = entity("one", "forecast", TEXTS[0], generation=0)
+
+    assert [later.id, earlier.id] == order(later, earlier)
+
+
+def test_a_copy_that_the_query_calls_by_a_name_of_its_own_stays() -> None:
+    original = entity("one", "forecast", TEXTS[0], generation=0)
+    copied = copy_of(original)
+
+    assert [copied.id, original.id] == order(copied, original, named=(0,))
+    assert [copied.id, original.id] == order(copied, original, query="of server Two")
+    assert [original.id, copied.id] == order(copied, original, named=(0, 1))
+
+
+def test_tools_that_say_little_are_no_copies() -> None:
+    original = entity("one", "search", "Search.", generation=0)
+    later = entity("two", "search", "Search.", generation=1)
+
+    assert [later.id, original.id] == order(later, original)
