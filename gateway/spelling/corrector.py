@@ -44,7 +44,7 @@ KNOWN_ABROAD = 0.6
 """Of a query with fewer known words than this share, in its script's first language or in another,
 the language is none of ours."""
 FEW = 2
-"""So many unknown words do not yet make a query foreign."""
+"""So many unknown words do not yet make a query foreign, in its script's first language."""
 MIN_FOREIGN_LETTERS = 6
 """Without a language, shorter words are not mended."""
 MIN_LETTERS = 4
@@ -184,8 +184,10 @@ class CatalogCorrector:
         long = [word.folded for word in group if len(word.folded) >= MIN_LETTERS]
         strange = sum(not self._is_known(word, lists[:1]) for word in long)
         at_home = bool(lists) and lists[0].language in _FIRST
-        share = KNOWN_SHARE if at_home else KNOWN_ABROAD
-        return [] if strange > max((1 - share) * len(long), FEW) else list(lists[:1])
+        most = (
+            max((1 - KNOWN_SHARE) * len(long), FEW) if at_home else (1 - KNOWN_ABROAD) * len(long)
+        )
+        return [] if strange > most else list(lists[:1])
 
     @cached_property
     def _home(self) -> str:
