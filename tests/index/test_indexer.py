@@ -43,19 +43,17 @@ async def test_a_report_says_what_the_build_did(
 async def test_progress_tells_the_stages(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """First the servers, then the texts that have a vector."""
+    """First the servers that are asked, then the texts that have a vector."""
     seen: list[tuple[str, int, int]] = []
     gateway = open_gateway(
-        catalog,
-        strategy="auto",
-        embedder=HashingEmbedder(),
-        progress=lambda *step: seen.append(step),
+        strategy="auto", embedder=HashingEmbedder(), progress=lambda *step: seen.append(step)
     )
+    gateway.add_server("shelf", server=Shelf(catalog).server)
 
     await gateway.report()
 
-    servers, texts = [("servers", 0, 1), ("servers", 1, 1)], [0, 24]
-    assert servers + [("embeddings", done, 24) for done in texts] == seen
+    servers, texts = [("servers", 0, 1), ("servers", 1, 1)], [0, 26]
+    assert servers + [("embeddings", done, 26) for done in texts] == seen
 
 
 class HeldEmbedder(HashingEmbedder):

@@ -148,7 +148,10 @@ def tools(
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:
-    """List the tools of the configured servers; what is stored of a server serves for a while."""
+    """List the tools of the configured servers.
+
+    What is stored of a server serves for a while.
+    """
     with open_session(config, relist=refresh) as session:
         entities = session.gateway.list_tools(caller=caller or ANYONE)
     ages = {status.name: status.age_s for status in server_statuses(config)}
