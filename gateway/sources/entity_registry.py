@@ -28,6 +28,7 @@ from gateway.types.access import NO_ACCESS_RULE, combine
 from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import pin_key
 
+_NO_HINTS = Hints()
 _MAX_SIMILAR = 20
 """How many groups of similar names are noted."""
 
@@ -72,9 +73,13 @@ class EntityRegistry:
                 for key, item in items.items()
             }
             governed = _governed(hinted, access, originals)
-            vouched = {key for key, item in items.items() if _is_vouched(listed, server, item)}
             entities |= self._update_server(
-                server, governed, names, access, result=listed[server], vouched=vouched
+                server,
+                governed,
+                names,
+                access,
+                result=listed[server],
+                vouched=_vouched(listed, server, items),
             )
             for item in listed[server].listing.entities:
                 if item.described and item.server in listed:
@@ -229,7 +234,17 @@ def _names_of(listed: Mapping[str, ListResult], server: str, own: str, kind: Kin
 
 def _host_hints(listed: Mapping[str, ListResult], server: str, name: str) -> Hints:
     result = listed.get(server)
-    return result.registration.hints.get(name, Hints()) if result else Hints()
+    return result.registration.hints.get(name, _NO_HINTS) if result else _NO_HINTS
+
+
+def _vouched(
+    listed: Mapping[str, ListResult], server: str, items: Mapping[str, ToolDefinition]
+) -> AbstractSet[str]:
+    """Return the ids of the tools of which the host's own hints say how they behave."""
+    result = listed[server]
+    if not (result.registration.hints or result.listing.originals):
+        return frozenset()
+    return {key for key, item in items.items() if _is_vouched(listed, server, item)}
 
 
 def _is_vouched(listed: Mapping[str, ListResult], server: str, item: ToolDefinition) -> bool:
