@@ -14,13 +14,12 @@ from gateway.catalog.identity import (
     entity_id,
     expose_names,
     plain_name,
-    similar_names,
     to_gateway_uri,
 )
 from gateway.catalog.kinds import tool_details
 from gateway.sources.access_rules import NO_RULES, AccessRules
 from gateway.sources.entries import described_server
-from gateway.sources.name_bindings import NameBindings
+from gateway.sources.name_bindings import NameBindings, renamed, similar
 from gateway.sources.registry import ListResult, merge_hints
 from gateway.sources.transforms import TransformedSource
 from gateway.types import Access, Diagnostic, Entity, Hints, Kind, ToolDefinition
@@ -29,8 +28,6 @@ from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import pin_key
 
 _NO_HINTS = Hints()
-_MAX_SIMILAR = 20
-"""How many groups of similar names are noted."""
 
 
 class EntityRegistry:
@@ -132,8 +129,8 @@ class EntityRegistry:
         unwritten = self._bindings.bind(names, claims, keep=_is_kept(listed))
         self.notes = (
             *unwritten,
-            *_renamed(lost, claims, own, names, self._bindings.holders),
-            *_similar(own_names),
+            *renamed(lost, claims, own, names, self._bindings.holders),
+            *similar(own_names),
         )
         return names
 
@@ -240,22 +237,20 @@ def _host_hints(listed: Mapping[str, ListResult], server: str, name: str) -> Hin
 def _vouched(
     listed: Mapping[str, ListResult], server: str, items: Mapping[str, ToolDefinition]
 ) -> AbstractSet[str]:
-    """Return the ids of the tools of which the host's own hints say how they behave."""
+    """Return the ids of tools, or aliases, of which the host's own hints say how they behave."""
     result = listed[server]
-    if not (result.registration.hints or result.listing.originals):
-        return frozenset()
-    return {key for key, item in items.items() if _is_vouched(listed, server, item)}
-
-
-def _is_vouched(listed: Mapping[str, ListResult], server: str, item: ToolDefinition) -> bool:
-    """Return whether the host's own hints say how a tool, or what an alias stands for, behaves."""
-    if item.kind != "tool":
-        return False
-    hints = [_host_hints(listed, server, item.name)]
-    if original := listed[server].listing.originals.get(item.name):
-        names = _names_of(listed, *original, "tool")
-        hints += (_host_hints(listed, original[0], name) for name in names)
-    return any(each.read_only is not None or each.destructive is not None for each in hints)
+    own, originals = result.registration.hints, result.listing.originals
+    found = set()
+    for key, item in items.items() if own or originals else ():
+        hints = [own.get(item.name, _NO_HINTS)]
+        if original := originals.get(item.name):
+            names = _names_of(listed, *original, "tool")
+            hints += (_host_hints(listed, original[0], name) for name in names)
+        if item.kind == "tool" and any(
+            each.read_only is not None or each.destructive is not None for each in hints
+        ):
+            found.add(key)
+    return found
 
 
 def _with_host_hints(
@@ -384,28 +379,3 @@ def _is_kept(listed: Mapping[str, ListResult]) -> bool:
         len(result.listing.definitions) > 0 and not _is_named_by_host(result)
         for result in listed.values()
     )
-
-
-def _renamed(
-    lost: Mapping[str, str],
-    claims: Mapping[str, str],
-    own: Mapping[str, str],
-    names: Mapping[str, str],
-    holders: Mapping[str, str],
-) -> Iterator[Diagnostic]:
-    """Yield a note for each tool that has another name than its own, since a tool holds that."""
-    for key, folded in sorted(lost.items()):
-        if folded not in holders:
-            continue
-        detail = f"{own[key]!r} is the name of {holders[folded]}; {key} became {names[key]}"
-        if folded not in claims:
-            yield Diagnostic(stage="catalog", code="name_qualified", detail=detail)
-            continue
-        detail += f", since that server is gone; to pass it on: gateway approve name:{folded}"
-        yield Diagnostic(stage="catalog", code="name_withheld", detail=detail)
-
-
-def _similar(own_names: Mapping[str, str]) -> Iterator[Diagnostic]:
-    for keys in similar_names(own_names)[:_MAX_SIMILAR]:
-        detail = f"look before you take one for the other: {', '.join(keys)}"
-        yield Diagnostic(stage="catalog", code="name_similar", detail=detail)

@@ -5,12 +5,15 @@ A name that was held by a tool of a server that left is given to no other until 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from gateway.catalog.identity import similar_names
 from gateway.runtime.text import digest
 from gateway.sources.listing_store import ListingStore, attempt_store
 from gateway.types import Diagnostic
 
+_MAX_SIMILAR = 20
+"""How many groups of similar names are noted."""
 _PREFIX = "names are not kept for the next start: "
 
 
@@ -85,3 +88,29 @@ class NameBindings:
         _, notes = attempt_store(lambda: self._store.bind(self._loaded, new), None, prefix=_PREFIX)
         self._seen |= new
         return notes
+
+
+def renamed(
+    lost: Mapping[str, str],
+    claims: Mapping[str, str],
+    own: Mapping[str, str],
+    names: Mapping[str, str],
+    holders: Mapping[str, str],
+) -> Iterator[Diagnostic]:
+    """Yield a note for each tool that has another name than its own, since a tool holds that."""
+    for key, folded in sorted(lost.items()):
+        if folded not in holders:
+            continue
+        detail = f"{own[key]!r} is the name of {holders[folded]}; {key} became {names[key]}"
+        if folded not in claims:
+            yield Diagnostic(stage="catalog", code="name_qualified", detail=detail)
+            continue
+        detail += f", since that server is gone; to pass it on: gateway approve name:{folded}"
+        yield Diagnostic(stage="catalog", code="name_withheld", detail=detail)
+
+
+def similar(own_names: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield a note on each group of names that may be taken for each other."""
+    for keys in similar_names(own_names)[:_MAX_SIMILAR]:
+        detail = f"look before you take one for the other: {', '.join(keys)}"
+        yield Diagnostic(stage="catalog", code="name_similar", detail=detail)
