@@ -206,10 +206,8 @@ def uninstall(
         if former and parse(text, where=str(file.path)) == parse(former, where=str(copy)):
             # Comments and order come back too.
             text = former
-    copy, outcome = (
-        backup_path(file.path, datetime.now(UTC)),
-        "removed" if file.present else "absent",
-    )
+    copy = backup_path(file.path, datetime.now(UTC))
+    outcome = "removed" if file.present else "absent"
     return file.write(text, outcome, {"restored": restored}, notes, copy=copy, dry_run=dry_run)
 
 
