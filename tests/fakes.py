@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import product
+from typing import Any, TypeVar
 
 from mcp import MCPError, types
 from mcp.server import Server
@@ -35,6 +45,8 @@ from gateway.types import (
 )
 from gateway.types.listing import Listing
 from graphs import Document
+
+V = TypeVar("V")
 
 VERBS = (
     "list", "find", "get", "create", "update", "delete", "export", "import", "approve", "cancel",
@@ -292,6 +304,12 @@ async def until(true: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(30):
         while not await true():  # noqa: ASYNC110  (no event comes from the background)
             await asyncio.sleep(0)
+
+
+async def run_twice(_key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
+    """Do equal work twice, one after the other: a `Share` whose callers just missed each other."""
+    await work()
+    return await work()
 
 
 def plain_embed(embedder: HashingEmbedder) -> Embed:

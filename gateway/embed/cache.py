@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -278,12 +278,7 @@ class QueryEmbedder:
             Exception: Whatever the embedder raises.
         """
         model_id = self.embedder.info.model_id
-        rows: dict[str, Vector] = {}
-        for text in dict.fromkeys(texts):
-            row = self.cache.get((model_id, text))
-            # A model may have changed under its name.
-            if row is not None and dimensions in (None, row.shape[0]):
-                rows[text] = row
+        rows = self._find(texts, dimensions, self.cache.get)
         missing = tuple(text for text in dict.fromkeys(texts) if text not in rows)
         answer = QueryEmbeddings(vectors=np.empty((0, 0), dtype=np.float32))
         if missing:
@@ -294,7 +289,22 @@ class QueryEmbedder:
         vectors = np.array([rows[text] for text in texts])
         return QueryEmbeddings(vectors=vectors, embedded=answer.embedded, tokens=answer.tokens)
 
+    def _find(
+        self,
+        texts: Iterable[str],
+        dimensions: int | None,
+        read: Callable[[Hashable], Vector | None],
+    ) -> dict[str, Vector]:
+        """Return the cached rows of *texts*; a model may have changed under its name."""
+        keyed = {text: (self.embedder.info.model_id, text) for text in texts}
+        rows = {text: row for text, key in keyed.items() if (row := read(key)) is not None}
+        return {text: row for text, row in rows.items() if dimensions in (None, row.shape[0])}
+
     async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> QueryEmbeddings:
+        # An equal request may have ended since its caller looked.
+        found = self._find(texts, dimensions, self.cache.peek)
+        if len(found) == len(texts):
+            return QueryEmbeddings(vectors=np.stack([found[text] for text in texts]))
         model_id, limits = self.embedder.info.model_id, self.embedder.info.limits
         rows: list[Vector] = []
         tokens = 0

@@ -161,11 +161,15 @@ class CachedNormalizer:
         return rewritten
 
     async def _rewrite(self, query: str) -> str:
+        key = (self.normalizer.model_id, query)
+        # An equal request may have ended since its caller looked.
+        if (found := self.cache.peek(key)) is not None:
+            return found
         work = self.normalizer.rewrite(query)
         attributes = {"gateway.search.stage": "normalize"}
         answer = await ask(
             self.normalizer, work, self.telemetry, attributes, timeout_s=self.timeout_s
         )
         rewritten = settle(query, answer.text)
-        self.cache.put((self.normalizer.model_id, query), rewritten)
+        self.cache.put(key, rewritten)
         return rewritten

@@ -30,7 +30,7 @@ from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import Matrix, Vector, VectorStore
 from gateway.testing import HashingEmbedder, ManualClock
-from tests.fakes import BrokenStore
+from tests.fakes import BrokenStore, run_twice
 
 TELEMETRY = Telemetry()
 
@@ -280,6 +280,17 @@ async def test_a_remembered_query_is_not_embedded_again(bridge: Bridge) -> None:
         (each.embedded, each.tokens) for each in (fresh, again, partly)
     ]
     assert np.array_equal(fresh.vectors[::-1], again.vectors)
+
+
+async def test_a_request_that_comes_as_an_equal_one_ends_is_not_sent(bridge: Bridge) -> None:
+    """Its caller looked before the vector was there, and found no flight after."""
+    embedder = HashingEmbedder(64)
+    embed = replace(queries(embedder, bridge), share=run_twice)
+
+    answer = await embed(["a", "b"], dimensions=64)
+
+    assert [("a", "b")] == embedder.batches
+    assert (2, 64) == answer.vectors.shape
 
 
 async def test_queries_keep_to_the_embedders_limits(bridge: Bridge) -> None:

@@ -17,7 +17,7 @@ from gateway.runtime.text import literals
 from gateway.search.normalize import MAX_CHARS, CachedNormalizer, Normalizer, settle
 from gateway.search.openai import OpenAINormalizer
 from gateway.testing import Faults, ModelRequest, ScriptedModel, Turn
-from tests.fakes import TableNormalizer
+from tests.fakes import TableNormalizer, run_twice
 
 REWRITES = {"надіслати лист": "send email", "plain": ""}
 TELEMETRY = Telemetry()
@@ -213,3 +213,17 @@ async def test_a_rewrite_is_remembered_and_a_failure_is_not(bridge: Bridge) -> N
 
     assert ["send email"] * 3 == texts
     assert 2 == len(table.asked)
+
+
+async def test_a_query_that_comes_as_an_equal_one_is_answered_is_not_sent() -> None:
+    """Its caller looked before the rewrite was there, and found no flight after."""
+    table = TableNormalizer(REWRITES)
+    rewrite = CachedNormalizer(
+        normalizer=table,
+        cache=Cache("c", max_items=9, ttl_s=60),
+        share=run_twice,
+        telemetry=TELEMETRY,
+    )
+
+    assert "send email" == await rewrite("надіслати лист")
+    assert 1 == len(table.asked)
