@@ -137,7 +137,12 @@ HOMES = {
     "rich": ("gateway/cli/",),
     "safetensors": ("gateway/index/storage.py",),
     "sqlite3": ("gateway/storage/sqlite.py",),
-    "starlette": ("gateway/testing/", "gateway/serve/http.py", "gateway/serve/api/"),
+    "starlette": (
+        "gateway/testing/",
+        "gateway/serve/http.py",
+        "gateway/serve/sessions.py",
+        "gateway/serve/api/",
+    ),
     "tenacity": ("gateway/mcp/retry.py",),
     "tokenizers": ("gateway/embed/local/tokenizers.py",),
     "typer": ("gateway/cli/",),

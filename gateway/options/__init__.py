@@ -157,7 +157,8 @@ class UpstreamOptions(OptionObject):
     """After so many failures in a row a server is left alone …"""
     breaker_s: Seconds = 2.0
     breaker_max_s: Seconds = 60.0
-    """… for the first of these, doubling, up to the second, with jitter; then one use probes it."""
+    """… for the first of these, doubling, up to the second, with jitter; then one use probes it.
+    After the second without a failure the times begin anew."""
     lifecycle: Lifecycle = "keep_alive"
     """When a session ends by itself: never (``keep_alive``), when it was not used for a while
     (``idle``), or after each use (``ephemeral``)."""

@@ -44,7 +44,7 @@ class Breaker:
 
     Args:
         options: How many failures in a row open it, how long it is open the first time, and at
-            most; each failed probe doubles the time.
+            most. Each opening doubles the time, until it went well for as long as that most.
         clock: Seconds that only grow.
     """
 
@@ -53,6 +53,8 @@ class Breaker:
         self._clock = clock
         self._failures = 0
         self._openings = 0
+        self._well_since: float | None = None
+        """When it first answered after it failed last."""
         self._open_until: float | None = None
         self._probe: object = None
 
@@ -85,8 +87,12 @@ class Breaker:
 
     def record_success(self) -> None:
         """Take note that it answered."""
-        self._failures = self._openings = 0
+        self._failures = 0
         self._open_until = self._probe = None
+        if self._well_since is None:
+            self._well_since = self._clock()
+        elif self._clock() - self._well_since >= self._options.breaker_max_s:
+            self._openings = 0
 
     def record_failure(self, *, trip: bool = False) -> None:
         """Take note that it could not be reached, died or stayed silent.
@@ -95,6 +101,7 @@ class Breaker:
             trip: Whether once is often enough.
         """
         options = self._options
+        self._well_since = None
         self._failures += options.breaker_failures if trip else 1
         is_tripped = self._open_until is None and self._failures >= options.breaker_failures
         if self._probe is not None or is_tripped:

@@ -46,6 +46,7 @@ from gateway.serve.auth import (
     check_right,
 )
 from gateway.serve.connections import ConnectionLimits
+from gateway.serve.sessions import SessionShares
 from gateway.types import ANYONE, Caller
 
 PATH = "/mcp"
@@ -98,7 +99,8 @@ class HttpOptions(OptionObject):
     request_timeout_s: Timeout = 20.0
     """How long a request may take to come whole."""
     max_sessions: PositiveCount = 500
-    """Sessions of the protocol of before 2026-07-28; one more is refused with status 503."""
+    """Sessions of the protocol of before 2026-07-28; one more is refused with status 503. A caller
+    has half of them: with one more it loses the one that it has not used for longest."""
     session_idle_s: Timeout = 900.0
     """When a session ends that has no request under way."""
 
@@ -157,6 +159,7 @@ def http_app(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[*routes, *([_metrics_route(metrics)] if metrics else [])],
     )
+    app.add_middleware(SessionShares, max_sessions=options.max_sessions)
     return guarded(app, options)
 
 

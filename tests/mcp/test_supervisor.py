@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -11,6 +12,7 @@ from gateway.errors import (
     ClosedError,
     ConfigError,
     UpstreamError,
+    UpstreamFloodError,
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
@@ -181,6 +183,21 @@ async def test_death_and_silence_open_the_breaker_and_no_answer_does(
         await supervisor.use(raising(fault))
 
     assert opens == supervisor.breaker.is_open
+
+
+async def test_a_server_that_answers_and_then_floods_is_left_alone_longer_and_longer() -> None:
+    """A good answer after each start is no time of good behaviour."""
+    clock = ManualClock()
+    supervisor, connector = supervised(clock=clock, breaker_s=2, breaker_max_s=60)
+    for _ in range(600):
+        clock.tick(1)
+        with suppress(UpstreamUnavailableError):
+            await supervisor.use(work)
+            connector.opened[-1].flood = UpstreamFloodError("s", "sent too much")
+            connector.opened[-1].alive = False
+
+    # After 2, 4, 8, 16, 32 s, then each minute, with jitter; it was some 200 starts.
+    assert 10 <= len(connector.opened) <= 20
 
 
 async def test_one_death_under_many_calls_is_one_failure() -> None:

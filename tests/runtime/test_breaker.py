@@ -88,6 +88,24 @@ def test_each_failed_probe_doubles_the_wait_up_to_its_limit() -> None:
     assert pytest.approx([4.0, 8.0, 10.0, 10.0], rel=0.2) == waits
 
 
+@pytest.mark.parametrize(("well_s", "expected_s"), [(0, 8.0), (9, 8.0), (10, 4.0), (100, 4.0)])
+def test_the_waits_begin_anew_only_after_a_time_of_answers(
+    well_s: float, expected_s: float
+) -> None:
+    """What answers once after each start, and then fails again, costs less and less."""
+    clock = ManualClock()
+    circuit = tripped(clock)
+    clock.tick(100)
+    for seconds in (0.0, well_s):
+        clock.tick(seconds)
+        with circuit.admit():
+            circuit.record_success()
+    circuit.record_failure(trip=True)
+
+    with circuit.admit() as wait_s:
+        assert pytest.approx(expected_s, rel=0.2) == wait_s
+
+
 # -- services ------------------------------------------------------------------------------------
 
 

@@ -6,13 +6,17 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
 from gateway.cli.commands.serve import limit_log
+from gateway.gateway import Gateway
+from gateway.serve.auth import BearerToken
 from gateway.serve.http import HttpOptions
+from gateway.types import Caller
 from tests.conftest import OpenGateway
 from tests.serve.test_http import served
 
@@ -72,22 +76,100 @@ async def test_half_sent_requests_do_not_keep_others_out(open_gateway: OpenGatew
         await asyncio.gather(*map(ended, readers))
 
 
+PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+TOKENS = tuple(
+    BearerToken.from_secret(name, f"secret of {name}", Caller(user=name)) for name in "abc"
+)
+
+
+@dataclass(frozen=True)
+class Party:
+    """One caller, and the client that it uses."""
+
+    url: str
+    client: httpx2.AsyncClient
+
+    async def begin(self) -> dict[str, str]:
+        """Begin a session; return its header."""
+        started = await self.client.post(self.url, json=START)
+        assert 200 == started.status_code
+        return {"mcp-session-id": started.headers["mcp-session-id"]}
+
+    async def statuses(self, *sessions: dict[str, str]) -> list[int]:
+        """Send a ping in each of *sessions*; return the statuses."""
+        return [
+            (await self.client.post(self.url, json=PING, headers=each)).status_code
+            for each in sessions
+        ]
+
+
+@asynccontextmanager
+async def parties(
+    gateway: Gateway, max_sessions: int, session_idle_s: float = 900
+) -> AsyncIterator[tuple[Party, Party, Party]]:
+    """Three callers of one server."""
+    options = HttpOptions(
+        port=0, max_sessions=max_sessions, session_idle_s=session_idle_s, tokens=TOKENS
+    )
+    async with served(gateway, options) as url, AsyncExitStack() as stack:
+        clients = [
+            httpx2.AsyncClient(
+                trust_env=False,
+                headers={
+                    "accept": "application/json, text/event-stream",
+                    "authorization": f"Bearer secret of {token.name}",
+                },
+            )
+            for token in TOKENS
+        ]
+        a, b, c = [Party(url, await stack.enter_async_context(each)) for each in clients]
+        yield a, b, c
+
+
 async def test_one_session_too_many_is_refused_until_one_has_ended(
     open_gateway: OpenGateway,
 ) -> None:
     """Each holds memory. An idle one ends by itself."""
-    headers = {"accept": "application/json, text/event-stream"}
-    options = HttpOptions(port=0, max_sessions=3, session_idle_s=0.5)
-    async with (
-        served(open_gateway(), options) as url,
-        httpx2.AsyncClient(trust_env=False, headers=headers) as client,
-    ):
-        started = [(await client.post(url, json=START)).status_code for _ in range(4)]
+    async with parties(open_gateway(), 2, session_idle_s=0.5) as (one, two, three):
+        started = [
+            (await each.client.post(each.url, json=START)).status_code for each in (one, two, three)
+        ]
         async with asyncio.timeout(PATIENCE_S):
-            while (await client.post(url, json=START)).status_code != 200:
+            while (await three.client.post(three.url, json=START)).status_code != 200:
                 pass
 
-    assert [200, 200, 200, 503] == started
+    assert [200, 200, 503] == started
+
+
+async def test_one_caller_does_not_fill_all_sessions(open_gateway: OpenGateway) -> None:
+    """Of its own it loses the one that it has not used for longest, and no other caller one."""
+    async with parties(open_gateway(), 6) as (greedy, modest, _):
+        other = await modest.begin()
+        first, second, third = [await greedy.begin() for _ in range(3)]
+        await greedy.statuses(first)
+        later = [await greedy.begin() for _ in range(2)]
+        alive = await greedy.statuses(first, second, third, *later)
+        others = await modest.statuses(other)
+
+    assert [200, 404, 404, 200, 200] == alive
+    assert [200] == others
+
+
+async def test_a_session_in_use_stays_and_one_that_ended_does_not_count(
+    open_gateway: OpenGateway,
+) -> None:
+    """A client that listens has a request under way."""
+    async with parties(open_gateway(), 4) as (caller, _, _):
+        listening, idle = await caller.begin(), await caller.begin()
+        async with caller.client.stream("GET", caller.url, headers=listening):
+            newest = await caller.begin()
+            alive = await caller.statuses(listening, idle, newest)
+        await caller.client.delete(caller.url, headers=newest)
+        await caller.begin()
+        after = await caller.statuses(listening)
+
+    assert [200, 404, 200] == alive
+    assert [200] == after
 
 
 class Collector(logging.Handler):
