@@ -10,17 +10,26 @@ import gzip
 import json
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Json = dict[str, Any]
 _GOOD: Json = {"name": "good", "description": "Works.", "inputSchema": {"type": "object"}}
+_WATCHED = "file:///a"
+_CAPABILITIES: Json = {"tools": {"listChanged": True}, "resources": {"subscribe": True}}
 _FORM: Json = {"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}}
 _WORST = "add password in " * 1250
+_MARKS = "a" + "\u0300\u0316" * 9999
+"""Takes long to normalize."""
+_PAGES = 4
+_WRITING = threading.Lock()
 _REPEATS = 500
+_PAUSE_S = 0.0025
+"""Just below what ends a connection."""
 
 
 def _line(method: str, params: Json | None = None, **more: Any) -> bytes:
@@ -28,10 +37,9 @@ def _line(method: str, params: Json | None = None, **more: Any) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-def _progress() -> bytes:
+def _progress(tokens: Iterable[object] = range(1, 9)) -> bytes:
     return b"".join(
-        _line("notifications/progress", {"progressToken": token, "progress": 1})
-        for token in range(1, 9)
+        _line("notifications/progress", {"progressToken": token, "progress": 1}) for token in tokens
     )
 
 
@@ -43,46 +51,73 @@ ENDLESS: dict[str, Callable[[], bytes]] = {
     "logging": lambda: _line("notifications/message", {"level": "info", "data": "x" * 200}),
     "progress": _progress,
     "list_changed": lambda: _line("notifications/tools/list_changed"),
-    "updated": lambda: _line("notifications/resources/updated", {"uri": "file:///a"}),
+    "updated": lambda: _line("notifications/resources/updated", {"uri": _WATCHED}),
     "unknown_answers": lambda: b'{"jsonrpc": "2.0", "id": 999999, "result": {}}\n',
     "blank_lines": lambda: b"\n" * 100,
     "garbage": lambda: b"Processing request...\n",
     "endless_line": lambda: b"x" * 1000,
     "stderr": lambda: b"a warning on the side\n",
-    "paced_pings": lambda: _line("ping", id="p"),
 }
-LISTS: dict[str, Callable[[], bytes]] = {
-    "empty_objects": lambda: b'{"tools":[' + b",".join([b"{}"] * 2_600_000) + b"]}",
-    "worst_text": lambda: json.dumps({"tools": list(_worst_tools())}).encode(),
+LISTS: dict[str, Callable[[int], bytes]] = {
+    "empty_objects": lambda _page: b'{"tools":[' + b",".join([b"{}"] * 2_600_000) + b"]}",
+    "worst_text": lambda _page: json.dumps({"tools": _tools(0, 20, _WORST, 12)}).encode(),
+    "big_tools": lambda page: _page(page, 29, _MARKS, 6),
+    "many_tools": lambda page: _page(page, 1240, _WORST[:6000], 0),
+    "giant_description": lambda page: _page(page, 1, _MARKS * 195, 0),
 }
+"""By flood, the result of a page of its list."""
 HTTP = ("http_pings", "http_comments", "http_packed", "http_empty_objects")
-FLOODS = (*ENDLESS, *LISTS, *HTTP)
+SERVED = tuple(
+    f"served_{pace}{name}"
+    for name in ("progress", "logging", "list_changed", "updated")
+    for pace in ("", "paced_")
+)
+"""Floods while a client of the served gateway listens."""
+FLOODS = (*ENDLESS, "paced_ping", *LISTS, *HTTP, *SERVED)
 
 
-def _worst_tools() -> Iterator[Json]:
-    for number in range(20):
-        texts = {f"p{each}": {"type": "string", "description": _WORST} for each in range(12)}
-        schema = {"type": "object", "properties": texts}
-        yield {**_GOOD, "name": f"t{number}", "description": _WORST, "inputSchema": schema}
+def _tools(first: int, count: int, text: str, parameters: int) -> list[Json]:
+    texts = {f"p{each}": {"type": "string", "description": text} for each in range(parameters)}
+    schema = {"type": "object", "properties": texts}
+    return [
+        {**_GOOD, "name": f"t{number}", "description": text, "inputSchema": schema}
+        for number in range(first, first + count)
+    ]
+
+
+def _page(page: int, count: int, text: str, parameters: int) -> bytes:
+    """Return one of four pages of nearly 8 MiB."""
+    result: Json = {"tools": _tools(count * page, count, text, parameters)}
+    if page + 1 < _PAGES:
+        result["nextCursor"] = str(page + 1)
+    return json.dumps(result, ensure_ascii=False).encode()
 
 
 def result_of(flood: str, message: Json) -> bytes:
     """Return the result of a request as JSON; an error of an unknown method is one too."""
     method = message["method"]
     if method == "tools/list" and flood.removeprefix("http_") in LISTS:
-        return b'"result":' + LISTS[flood.removeprefix("http_")]()
+        page = int(message.get("params", {}).get("cursor", 0))
+        return b'"result":' + LISTS[flood.removeprefix("http_")](page)
     results: dict[str, Json] = {
         "initialize": {
             "protocolVersion": "2025-11-25",
-            "capabilities": {"tools": {}},
+            "capabilities": _CAPABILITIES,
             "serverInfo": {"name": "flood", "version": "0"},
         },
-        "tools/list": {"tools": [_GOOD]},
+        "tools/list": {"tools": [{**_GOOD, "title": _title(flood)}]},
+        "resources/list": {"resources": [{"uri": _WATCHED, "name": "a"}]},
+        "resources/subscribe": {},
         "tools/call": {"content": [{"type": "text", "text": "pong"}]},
     }
     if method not in results:
         return b'"error":{"code":-32601,"message":"no such method"}'
     return b'"result":' + json.dumps(results[method]).encode()
+
+
+def _title(flood: str) -> str:
+    """Return the title of the tool: where the list is said to change, it does."""
+    return f"Good {time.time_ns()}" if flood.endswith("list_changed") else "Good"
 
 
 def answer(flood: str, message: Json) -> bytes:
@@ -92,27 +127,37 @@ def answer(flood: str, message: Json) -> bytes:
 
 def serve_pipes(flood: str) -> None:
     """Answer lines of standard input; a call is answered by the flood."""
+    kind = flood.removeprefix("served_").removeprefix("paced_")
     for line in sys.stdin:
         message = json.loads(line)
-        if message.get("method") == "tools/call" and flood in ENDLESS:
-            pour(flood, ENDLESS[flood]())
+        if message.get("method") == "tools/call" and kind in ENDLESS:
+            token = message.get("params", {}).get("_meta", {}).get("progressToken")
+            is_asked = kind == "progress" and token is not None
+            piece = _progress([token]) if is_asked else ENDLESS[kind]()
+            if kind == "list_changed":
+                # It answers meanwhile, as a server that is listed again and again would.
+                threading.Thread(target=pour, args=(flood, piece), daemon=True).start()
+            else:
+                pour(flood, piece)
         if "id" in message and "method" in message:
             write(1, answer(flood, message) + b"\n")
 
 
 def pour(flood: str, piece: bytes) -> None:
     """Write *piece* until nobody reads it any more."""
+    is_paced = "paced" in flood
     while True:
-        write(2 if flood == "stderr" else 1, piece * (1 if flood == "paced_pings" else _REPEATS))
-        if flood == "paced_pings":
-            time.sleep(0.0025)
+        write(2 if flood == "stderr" else 1, piece * (1 if is_paced else _REPEATS))
+        if is_paced:
+            time.sleep(_PAUSE_S)
 
 
 def write(file: int, data: bytes) -> None:
-    """Write all of *data*."""
+    """Write all of *data*, no other write between."""
     view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
+    with _WRITING:
+        while view:
+            view = view[os.write(file, view) :]
 
 
 class Handler(BaseHTTPRequestHandler):

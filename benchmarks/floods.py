@@ -6,6 +6,8 @@
   `flood_server` is listed or called again and again.
 * The ratio is the median of the neighbour's calls under the flood over that without it, in turns
   of the same length, in one run.
+* Of a ``served_…`` flood the gateway is a process of its own, with two clients: one calls the
+  honest server, and another one calls the server that floods and listens.
 * Memory is the peak of the process during the flood over what it held before.
 """
 
@@ -18,14 +20,18 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.flood_server import FLOODS, HTTP, LISTS
+import httpx2
+from mcp import Client
+
+from benchmarks.flood_server import FLOODS, HTTP, LISTS, SERVED
 from gateway import Gateway, Options
 from gateway.errors import Failed, attempt
 from gateway.mcp.servers import HttpServer, StdioServer
@@ -33,10 +39,15 @@ from gateway.options import IndexOptions, UpstreamOptions
 from gateway.sources.mcp import McpSource
 
 _SERVER = str(Path(__file__).with_name("flood_server.py"))
-_STATUS = Path("/proc/self/status")
-_PEAK = Path("/proc/self/clear_refs")
-"""Begins the peak of memory anew; see proc(5)."""
 _PAUSE_S = 0.05
+_ACCEPT = {"Accept": "application/json, text/event-stream"}
+_START = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "listener", "version": "0"},
+}
+_ASKED = {"progressToken": 1}
+_SUBSCRIBED = "gateway:/flood/file:///a"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -73,6 +84,8 @@ def measure(names: Sequence[str] = FLOODS, *, seconds: float, rounds: int) -> di
 
 
 async def _measure(flood: str, seconds: float, rounds: int) -> dict[str, Any]:
+    if flood in SERVED:
+        return await _measure_served(flood, seconds, rounds)
     alone, under, said = list[float](), list[float](), set[str]()
     growth = 0.0
     with TemporaryDirectory() as folder:
@@ -83,20 +96,105 @@ async def _measure(flood: str, seconds: float, rounds: int) -> dict[str, Any]:
         )
         async with Gateway(options=options) as gateway, _target(flood) as target:
             gateway.add_server("honest", command=sys.executable, args=(_SERVER, "none"))
-            await _calls(gateway, seconds)
+            work = partial(gateway.invoke, "honest/good", {})
+            await _calls(work, seconds)
             for _ in range(rounds):
-                alone += await _calls(gateway, seconds)
+                alone += await _calls(work, seconds)
                 before = _memory("VmRSS")
-                _PEAK.write_text("5", encoding="ascii")  # noqa: ASYNC240  (no disk)
+                _begin_peak()
                 source = McpSource(
                     "flood", target, bridge=gateway.bridge, options=UpstreamOptions()
                 )
                 flooding = asyncio.create_task(_provoke(source, flood, said))
-                under += await _calls(gateway, seconds)
+                under += await _calls(work, seconds)
+                while flood in LISTS and not said:
+                    under += await _calls(work, seconds)
                 growth = max(growth, _memory("VmHWM") - before)
                 flooding.cancel()
                 await asyncio.wait({flooding})
                 await source.close()
+    return _row(flood, alone, under, growth, said)
+
+
+async def _measure_served(flood: str, seconds: float, rounds: int) -> dict[str, Any]:
+    """Measure calls of a client of the served gateway, while another one listens."""
+    alone, under, said = list[float](), list[float](), set[str]()
+    growth = 0.0
+    servers = {
+        name: {"command": sys.executable, "args": [_SERVER, kind]}
+        for name, kind in (("honest", "none"), ("flood", flood))
+    }
+    with TemporaryDirectory() as folder:
+        config = Path(folder, "servers.json")
+        config.write_text(json.dumps({"mcpServers": servers}), "utf-8")  # noqa: ASYNC240  (small)
+        command = (sys.executable, "-m", "benchmarks.serving", "gateway", "http", str(config))
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220, S603
+            assert process.stdout is not None  # noqa: S101
+            url = process.stdout.readline().strip()
+            try:
+                async with Client(url) as client:
+                    work = partial(_call_served, client, "honest/good")
+                    await _calls(work, seconds)
+                    for _ in range(rounds):
+                        alone += await _calls(work, seconds)
+                        before = _memory("VmRSS", process.pid)
+                        _begin_peak(process.pid)
+                        listening = asyncio.create_task(_listen(url, flood, said))
+                        under += await _calls(work, seconds)
+                        growth = max(growth, _memory("VmHWM", process.pid) - before)
+                        listening.cancel()
+                        await asyncio.wait({listening})
+            finally:
+                process.terminate()
+    return _row(flood, alone, under, growth, said)
+
+
+async def _listen(url: str, flood: str, said: set[str]) -> None:
+    """Call the server that floods, again and again, as a client that hears all and reads little.
+
+    A client of the SDK would take the time of the calls that are measured.
+    """
+    async with httpx2.AsyncClient(trust_env=False, headers=_ACCEPT, timeout=None) as client:
+        started = await client.post(url, json=_request("initialize", _START))
+        client.headers["mcp-session-id"] = started.headers["mcp-session-id"]
+        await client.post(url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        await client.post(url, json=_request("tools/list", {}))
+        if flood.endswith("updated"):
+            await client.post(url, json=_request("resources/subscribe", {"uri": _SUBSCRIBED}))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_read(client.stream("GET", url)))
+            while True:
+                call = _request("tools/call", {**_call("flood/good"), "_meta": _ASKED})
+                said.add(await _read(client.stream("POST", url, json=call)))
+                await asyncio.sleep(_PAUSE_S)
+
+
+async def _read(answering: AbstractAsyncContextManager[httpx2.Response]) -> str:
+    """Read an answer of any length; return the end of it."""
+    last = b""
+    async with answering as answer:
+        async for chunk in answer.aiter_raw():
+            last = chunk
+    return last.decode()
+
+
+def _request(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def _call(tool: str) -> dict[str, Any]:
+    return {"name": "call_tool", "arguments": {"name": tool, "arguments": {}}}
+
+
+async def _call_served(client: Client, tool: str) -> None:
+    answer = await client.call_tool(**_call(tool))
+    if answer.is_error:
+        raise RuntimeError(str(answer.content))
+
+
+def _row(
+    flood: str, alone: list[float], under: list[float], growth: float, said: set[str]
+) -> dict[str, Any]:
     return {
         "flood": flood,
         "neighbour_ratio": round(median(under) / median(alone), 2),
@@ -131,20 +229,26 @@ async def _provoke(source: McpSource, flood: str, said: set[str]) -> None:
         await asyncio.sleep(_PAUSE_S)
 
 
-async def _calls(gateway: Gateway, seconds: float) -> list[float]:
+async def _calls(work: Callable[[], Awaitable[object]], seconds: float) -> list[float]:
     """Call the honest server for *seconds*; return how long each call took."""
     took = list[float]()
     end = time.perf_counter() + seconds
     while (began := time.perf_counter()) < end:
-        await gateway.invoke("honest/good", {})
+        await work()
         took.append(time.perf_counter() - began)
     return took
 
 
-def _memory(key: str) -> float:
-    """Return a figure of this process's memory, in MB."""
-    lines = dict(line.split(":", 1) for line in _STATUS.read_text("ascii").splitlines())
+def _memory(key: str, process: int | str = "self") -> float:
+    """Return a figure of a process's memory, in MB."""
+    status = Path(f"/proc/{process}/status").read_text("ascii")
+    lines = dict(line.split(":", 1) for line in status.splitlines())
     return int(lines[key].split()[0]) / 1024
+
+
+def _begin_peak(process: int | str = "self") -> None:
+    """Begin the peak of a process's memory anew; see proc(5)."""
+    Path(f"/proc/{process}/clear_refs").write_text("5", encoding="ascii")
 
 
 if __name__ == "__main__":

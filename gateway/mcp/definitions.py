@@ -28,6 +28,7 @@ MAX_DEPTH = 64
 MAX_SCHEMAS_OF_A_VALUE = 5000
 """How many schemas may apply to one value; more than that is no schema but an attack on whoever
 checks by it. Real ones stay below some hundreds."""
+_LONG_CHARS = 1 << 20
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
 _PINNED_OF_TOOL = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _PINNED = (
@@ -118,11 +119,18 @@ def find_inner_fault(item: JsonObject) -> str:
 def digest_definition(item: JsonObject, method: ListMethod) -> str:
     """Return the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
     keys = {TOOLS: _PINNED_OF_TOOL, SKILLS: ("uri", FRONT, FILES)}.get(method, _PINNED)
-    pinned = {key: item.get(key) for key in keys}
+    pinned = {key: _digest_long(item.get(key)) for key in keys}
     if method is not TOOLS:
         hints = _object(item.get("annotations"))
         pinned["annotations"] = {key: hints[key] for key in hints if key != "lastModified"}
     return hashlib.sha256(json.dumps(pinned, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _digest_long(value: object) -> object:
+    """Return *value*; of a very long text its SHA-256: as JSON it may take six times the memory."""
+    if isinstance(value, str) and len(value) > _LONG_CHARS:
+        return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+    return value
 
 
 def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) -> ToolDefinition:

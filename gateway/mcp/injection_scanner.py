@@ -10,10 +10,10 @@ report is a reason to look, not a verdict.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
+from gateway.runtime.text import normalize
 from gateway.types import JsonObject
 
 _MAX_CHARS = 20_000
@@ -142,7 +142,10 @@ def scan_definition(
     first = {key: tool[key] for key in _READ if key in tool}
     texts = (text[:_MAX_CHARS] for text in _texts({**first, **tool}))
     raw = "\n".join(texts)[:_MAX_ALL_CHARS]
-    text = re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", raw)).casefold()
+    # In parts: one letter may stand for eighteen.
+    parts = (raw[start : start + _MAX_CHARS] for start in range(0, len(raw), _MAX_CHARS))
+    folded = (re.sub(_INVISIBLE, "", normalize("NFKC", part)).casefold() for part in parts)
+    text = "".join(folded)
     reasons = [reason for reason, rule in _RULES.items() if _is_found(rule, text, on_step)]
     if re.search(_HIDDEN, raw):
         reasons.append("hidden characters")

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 T = TypeVar("T")
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
@@ -62,9 +62,24 @@ def clean(text: str, *, limit: int) -> str:
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
         return text.strip()
     # Clip twice: a 50 MB description must not be walked to its end to keep its first page.
-    seen = visible(unicodedata.normalize("NFC", text[: limit * 2]))
+    seen = visible(normalize("NFC", text[: limit * 2]))
     folded = re.sub(r"\n\s*\n\s*\n+", "\n\n", re.sub(r"[^\S\n]+", " ", seen)).strip()
     return folded[:limit].rstrip()
+
+
+def normalize(form: Literal["NFC", "NFKC"], text: str) -> str:
+    """Return *text* in the normal form *form*, without what follows 30 combining marks in a row.
+
+    That is the limit of the Stream-Safe Text Format (UAX 15). Python sorts a run of marks in
+    quadratic time.
+    """
+
+    def is_mark(character: str) -> bool:
+        return unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) > 0
+
+    if marks := "" if text.isascii() else "".join(sorted(filter(is_mark, {*text}))):
+        text = re.sub(f"([{marks}]{{30}})[{marks}]+", r"\1", text)
+    return unicodedata.normalize(form, text)
 
 
 def plain(names: Iterable[object]) -> list[str]:

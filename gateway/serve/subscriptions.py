@@ -278,11 +278,20 @@ class Subscriptions:
         if ctx.method != "notifications/initialized" or is_stateless(ctx):
             return result
         queue: asyncio.Queue[ServerEvent] = asyncio.Queue()
+        queued = set[ServerEvent]()
+
+        def note(event: ServerEvent) -> None:
+            # A client that reads slowly hears once of many changes.
+            if event not in queued:
+                queued.add(event)
+                queue.put_nowait(event)
+
         session, bus = client_identity(ctx), self._audience(caller_of(ctx)).bus
-        unsubscribe = bus.subscribe(queue.put_nowait)
+        unsubscribe = bus.subscribe(note)
         try:
             while True:
                 event = await queue.get()
+                queued.remove(event)
                 watched = self._sessions.get(session, {})
                 if not isinstance(event, ResourceUpdated) or event.uri in watched:
                     await ctx.session.send_notification(event_to_notification(event, {}))

@@ -18,6 +18,7 @@ from typing import TypeVar
 from gateway.catalog.approvals import COMMAND_LINE_PIN, apply_policies, is_hidden
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.mcp.naming import request_target
+from gateway.mcp.traffic import Bucket
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.sources.listing_store import ListingStore, StoredListing, StoredServer, attempt_store
@@ -27,6 +28,8 @@ from gateway.types.listing import Listing, WatchCallbacks
 
 V = TypeVar("V")
 
+_RENEWALS = (0.5, 5)
+"""How often a listing is read anew for changes, in a second and at once: each may be a build."""
 _SLOW_S = 1.0
 """A failure that took less costs a later process nothing."""
 _CLOCK_DRIFT_S = 60.0
@@ -82,6 +85,7 @@ class CachedSource:
 
     _failure_before = ""
     """Why the first `list_tools` need not try: an earlier process did."""
+    _invalid = False
 
     def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
         self,
@@ -114,10 +118,10 @@ class CachedSource:
         """When to read the listing anew, by the clock."""
         self._loaded = False
         self.stored: StoredServer | StoreError | None = None
-        """What `preload` read for the next `list_tools`, or why it could not."""
+        """What `preload` read for the next listing, or why it could not."""
         self._expired = False
         """Whether the next caller waits for a new listing."""
-        self._invalid = False
+        self._renewals = Bucket(*_RENEWALS, clock=clock)
         self.is_stale = False
         """Whether its listing is of before, since it could not be read anew."""
         self._command_line_changed: bool | None = None
@@ -291,11 +295,8 @@ class CachedSource:
         shown = apply_policies(listing, changed, server=self.server, options=self._options)
         self._listed = listing
         # One note of the store, the graver one, is enough for each server.
-        notes = (
-            *shown.diagnostics,
-            *(unchecked or self._unchecked or store_notes or self._rebuilt),
-        )
-        self._listing = replace(shown, diagnostics=notes)
+        notes = unchecked or self._unchecked or store_notes or self._rebuilt
+        self._listing = replace(shown, diagnostics=(*shown.diagnostics, *notes))
         return self._listing
 
     def _load(self) -> None:
@@ -354,6 +355,7 @@ class CachedSource:
         return listing
 
     async def _renew(self) -> Listing:
+        await asyncio.sleep(self._renewals.take(1))
         before = self._listing
         listing = await self._read_or_keep()
         if self._invalid:

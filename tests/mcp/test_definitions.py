@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -281,6 +282,20 @@ def test_every_field_that_is_flipped_is_another_definition(
 ) -> None:
     """Whatever a person or a model reads of it; what names it makes another thing of it."""
     assert digest_definition(whole, method) != digest_definition(flipped, method)
+
+
+def test_the_pin_of_a_giant_takes_little_memory() -> None:
+    """As JSON each of its letters takes six bytes; its last one counts too."""
+    text = "\u0300" * 3_000_000
+    tracemalloc.start()
+    try:
+        before = digest_definition({**TOOL, "description": text}, TOOLS)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 12 << 20
+    assert before != digest_definition({**TOOL, "description": f"{text}."}, TOOLS)
 
 
 def test_what_a_resource_holds_today_is_no_part_of_its_definition() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,16 @@ def test_an_attack_is_found_wherever_it_stands_in_a_long_text(start: int) -> Non
         {"description": text}, lambda: steps.append(None)
     )
     assert len(text) / 1000 < len(steps)
+
+
+def test_a_letter_that_stands_for_many_takes_little_memory() -> None:
+    """U+FDFA is eighteen letters to the rules."""
+    texts = ["\ufdfa" * 20_000 for _ in range(3)]
+    tracemalloc.start()
+    try:
+        scan_definition({"annotations": texts})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 12 << 20

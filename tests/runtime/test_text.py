@@ -16,6 +16,7 @@ from gateway.runtime.text import (
     is_visible,
     literals,
     near,
+    normalize,
     one_line,
     visible,
     visible_json,
@@ -138,6 +139,21 @@ def test_a_joiner_that_says_nothing_goes(text: str, expected: str) -> None:
 def test_cleaning_keeps_what_people_see(text: str, expected: str) -> None:
     """Spaces fold, paragraphs stay."""
     assert expected == clean(text, limit=100)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("e\u0301te\u0301", "\u00e9t\u00e9"),
+        ("a" + "\u0316" * 30 + "b", "a" + "\u0316" * 30 + "b"),
+        ("a" + "\u0316\u0317" * 10_000 + "b", "a" + "\u0316\u0317" * 15 + "b"),
+        ("a" + "\u0f73" * 20_000, "a" + "\u0f71" * 30 + "\u0f72" * 30),
+    ],
+)
+def test_marks_without_end_are_not_sorted(text: str, expected: str) -> None:
+    """Twenty thousand of them took seconds, and no thread ran meanwhile."""
+    assert expected == normalize("NFC", text)
+    assert expected == clean(text, limit=15_000)
 
 
 def test_cleaning_reads_only_the_head_of_a_giant() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -341,3 +342,52 @@ async def test_what_was_closed_since_is_not_told_of(open_gateway: OpenGateway) -
 
     assert addresses == events.honored.resource_subscriptions
     assert ResourceUpdated(uri=addresses[1]) == event
+
+
+class SlowSession:
+    """Takes each notification only when the door is open."""
+
+    def __init__(self) -> None:
+        self.door = asyncio.Event()
+        self.taken: list[object] = []
+
+    async def send_notification(self, notification: object) -> None:
+        """Wait, and note it."""
+        self.taken.append(notification)
+        await self.door.wait()
+
+
+async def test_a_client_that_reads_slowly_hears_once_of_many_changes(
+    open_gateway: OpenGateway,
+) -> None:
+    """What waits for it takes no more memory with each change."""
+    source, slow = Reporting(), SlowSession()
+    gateway = open_gateway()
+    gateway.add_source(source)
+    watching = Subscriptions(gateway.library)
+    context: Any = SimpleNamespace(
+        method="notifications/initialized",
+        protocol_version="2025-11-25",
+        request=None,
+        lifespan_context=None,
+        session=slow,
+    )
+    params = types.SubscribeRequestParams(uri="gateway:/reporting/a:b")
+    await watching.subscribe(context, params)
+    callbacks = await source.watched.get()
+
+    async def call_next(_context: object) -> None:
+        return
+
+    notifying = asyncio.create_task(watching.notify_session(context, call_next))
+    for _ in range(100):
+        callbacks.on_change()
+        await asyncio.sleep(0)
+        await asyncio.gather(*(each for each in asyncio.all_tasks() if "publish" in str(each)))
+    slow.door.set()
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    notifying.cancel()
+    await asyncio.wait({notifying})
+
+    assert 2 == len(slow.taken)

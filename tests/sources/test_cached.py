@@ -131,6 +131,20 @@ async def test_a_server_that_says_so_whenever_it_is_listed_is_listed_twice(room:
     assert (["a"], 3, False) == (names(listing), live.listings, live.reached.is_set())
 
 
+async def test_a_server_that_always_says_so_is_listed_a_few_times(room: Room) -> None:
+    """Each listing that differs is a build: the others would wait for it."""
+    live = LiveSource(tool("a"))
+    source = room.source(live)
+    await source.list_tools()
+    for number in range(50):
+        live.tools = [tool(f"a{number}")]
+        source.invalidate()
+        for _ in range(20):
+            await room.bridge.run(_nothing)
+
+    assert 3 <= live.listings <= 6
+
+
 async def test_a_list_that_cannot_be_renewed_is_kept_and_says_so(room: Room) -> None:
     """A server that sleeps, or is gone for an hour, stays searchable; it is tried again."""
     live = LiveSource(tool("a"))

@@ -16,7 +16,6 @@ import os
 import re
 import threading
 import time
-import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -38,6 +37,7 @@ from gateway.embed.local.encoders import (
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, EmbeddingError, GatewayError, MissingExtraError
 from gateway.runtime.cache import Clock
+from gateway.runtime.text import normalize
 from gateway.runtime.vectors import Matrix, unit_rows
 
 T = TypeVar("T")
@@ -272,7 +272,7 @@ def language_confidence(text: str) -> float:
     """
     if text.isascii():
         return 1.0
-    words = _WORD.findall(unicodedata.normalize("NFC", text))
+    words = _WORD.findall(normalize("NFC", text))
     unread = sum(not _READABLE.fullmatch(word) for word in words)
     share = unread / len(words) if words else 0.0
     return 1.0 - (1.0 - _MIN_CONFIDENCE) * min(1.0, share / _FOREIGN_SHARE)
