@@ -1,7 +1,8 @@
 """A server that floods its client: ``flood_server.py FLOOD`` on pipes, with ``--http`` on loopback.
 
 Raw JSON-RPC, no SDK, so that it starts quickly and sends as fast as it can. It floods while it
-answers ``tools/call``, or with its list; FLOOD ``none`` is an honest server.
+answers ``tools/call``, or with its list; FLOOD ``none`` is an honest server, and ``hang`` one that
+never answers a call and ignores SIGTERM.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -61,7 +63,7 @@ ENDLESS: dict[str, Callable[[], bytes]] = {
 LISTS: dict[str, Callable[[int], bytes]] = {
     "empty_objects": lambda _page: b'{"tools":[' + b",".join([b"{}"] * 2_600_000) + b"]}",
     "worst_text": lambda _page: json.dumps({"tools": _tools(0, 20, _WORST, 12)}).encode(),
-    "big_tools": lambda page: _page(page, 29, _MARKS, 6),
+    "big_tools": lambda page: _page(page, 65, _MARKS, 2),
     "many_tools": lambda page: _page(page, 1240, _WORST[:6000], 0),
     "giant_description": lambda page: _page(page, 1, _MARKS * 195, 0),
 }
@@ -128,8 +130,12 @@ def answer(flood: str, message: Json) -> bytes:
 def serve_pipes(flood: str) -> None:
     """Answer lines of standard input; a call is answered by the flood."""
     kind = flood.removeprefix("served_").removeprefix("paced_")
+    if flood == "hang":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin:
         message = json.loads(line)
+        if message.get("method") == "tools/call" and flood == "hang":
+            threading.Event().wait()
         if message.get("method") == "tools/call" and kind in ENDLESS:
             token = message.get("params", {}).get("_meta", {}).get("progressToken")
             is_asked = kind == "progress" and token is not None

@@ -203,13 +203,15 @@ THREATS: Mapping[str, Threat] = dict(
             "Everything has a limit. A server that goes beyond it is cut or disconnected; the "
             "others go on.",
             "50 MB of description cost less than 50 MiB; 7 kinds of hostile servers and 12 floods, "
-            "each search answers",
+            "each search answers; with 4 hostile servers under way 0 processes are left after "
+            "SIGTERM",
             {
                 "mcp/test_error_mapping.py": "fifty_megabytes_of_description_are_never_held "
                 "one_hostile_server_costs_the_others_nothing",
                 "mcp/test_mcp_hostile.py": "a_listing_ends_even_if_the_server_does_not "
                 "a_silent_server_costs_its_limit_and_says_which",
                 "mcp/test_floods.py": "a_server_that_floods_is_disconnected_and_left_alone",
+                "cli/test_serve.py": "at_sigterm_it_ends_whatever_its_servers_do",
             },
         ),
         _threat(

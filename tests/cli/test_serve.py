@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from mcp import Client, StdioServerParameters
 
+from benchmarks import flood_server
 from gateway.testing import ScriptedModel, Turn
 from tests.cli.running import BIN, TIME, Place
 
@@ -296,3 +298,46 @@ def is_running(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def all_threads_children(process: int) -> list[str]:
+    """The processes that any thread of *process* started."""
+    files = Path(f"/proc/{process}/task").glob("*/children")
+    return [child for file in files for child in file.read_text().split()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are read as Linux shows them")
+def test_at_sigterm_it_ends_whatever_its_servers_do(place: Place) -> None:
+    """Three flood at full rate, one hangs in a call and ignores the signal: none is left."""
+    script = str(Path(flood_server.__file__))
+    floods = ("ping", "progress", "worst_text", "hang")
+    servers = {name: {"command": sys.executable, "args": [script, name]} for name in floods}
+
+    async def stop(url: str, process: subprocess.Popen[str]) -> list[str]:
+        heard = asyncio.Event()
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            heard.set()
+
+        with suppress(Exception):  # its server goes away
+            async with Client(url, mode="legacy") as client, asyncio.TaskGroup() as calls:
+                for name in ("ping", "hang", "progress"):
+                    call = {"name": f"{name}/good", "arguments": {}}
+                    work = client.call_tool("call_tool", call, progress_callback=on_progress)
+                    calls.create_task(work)
+                await heard.wait()
+                children = all_threads_children(process.pid)
+                process.terminate()
+                await asyncio.to_thread(process.wait, 30)
+        return children
+
+    config = place.config(servers, options={"upstream": {"first_listing_s": 4}})
+    with place.serve("--config", config) as (process, messages, url):
+        reading = threading.Thread(target=list, args=(messages,), daemon=True)
+        reading.start()
+        children = asyncio.run(stop(url, process))
+        reading.join()
+
+    assert 128 + signal.SIGTERM == process.returncode
+    assert len(children) >= len(floods)
+    assert [] == [child for child in children if Path("/proc", child).exists()]
