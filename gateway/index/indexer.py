@@ -197,8 +197,9 @@ class Indexer:
         return replace(report, diagnostics=(*notes, *report.diagnostics))
 
     def _on_embedded(self, done: int, total: int) -> None:
-        self._embedded = done, total
-        self._progress("embeddings", done, total)
+        before, self._embedded = self._embedded, (done, total)
+        if before != self._embedded:
+            self._progress("embeddings", done, total)
 
     async def refresh(self) -> IndexBuild:
         """List every source again, build, and return the build with all its vectors."""

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from weakref import WeakSet
 
 import numpy as np
 
@@ -76,6 +78,7 @@ class Database:
         self._reader: tuple[sqlite3.Connection, _File | None] | None = None
         """A reader that nobody uses just now: to open one takes longer than most reads."""
         self._closings = 0
+        _DATABASES.add(self)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -222,6 +225,23 @@ class Database:
         except OSError as error:
             raise StoreError(f"{self._label} is corrupt: {error}") from error
         return f"set aside as {aside.name!r}"
+
+
+_DATABASES = WeakSet[Database]()
+
+
+def _close_before_fork() -> None:
+    """Close all files: a child must neither use nor close a connection of its parent's.
+
+    What it writes is lost if SQLite takes the parent's locks for its own
+    (sqlite.org/howtocorrupt.html, 2.6).
+    """
+    for database in tuple(_DATABASES):
+        database.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_before_fork)
 
 
 def _beside(path: Path, suffix: str) -> Path:

@@ -219,6 +219,36 @@ def test_no_fault_loses_what_was_acknowledged_or_reaches_a_search(folder: Path, 
         assert {writers * ROUNDS} == set(counts.values())
 
 
+def test_what_a_forked_child_writes_is_kept_when_its_parent_closes(folder: Path) -> None:
+    """SQLite deletes a journal that no process has open, as far as it knows."""
+    done = started(
+        """
+def put(*names):
+    store.vectors.put("m", {name: np.ones(4, np.float32) for name in names})
+
+put("before")
+has_written, has_closed = os.pipe(), os.pipe()
+child = os.fork()
+if not child:
+    put("child")
+    os.write(has_written[1], b".")
+    os.read(has_closed[0], 1)
+    put("child later")
+    sys.exit(0)
+os.read(has_written[0], 1)
+put("parent")
+store.close()
+os.write(has_closed[1], b".")
+assert os.waitpid(child, 0)[1] == 0
+print(*sorted(store.vectors.get("m", ["before", "child", "parent", "child later"])), sep=";")
+""",
+        str(folder),
+    )
+    out, errors = done.communicate()
+
+    assert ("", "before;child;child later;parent\n") == (errors, out)
+
+
 def test_what_was_kept_before_the_disk_was_full_can_be_read(folder: Path) -> None:
     """And half of what was not is not there."""
     done = started(
