@@ -148,8 +148,10 @@ class Indexer:
 
     async def _wait_for_vectors(self, build: IndexBuild) -> bool:
         """Return whether more vectors are there now; False once it is not worth waiting."""
-        preparing = await self._wait_until_prepared()
-        if preparing or not build.missing or (self._words_first and build.missing > _FEW_TEXTS):
+        many = self._words_first and build.missing > _FEW_TEXTS
+        # Without vectors of the catalog a model is of no use.
+        is_useless = many and not build.snapshot.dimensions
+        if is_useless or await self._wait_until_prepared() or many or not build.missing:
             return False
         while self._stalled_at != self._embedded:
             before, limit = self._embedded, asyncio.timeout(self._options.search.query_timeout_s)

@@ -59,8 +59,7 @@ class SessionShares:
             ended = next((each for each, requests in own.items() if not requests), next(iter(own)))
             del own[ended]
             header = (MCP_SESSION_ID_HEADER.encode(), ended.encode())
-            request = {**scope, "method": "DELETE", "headers": [header]}
-            await self._app(request, _no_body, ignore)
+            await self._app({**scope, "method": "DELETE", "headers": [header]}, _no_body, ignore)
 
 
 def _count(own: dict[str, int], session: str, change: int) -> None:

@@ -83,6 +83,20 @@ async def _set(embedder: ColdEmbedder) -> None:
     embedder.ready.set()
 
 
+async def test_a_catalog_without_vectors_does_not_wait_for_the_model(
+    open_gateway: OpenGateway,
+) -> None:
+    """A loaded model could compare the query with nothing. Where it helps, a search waits 2 s."""
+    many = tuple(tool(f"get_weather_{number}", "Tell the weather.") for number in range(40))
+    embedder = ColdEmbedder()
+    gateway = open_gateway(many, strategy="auto", embedder=embedder, options=_options("words"))
+    async with asyncio.timeout(1.9):
+        result = await gateway.search("weather")
+
+    assert ("graph", True) == (result.mode, bool(result.matches))
+    assert {"index_building", "model_preparing"} <= {*codes(result)}
+
+
 async def test_to_prepare_is_no_time_of_the_query(open_gateway: OpenGateway) -> None:
     """It took longer than a query may, and the query was answered by vectors."""
     embedder = ColdEmbedder()
