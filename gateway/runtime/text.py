@@ -46,6 +46,7 @@ _JOINED = r"""
       | (?<!\w)\w[^\W_]*+_\w++                 # snake_case
       | (?<!\w)\w++\.\w{1,5}+(?!\w)            # file.ext
     """
+_NEAR_CHARS = 256
 _DIGIT = re.compile(r"\d")
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """The name of an argument, in the form of nearly all: too plain to say anything else."""
@@ -181,11 +182,14 @@ def _wide() -> re.Pattern[str]:
 
 
 def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
-    """Return up to *limit* of *names* that look like *name*, best first; none if none is near."""
+    """Return up to *limit* of *names* that look like *name*, best first; none if none is near.
+
+    Of *name* the first 256 characters count: each of *names* is compared with all of them.
+    """
     from rapidfuzz import fuzz, process, utils  # noqa: PLC0415  (only a wrong name needs it)
 
     found = process.extract(
-        name,
+        name[:_NEAR_CHARS],
         sorted(names),
         scorer=fuzz.WRatio,
         processor=utils.default_process,

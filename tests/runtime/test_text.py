@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import sys
+import time
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -55,14 +59,23 @@ def check_seen(text: str) -> None:
     assert not re.search("[\x00-\x7f]\u200c|[\x00-\x7f]\u200d|[A-Za-z][\ufe0e\ufe0f]", text)
 
 
-odd = st.text(
-    st.sampled_from(
-        [*IGNORABLE, *"\u200c\u200d\ufe0e\ufe0f\r\n\x0b\x85\u2028\ud800\udfff\ue000\ufeff\x1b"]
-    )
-    | st.sampled_from("aé1#\u20e3\u0627\u0628\u0915\u094d\u2764\U0001f468\U0001f33e\U0001f3fd")
-    | st.characters()
-)
+HIDDEN = f"{IGNORABLE}\u200c\u200d\ufe0e\ufe0f\r\n\x0b\x85\u2028\ud800\udfff\ue000\ufeff\x1b"
+JOINED = "aé1#\u20e3\u0627\u0628\u0915\u094d\u2764\U0001f468\U0001f33e\U0001f3fd"
+odd = st.text(st.sampled_from(HIDDEN) | st.sampled_from(JOINED) | st.characters())
 """Much of what is unseen, beside what it may join."""
+
+
+def test_ten_thousand_cleaned_texts_hold_nothing_unseen() -> None:
+    """A third of each text is unseen, a third is what that may join, a third is any character."""
+    for seed in range(10_000):
+        dice = random.Random(seed)  # noqa: S311  (no secret)
+        anywhere = [chr(dice.randrange(sys.maxunicode + 1)) for _ in range(dice.randrange(30))]
+        chars = [*dice.choices(HIDDEN, k=len(anywhere)), *dice.choices(JOINED, k=30), *anywhere]
+        dice.shuffle(chars)
+
+        check_seen(clean("".join(chars), limit=dice.randint(1, 100)))
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.floats() | odd,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(odd, inner, max_size=4),
@@ -220,6 +233,40 @@ def test_literals_are_what_no_rewriting_may_change(text: str, expected: tuple[st
 def test_a_long_word_costs_no_more_than_its_letters(piece: str) -> None:
     """Whoever asks chooses the text: a pattern that goes back would hang here."""
     assert all(literal in 4096 * piece for literal in literals(4096 * piece))
+
+
+COSTLY = (
+    "x", "a_", "a.", "aa-", "a@", "'a", "1.", "https://", "我a", " \n", "\n\n ", ". ", "; ",
+    "\u200d", "\U0001f468\u200d", "\u202e", "é\u0301",
+)  # fmt: skip
+"""Pieces of which a pattern that goes back may try every split."""
+LINEAR: tuple[Callable[[str], object], ...] = (
+    lambda text: clean(text, limit=len(text)),
+    lambda text: one_line(text, limit=60),
+    lambda text: near(text, ("send_email",)),
+    visible,
+    is_visible,
+    literals,
+    estimate_tokens,
+)
+
+
+@pytest.mark.parametrize("piece", COSTLY)
+def test_a_megabyte_costs_what_its_letters_cost(piece: str) -> None:
+    """Eight times an eighth of it, with as much again for noise: the square would be 64 times."""
+    whole = (piece * 2**20)[: 2**20]
+    part = whole[: 2**17]
+
+    for function in LINEAR:
+        limit = 16 * cpu_s(function, part) + 0.01
+        assert any(cpu_s(function, whole) < limit for _ in range(3)), function
+
+
+def cpu_s(function: Callable[[str], object], text: str) -> float:
+    """Give the time that this thread takes for it."""
+    start = time.thread_time()
+    function(text)
+    return time.thread_time() - start
 
 
 @given(anything)
