@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import permutations, product
 
 import pytest
 from hypothesis import given
@@ -22,9 +25,11 @@ from gateway.mcp.naming import matches_template
 from gateway.types import Hints, Kind, ToolDefinition
 from tests.fakes import tool
 
-servers = st.sampled_from(["a", "b", "a_b", "A", "git.hub", "local"])
+SERVERS = ("a", "b", "a_b", "A", "git.hub", "local")
+CLASHING = ("run", "Run", "b_run", "a_b_run", "search_tools", "find it", "find_it", "")
+servers = st.sampled_from(SERVERS)
 names_of_servers = st.one_of(
-    st.sampled_from(["run", "Run", "b_run", "a_b_run", "search_tools", "find it", "find_it", ""]),
+    st.sampled_from(CLASHING),
     st.text(st.characters(), max_size=80),
     st.text("x", min_size=60, max_size=90),
 )
@@ -41,12 +46,38 @@ def exposed(
 @given(catalogs)
 def test_every_tool_has_one_name_that_a_model_may_call(tools: list[tuple[str, str]]) -> None:
     """OpenAI's rule for functions; and no two names are equal, not even without case."""
+    check_names(tools)
+
+
+def check_names(tools: list[tuple[str, str]]) -> None:
+    """Check that each of *tools* has one name of its own, within the charset and the length."""
     names = exposed(tools, reserved=frozenset({"search_tools", "call_tool"}))
 
     assert {entity_id("tool", *each) for each in tools} == names.keys()
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
     assert len(names) == len({name.casefold() for name in names.values()})
     assert {"search_tools", "call_tool"}.isdisjoint(name.casefold() for name in names.values())
+
+
+def test_every_tool_of_ten_thousand_catalogs_has_one_name() -> None:
+    """Half of the tools have names that clash, the others names of any characters."""
+    for seed in range(10_000):
+        dice = random.Random(seed)  # noqa: S311  (no secret)
+        some = ["".join(map(chr, dice.choices(range(sys.maxunicode + 1), k=at))) for at in range(9)]
+        tools = {
+            (dice.choice(SERVERS), dice.choice(dice.choice((CLASHING, [*some, "x" * 80]))))
+            for _ in range(dice.randrange(25))
+        }
+        check_names(sorted(tools))
+
+
+def test_names_are_the_same_in_all_720_orders_of_six_servers() -> None:
+    """Each server offers all names that clash."""
+    found = {
+        tuple(sorted(exposed(product(order, CLASHING)).items())) for order in permutations(SERVERS)
+    }
+
+    assert 1 == len(found)
 
 
 @given(catalogs.flatmap(lambda tools: st.tuples(st.just(tools), st.permutations(tools))))

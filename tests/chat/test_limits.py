@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import Any
 
 import pytest
@@ -224,6 +225,36 @@ async def test_whatever_is_not_a_plain_yes_is_a_no(
     assert (["look_up"], "seen") == (ran, seen)
     assert f"'wipe' was not approved ({why}): do not repeat the call" in wiped
     assert "s3cret" not in wiped
+
+
+WIPES = (Call("wipe"), Call("local/wipe"), Call("call_tool", {"name": "wipe", "arguments": {}}))
+
+
+def test_five_hundred_conversations_destroy_only_what_was_approved(
+    stage: Stage, openai: OpenAI, open_gateway: OpenGateway
+) -> None:
+    """One to four calls each; a third of the hosts say yes, a third no, a third is not asked."""
+    ran: list[str] = []
+    gateway = dangerous(open_gateway, ran, "destructive")
+    approved = 0
+    for seed in range(500):
+        dice = Random(seed)  # noqa: S311  (no secret)
+        host = Asked(says=seed % 3 == 0)
+        calls = dice.choices((*WIPES, Call("look_up")), k=dice.randint(1, 4))
+        role = stage.cast(Turn(calls=tuple(calls)), Turn("Done."))
+        client = AutoDiscoveryClient(openai, gateway, approve=None if seed % 3 == 1 else host)
+        ran.clear()
+
+        client.chat.completions.create(model=role.model, messages=ASK)
+
+        wipes = sum(each in WIPES for each in calls)
+        asked = 0 if seed % 3 == 1 else wipes
+        runs = wipes if host.says else 0
+        assert (len(calls) - wipes, runs) == (ran.count("look_up"), ran.count("wipe")), seed
+        assert ["wipe"] * asked == host.about
+        approved += runs
+
+    assert approved > 100
 
 
 def test_nobody_is_asked_about_a_call_that_cannot_go_out(

@@ -19,8 +19,8 @@ from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.render_results import direct_names_in
 from gateway.discovery.tool_list import Projection, ToolList
 from gateway.embed.cache import MemoryVectorStore
-from gateway.options import ChatOptions, DiscoveryOptions, UpstreamOptions
-from gateway.types import Content, Hints, ToolDefinition
+from gateway.options import CatalogOptions, ChatOptions, DiscoveryOptions, UpstreamOptions
+from gateway.types import ANYONE, Access, Caller, Content, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, suspicious, tool
 from tests.metrics import Watch, counted
@@ -29,12 +29,16 @@ NAMES = MetaNames(search="search_tools", call="call_tool")
 
 
 async def answer_to(
-    gateway: Gateway, name: str, arguments: object, mode: Projection = "proxy"
+    gateway: Gateway,
+    name: str,
+    arguments: object,
+    mode: Projection = "proxy",
+    caller: Caller = ANYONE,
 ) -> ToolAnswer:
     """Give the answer to one call."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     call = ToolCall(id="1", name=name, arguments=text)
-    answer = await handle_call(gateway, ToolList(names=NAMES, mode=mode), call)
+    answer = await handle_call(gateway, ToolList(names=NAMES, mode=mode, caller=caller), call)
     assert call == answer.call
     return answer
 
@@ -345,33 +349,49 @@ async def test_a_call_by_a_meta_tool_is_traced_with_the_tool_below_it(
 
 
 CALLABLE = st.sampled_from(
-    ["search_tools", "call_tool", "local/call_tool", "look", "local/look", "wipe", "local/wipe", ""]
-)
+    ["search_tools", "call_tool", "local/call_tool", "look", "local/look", "wipe", "local/wipe",
+     "hide", "local/hide", ""]
+)  # fmt: skip
 NESTED: st.SearchStrategy[dict[str, Any]] = st.recursive(
     st.builds(dict, name=CALLABLE, arguments=st.just({})),
     lambda inner: st.builds(dict, name=CALLABLE, arguments=inner | inner.map(json.dumps)),
     max_leaves=4,
 )
 SEQUENCES = st.lists(st.tuples(CALLABLE, NESTED | st.just({"query": "wipe"})), max_size=4)
+MODES: st.SearchStrategy[Projection] = st.sampled_from(["proxy", "stable", "native"])
 
 
 def test_no_sequence_of_calls_passes_a_meta_tool_or_an_approval() -> None:
-    """A thousand conversations: calls in calls, by every name that a tool has."""
+    """A thousand conversations: calls in calls, by every name that a tool has; half of the callers
+    may not see one of the tools.
+    """
     ran: list[str] = []
+    passed: set[str] = set()
+    rules = {"local/hide": Access(scopes=frozenset({"admin"}))}
+    options = Options(catalog=CatalogOptions(rules=rules))
     runner = asyncio.Runner()
-    with closing(Gateway(vector_store=MemoryVectorStore())) as gateway, runner:
+    with closing(Gateway(vector_store=MemoryVectorStore(), options=options)) as gateway, runner:
         gateway.add_tool(lambda: ran.append("look"), name="look")
+        gateway.add_tool(lambda: ran.append("hide"), name="hide")
         gateway.add_tool(lambda: ran.append("wipe"), name="wipe", hints=Hints(destructive=True))
 
         @settings(max_examples=1000, deadline=None)
-        @given(SEQUENCES)
-        def converse(sequence: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        @given(SEQUENCES, MODES, st.booleans())
+        def converse(
+            sequence: Sequence[tuple[str, dict[str, Any]]], mode: Projection, is_admin: bool
+        ) -> None:
+            caller = Caller(scopes=frozenset({"admin"} if is_admin else ()))
+            seen = {"look", "hide"} if is_admin else {"look"}
+            ran.clear()
             for name, arguments in sequence:
-                answer = runner.run(answer_to(gateway, name, arguments))
+                answer = runner.run(answer_to(gateway, name, arguments, mode, caller))
                 target = arguments.get("name") if name == "call_tool" else name
-                assert answer.failed or target in {"look", "local/look", "search_tools"}
+                found = str(target).removeprefix("local/")
+                assert answer.failed or found in {*seen, "search_tools"}
                 assert name != "call_tool" or answer.search is None
+            assert seen >= {*ran}
+            passed.update(ran)
 
         converse()
 
-    assert {"look"} == set(ran)
+    assert {"look", "hide"} == passed
