@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +16,7 @@ from gateway.gateway import Gateway
 from gateway.search.resources import ResourceLibrary
 from gateway.sync import SyncCatalog, SyncGateway, SyncLibrary
 from gateway.testing import HashingEmbedder
-from gateway.types import Filters, ToolDefinition
+from gateway.types import Counts, Filters, SearchResult, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import names
 
@@ -126,3 +128,47 @@ async def test_two_loops_and_several_threads_share_one_gateway(
     assert {("send_email", "called send_email")} == {*here, *there, *blocked}
     assert 60 == len([*here, *there, *blocked])
     assert 1 == gateway.index_builds
+
+
+async def test_threads_and_tasks_get_what_a_serial_run_gets(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """16 threads of 36 searches and 200 tasks on two loops: the same results to the last digit."""
+    queries = [f"{each.description} {number}" for number in range(3) for each in catalog]
+    alone = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+    serial = {query: _uncounted(await alone.search(query)) for query in queries}
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+    blocking = SyncGateway(gateway)
+    begin = threading.Barrier(16)
+
+    def search_and_call(start: int) -> list[tuple[str, SearchResult, str]]:
+        begin.wait()
+        found = [(each, blocking.search(each)) for each in (*queries[start:], *queries[:start])]
+        return [(each, one, blocking.invoke(one.matches[0].id).text) for each, one in found]
+
+    def threads() -> list[tuple[str, SearchResult, str]]:
+        with ThreadPoolExecutor(16) as pool:
+            return [each for found in pool.map(search_and_call, range(16)) for each in found]
+
+    async def one(number: int) -> tuple[str, SearchResult, str]:
+        query = queries[number % len(queries)]
+        found = await gateway.search(query)
+        return query, found, (await gateway.invoke(found.matches[0].id)).text
+
+    async def tasks() -> list[tuple[str, SearchResult, str]]:
+        return await asyncio.gather(*map(one, range(100)))
+
+    parts = await asyncio.gather(
+        tasks(), asyncio.to_thread(asyncio.run, tasks()), asyncio.to_thread(threads)
+    )
+
+    got = [each for part in parts for each in part]
+    assert 776 == len(got)
+    for query, found, answer in got:
+        assert f"called {found.matches[0].name}" == answer
+        assert serial[query] == _uncounted(found)
+
+
+def _uncounted(result: SearchResult) -> SearchResult:
+    """Give a result without its costs, which are less where the query's vector is in the cache."""
+    return replace(result, counts=Counts())

@@ -56,15 +56,21 @@ async def test_an_answer_beyond_the_limit_is_an_error_that_says_so(hostile: Host
         ("exits_at_start", "source_load_failed"),
         ("no_list", "source_load_failed"),
         ("malformed", "tool_quarantined"),
+        ("dressed", "tool_suspicious"),
+        ("deep", "tool_quarantined"),
+        ("costly", "tool_quarantined"),
+        ("many", "listing_truncated"),
         ("endless", "listing_truncated"),
+        ("repeated", "listing_truncated"),
         ("garbage", ""),
     ],
 )
 async def test_one_hostile_server_costs_the_others_nothing(
     open_gateway: OpenGateway, record: Path, mode: str, code: str
 ) -> None:
-    """Every search answers, and says what is missing."""
-    limits = UpstreamOptions(list_timeout_s=5, connect_attempts=1, max_pages=5)
+    """Every search answers, and says what is missing; less than 50 MiB of memory are taken."""
+    before = peak_bytes()
+    limits = UpstreamOptions(list_timeout_s=5, connect_attempts=1, max_pages=5, max_tools=15)
     gateway = open_gateway(options=Options(upstream=limits))
     gateway.add_source(ListSource("calm", [tool("water_plants", "Water the plants.")]))
     gateway.add_server(
@@ -75,6 +81,7 @@ async def test_one_hostile_server_costs_the_others_nothing(
 
     assert "calm/water_plants" == result.matches[0].id
     assert {code} - {""} == {note.code for note in (await gateway.report()).diagnostics}
+    assert peak_bytes() - before < 50 * _MIB
 
 
 async def test_a_thousand_cancellations_leave_nothing_behind(

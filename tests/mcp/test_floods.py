@@ -17,6 +17,7 @@ from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
 from tests.mcp.conftest import opened
+from tests.mcp.test_error_mapping import peak_bytes
 
 SERVER = str(Path(floods.__file__))
 FEW = UpstreamOptions(max_messages_per_s=5)
@@ -47,7 +48,10 @@ async def flooding(
 async def test_a_server_that_floods_is_disconnected_and_left_alone(
     bridge: Bridge, flood: str
 ) -> None:
-    """The call says why, and so does the next one, which reaches no server."""
+    """The call says why, and so does the next one, which reaches no server; less than 50 MiB of
+    memory are taken.
+    """
+    before = peak_bytes()
     async with flooding(bridge, flood, FEW) as source:
         with pytest.raises(UpstreamFloodError, match=r"was disconnected: it (sent|does not)"):
             await source.call("good", {}, tool_id="x")
@@ -55,6 +59,7 @@ async def test_a_server_that_floods_is_disconnected_and_left_alone(
             await source.call("good", {}, tool_id="x")
 
         assert source.supervisor.breaker.is_open
+    assert peak_bytes() - before < 50 * 1024 * 1024
 
 
 async def test_a_line_without_end_is_not_read_for_ever(bridge: Bridge) -> None:

@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 
 import pytest
-from opentelemetry.sdk.metrics.export import HistogramDataPoint
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import (
+    HistogramDataPoint,
+    MetricExporter,
+    MetricExportResult,
+    PeriodicExportingMetricReader,
+)
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import StatusCode, get_tracer_provider
 
 from gateway.errors import UpstreamTimeoutError
@@ -301,6 +310,86 @@ def test_without_providers_nothing_is_configured() -> None:
         assert not search.span.is_recording()
 
     assert before is get_tracer_provider()
+
+
+class Backend:
+    """Exports nothing: each export raises, or hangs until it is released."""
+
+    def __init__(self, *, hangs: bool) -> None:
+        self.begun = threading.Event()
+        self.released = threading.Event()
+        self._hangs = hangs
+
+    def take(self) -> None:
+        self.begun.set()
+        if not self._hangs:
+            raise OSError("the backend is down")
+        self.released.wait()
+
+
+class BackendOfSpans(SpanExporter):
+    """The side of a backend that takes spans."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self._backend.take()
+        return SpanExportResult.SUCCESS
+
+
+class BackendOfMetrics(MetricExporter):
+    """The side of a backend that takes metrics."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__()
+        self._backend = backend
+
+    def export(self, *_data: object, **_options: object) -> MetricExportResult:
+        self._backend.take()
+        return MetricExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: float = 0) -> bool:
+        return True
+
+    def shutdown(self, timeout_millis: float = 0, **_options: object) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+async def test_a_backend_that_hangs_or_raises_holds_no_search(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], hangs: bool
+) -> None:
+    """Two hundred searches and calls give what they give without telemetry; full queues too."""
+    spans, metrics = Backend(hangs=hangs), Backend(hangs=hangs)
+    tracer = TracerProvider(shutdown_on_exit=False)
+    tracer.add_span_processor(
+        BatchSpanProcessor(BackendOfSpans(spans), max_queue_size=16, max_export_batch_size=4)
+    )
+    reader = PeriodicExportingMetricReader(BackendOfMetrics(metrics), export_interval_millis=20)
+    meter = MeterProvider([reader], shutdown_on_exit=False)
+    plain = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+    traced = open_gateway(
+        catalog,
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        tracer_provider=tracer,
+        meter_provider=meter,
+    )
+    try:
+        for number in range(200):
+            expected, found = [
+                await each.search(f"send an e-mail {number}") for each in (plain, traced)
+            ]
+            assert expected == found
+            assert "called send_email" == (await traced.invoke("send_email")).text
+        assert spans.begun.wait(120)
+        assert metrics.begun.wait(120)
+    finally:
+        for each in (spans, metrics):
+            each.released.set()
+        tracer.shutdown()
+        meter.shutdown()
 
 
 def test_a_provider_that_is_set_later_receives_what_follows() -> None:

@@ -14,7 +14,6 @@ from gateway.embed.openai import OpenAIEmbedder
 from gateway.gateway import Gateway
 from gateway.runtime.vectors import Matrix
 from gateway.testing import Faults, HashingEmbedder, ScriptedModel, script
-from gateway.testing.endpoint import FaultKind
 from tests.conftest import OpenGateway
 from tests.fakes import PanicError, codes, names
 from tests.metrics import counted
@@ -24,19 +23,22 @@ from tests.search.conftest import Catalog
 FAILURES = [
     *((error, "embedding_failed") for error in (
         RuntimeError("the secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1),
-        PanicError(),
+        PanicError(), lambda rows: rows.astype(str), lambda rows: rows.tolist(), lambda _: None,
     )),
     *((change, "query_vector_unusable") for change in (
         lambda rows: rows * float("nan"),
+        lambda rows: rows + float("inf"),
         lambda rows: rows * 0,
         lambda rows: rows[:, :-1],
         lambda rows: rows[:-1],
+        lambda rows: rows.repeat(2, axis=0),
+        lambda rows: rows[0],
     )),
 ]  # fmt: skip
 
 
 @pytest.mark.requirement("auto:rule-5", "edge:no-embeddings-fall-back-to-graph")
-@pytest.mark.parametrize("strategy", ["auto", "embeddings"])
+@pytest.mark.parametrize("strategy", ["auto", "embeddings", "graph"])
 @pytest.mark.parametrize(("failure", "code"), FAILURES)
 async def test_the_graph_answers_and_the_next_request_tries_vectors_again(
     open_gateway: OpenGateway,
@@ -46,7 +48,10 @@ async def test_the_graph_answers_and_the_next_request_tries_vectors_again(
     code: str,
     strategy: str,
 ) -> None:
-    """Rule 5: a diagnostic, a metric, no error, no latch, and nothing of it is remembered."""
+    """Rule 5: a diagnostic, a metric, no error, no latch, and nothing of it is remembered.
+
+    The graph alone asks no embedder, and hears of no fault.
+    """
     reader = InMemoryMetricReader()
     meter = MeterProvider([reader], shutdown_on_exit=False)
     gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, meter_provider=meter)
@@ -61,13 +66,16 @@ async def test_the_graph_answers_and_the_next_request_tries_vectors_again(
     embedder.fail_with = embedder.transform = None
     healed = await gateway.search("send an e-mail")
 
-    assert ("graph", [code, "graph_fallback"]) == (fallen.mode, codes(fallen)[:2])
-    assert fallen.degraded
+    is_alone = strategy == "graph"
+    faults = [] if is_alone else [code, "graph_fallback"]
+    fallbacks = {} if is_alone else {code: 1}
+    assert ("graph", faults) == (fallen.mode, codes(fallen)[:2])
+    assert (not is_alone) == fallen.degraded
     assert names(by_graph) == names(fallen)
     assert "secret" not in str(fallen.diagnostics)
-    assert {code: 1} == counted(reader, "gateway.search.fallbacks", "gateway.fallback.reason")
-    assert not healed.cached
-    assert healed.mode in {"hybrid", "vector"}
+    assert fallbacks == counted(reader, "gateway.search.fallbacks", "gateway.fallback.reason")
+    assert is_alone == healed.cached
+    assert healed.mode in ({"graph"} if is_alone else {"hybrid", "vector"})
 
 
 @pytest.mark.parametrize("fault", [SystemExit(1), PanicError(), asyncio.CancelledError()])
@@ -126,16 +134,18 @@ def model() -> Iterator[ScriptedModel]:
 
 
 @pytest.mark.requirement("auto:rule-5")
-@pytest.mark.parametrize("kind", ["status", "drop", "garbage"])
+@pytest.mark.parametrize(
+    "faults", [Faults(), Faults(status=429), Faults(kind="drop"), Faults(kind="garbage")]
+)
 async def test_whatever_a_service_answers_the_search_goes_on(
-    open_gateway: OpenGateway, catalog: Catalog, model: ScriptedModel, kind: FaultKind
+    open_gateway: OpenGateway, catalog: Catalog, model: ScriptedModel, faults: Faults
 ) -> None:
     """Rule 5, against a real server that misbehaves."""
     with OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
         gateway = open_gateway(catalog, strategy="auto", embedder=OpenAIEmbedder(client, model="m"))
         await gateway.report()
 
-        model.fail(Faults(kind=kind), "embeddings")
+        model.fail(faults, "embeddings")
         fallen = await gateway.search("send an e-mail")
         healed = await gateway.search("send an e-mail")
 

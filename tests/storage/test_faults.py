@@ -10,13 +10,16 @@ import json
 import signal
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 
+from gateway.runtime.vectors import Vector
 from gateway.storage.oauth_tokens import FileTokens
 from gateway.storage.protocol import SqliteStore
 
@@ -28,8 +31,9 @@ KILLED_AFTER = 60
 """Lines of a process until it is killed."""
 WRITES = ("vectors", "entries", "listings", "approvals", "calls", "tokens", "audit")
 OPERATIONS = (*WRITES, "search", "call")
+KILLS_AT_RANDOM = 200
 STORE = """
-import json, os, resource, sys, time
+import json, os, random, resource, signal, sys, time, zlib
 from pathlib import Path
 import numpy as np
 from gateway import Gateway, Options, SyncGateway
@@ -51,6 +55,9 @@ store = SqliteStore(
     usage=folder / "usage.db",
     wall=lambda: time.time() + clock_s,
 )
+
+def row(name):
+    return np.full(64, zlib.crc32(name.encode()) % 1000 + 1, np.float32)
 """
 MATRIX = f"""
 def look() -> str:
@@ -74,7 +81,7 @@ def ask(name, call):
     return "told" if "store_unavailable" in notes else "ok"
 
 OPERATIONS = {{
-    "vectors": lambda name: store.vectors.put("m", {{name: np.ones(64, np.float32)}}),
+    "vectors": lambda name: store.vectors.put("m", {{name: row(name)}}),
     "entries": lambda name: store.entries.put([Entry(kind="agent", name=name)]),
     "listings": lambda name: store.listings.keep(name, name, Listing()),
     "approvals": lambda name: store.listings.record_seen(name, {{name: name}}),
@@ -85,18 +92,37 @@ OPERATIONS = {{
     "call": lambda name: ask(f"call {{name}}", True),
 }}
 
-def run(who, rounds={ROUNDS}):
+def run(who, rounds={ROUNDS}, operations=tuple(OPERATIONS), out=1):
     for at in range(rounds):
-        for operation, act in OPERATIONS.items():
+        for operation in operations:
             name = f"{{who}}-{{at}}"
             try:
-                outcome = act(name) or "ok"
+                outcome = OPERATIONS[operation](name) or "ok"
             except (StoreError, OSError):
                 outcome = "told"
             # One write a line: two processes may share the pipe.
-            os.write(1, (json.dumps([who, operation, name, outcome]) + "\\n").encode())
-
-run("before", 1)
+            os.write(out, (json.dumps([who, operation, name, outcome]) + "\\n").encode())
+"""
+KILLS = f"""
+dice = random.Random(7)
+for number in range({KILLS_AT_RANDOM}):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        run(f"kill-{{number}}", 1000, {WRITES}, writing)
+    os.close(writing)
+    said = b""
+    for _ in range(dice.randrange(900)):
+        said += os.read(reading, 1)
+    # The moment is random: so many steps after so many bytes.
+    for _ in range(dice.randrange(100_000)):
+        pass
+    os.kill(child, signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    while more := os.read(reading, 65_536):
+        said += more
+    os.close(reading)
+    os.write(1, said[: said.rfind(b"\\n") + 1])
 """
 UNWRITABLE = """
 for each in (folder, *folder.rglob("*")):
@@ -152,7 +178,7 @@ def started(script: str, *arguments: str) -> subprocess.Popen[str]:
 def lines_under(fault: str, folder: Path) -> list[Line]:
     """Do each operation before *fault* and under it; return what each process said."""
     count = 2 if fault == "two processes" else 1
-    script = MATRIX + FAULTS[fault] + AFTER
+    script = f'{MATRIX}run("before", 1)\n{FAULTS[fault]}{AFTER}'
     # Two that say the same names would hide a loss.
     scripts = [script.replace('"before"', f'"before {each}"') for each in range(count)]
     scripts = [each.replace('"under"', f'"under {at}"') for at, each in enumerate(scripts)]
@@ -178,15 +204,24 @@ def lines_under(fault: str, folder: Path) -> list[Line]:
     return [(who, each, name, outcome) for who, each, name, outcome in map(json.loads, lines)]
 
 
-def present(folder: Path) -> set[tuple[str, str]]:
-    """Return what is stored, each as operation and name, as the next process finds it."""
+def row_of(name: str) -> Vector:
+    """Return the vector that the processes store for *name*."""
+    return np.full(64, zlib.crc32(name.encode()) % 1000 + 1, np.float32)
+
+
+def present(folder: Path, names: set[str]) -> set[tuple[str, str]]:
+    """Return what is stored of *names*, each as operation and name, as the next process finds it.
+
+    Each vector that is there must be the right one.
+    """
     store = SqliteStore(
         vectors=folder / "vectors.db", catalog=folder / "catalog.db", usage=folder / "usage.db"
     )
-    names = {path.name for path in (folder / "tokens").iterdir()}
+    vectors = store.vectors.get("m", sorted(names))
+    assert [] == [name for name, row in vectors.items() if not np.array_equal(row, row_of(name))]
     audit = [json.loads(line) for line in (folder / "audit.jsonl").read_text().splitlines()]
     found = {
-        "vectors": store.vectors.get("m", sorted(names)).keys(),
+        "vectors": vectors.keys(),
         "entries": {key.removeprefix("agent:catalog/") for key in store.entries.rows()},
         "listings": {name for name in names if store.listings.listing(name)},
         "approvals": {name for name in names if store.listings.read({name: name})[name].pins},
@@ -205,7 +240,7 @@ def test_no_fault_loses_what_was_acknowledged_or_reaches_a_search(folder: Path, 
     folder.chmod(0o755)
 
     acknowledged = {line[1:3] for line in lines if line[3] == "ok" and line[1] in WRITES}
-    lost = acknowledged - present(folder)
+    lost = acknowledged - present(folder, {line[2] for line in lines})
     assert {operation for operation, _ in lost} == FORGOTTEN.get(fault, set()), lost
     under = [line for line in lines if not line[0].startswith("before")]
     outcome = "told" if fault in {"full", "unwritable"} else "ok"
@@ -247,6 +282,20 @@ print(*sorted(store.vectors.get("m", ["before", "child", "parent", "child later"
     out, errors = done.communicate()
 
     assert ("", "before;child;child later;parent\n") == (errors, out)
+
+
+def test_two_hundred_kills_at_random_lose_nothing_that_was_acknowledged(folder: Path) -> None:
+    """Each process opens what the one before it has left."""
+    out, errors = started(MATRIX + KILLS, str(folder)).communicate()
+    lines = [json.loads(line) for line in out.splitlines()]
+    # What was on its way when a process was killed may be there too.
+    rounds = {who: int(name.rpartition("-")[2]) + 1 for who, _, name, _ in lines}
+    names = {f"{who}-{at}" for who, last in rounds.items() for at in range(last + 1)}
+
+    assert "" == errors
+    assert {"ok"} == {outcome for *_, outcome in lines}
+    assert len(rounds) > KILLS_AT_RANDOM / 2
+    assert set() == {(operation, name) for _, operation, name, _ in lines} - present(folder, names)
 
 
 def test_what_was_kept_before_the_disk_was_full_can_be_read(folder: Path) -> None:
