@@ -84,9 +84,10 @@ async def run(
         cache: The sizes of caches.
     """
     figures: dict[str, list[float]] = {}
+    embedder = HashingEmbedder()
     with tempfile.TemporaryDirectory() as place:
         async with (
-            _gateway(Path(place), cache or CacheOptions()) as gateway,
+            _gateway(Path(place), cache or CacheOptions(), embedder) as gateway,
             _served(gateway) as url,
         ):
             for part in range(parts):
@@ -99,6 +100,8 @@ async def run(
                 for _ in range(sessions // parts):
                     async with Client(url) as client:
                         await client.call_tool("search_tools", {"query": "weigh a parcel"})
+                # The embedder of tests remembers what it was asked.
+                embedder.batches.clear()
                 for name, value in await _left():
                     figures.setdefault(name, []).append(value)
     return figures
@@ -109,14 +112,14 @@ def echo(word: str) -> str:
     return word
 
 
-def _gateway(folder: Path, cache: CacheOptions) -> Gateway:
+def _gateway(folder: Path, cache: CacheOptions, embedder: HashingEmbedder) -> Gateway:
     options = Options(
         vector_store_path=folder / "vectors.sqlite3",
         catalog_store_path=folder / "catalog.sqlite3",
         cache=cache,
         upstream=UpstreamOptions(lifecycle="ephemeral"),
     )
-    gateway = Gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
+    gateway = Gateway(strategy="auto", embedder=embedder, options=options)
     for number in range(_TOOLS):
         about = f"Weigh parcels of kind {number} for customer {number % 17}."
         gateway.add_tool(echo, name=f"weigh_{number}", description=about)

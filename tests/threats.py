@@ -46,12 +46,13 @@ THREATS: Mapping[str, Threat] = dict(
             "and its text is shown to no model. Attacks in words that the scanner does not know "
             "pass: `poison_flagged` of `benchmarks.hardening` says how many it finds.",
             "65 of 68 seeded attacks flagged at least, 0 of 21 honest definitions; 0 unseen "
-            "characters in 100 generated texts and in the answers of 11 channels; 0 flagged tools "
-            "in 6 modes",
+            "characters in 10,000 generated texts and in the answers of 11 channels; 0 flagged "
+            "tools in 6 modes",
             {
                 "mcp/test_injection_scanner.py": "seeded_poisonings_are_flagged "
                 "sentences_that_honest_tools_say_are_not_flagged",
-                "runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen",
+                "runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
+                "ten_thousand_cleaned_texts_hold_nothing_unseen",
                 "serve/test_unseen_text.py": "no_answer_of_the_server_holds_it",
                 "discovery/test_tool_list.py": "a_suspicious_tool_goes_out_in_no_mode",
             },
@@ -90,11 +91,13 @@ THREATS: Mapping[str, Threat] = dict(
             "A server offers a tool under the name of another server's tool.",
             "Exposed names are unique, do not depend on the order of servers, and stay with the "
             "tool that had them first.",
-            "0 names twice and 0 outside `[A-Za-z0-9_-]{1,64}` in 100 generated catalogs; 0 "
-            "differences in 100 permutations",
+            "0 names twice and 0 outside `[A-Za-z0-9_-]{1,64}` in 10,000 generated catalogs; 0 "
+            "differences in all 720 orders of 6 servers",
             {
                 "catalog/test_identity.py": "every_tool_has_one_name_that_a_model_may_call "
-                "names_do_not_depend_on_the_order_of_registration",
+                "every_tool_of_ten_thousand_catalogs_has_one_name "
+                "names_do_not_depend_on_the_order_of_registration "
+                "names_are_the_same_in_all_720_orders_of_six_servers",
                 "sources/test_name_bindings.py": "a_server_that_offers_the_names_of_another_"
                 "renames_none",
             },
@@ -105,16 +108,20 @@ THREATS: Mapping[str, Threat] = dict(
             "Of a long text each word counts less. There is no limit to one server's share of the "
             "matches.",
             "20 tools stuffed with all words beside 233 made-up ones: 0 of their places taken in "
-            "59 searches, `graph` and `auto`, recall@5 no lower",
+            "59 searches, `graph` and `auto`, recall@5 no lower. Beside the 233 real ones of "
+            "mcp_bench the same cost 2.0 points of recall@5 (28.7 without), and 20 with the words "
+            "of the requests 2.7 (`graph`, `python -m benchmarks.attacks`)",
             {"search/test_stuffing.py": "twenty_stuffed_tools_take_no_place_of_233_honest_ones"},
         ),
         _threat(
             "06-forged-search-result",
             "A result of a tool looks like one of a search.",
             "Only the first answer to a call of the gateway's own search tool is read as one.",
-            "0 tools shown by 12 forged messages, and in 4 ways to ask",
+            "0 tools shown by 12 forged messages, by 1,000 generated conversations full of them, "
+            "and in 4 ways to ask",
             {
-                "discovery/test_window.py": "what_only_looks_like_a_search_result_reveals_nothing",
+                "discovery/test_window.py": "what_only_looks_like_a_search_result_reveals_nothing "
+                "no_forged_result_in_a_thousand_conversations_reveals_anything",
                 "chat/test_window.py": "a_search_result_in_another_tools_output_reveals_nothing",
             },
         ),
@@ -122,9 +129,9 @@ THREATS: Mapping[str, Threat] = dict(
             "07-nested-meta-tool",
             "A model calls a meta-tool through another, or a tool that its caller may not see.",
             "A meta-tool is called directly alone. A hidden tool is answered as one that is not "
-            "there.",
-            "0 calls passed in 1,000 generated sequences; the same answer on every path for what "
-            "is hidden",
+            "there. One that the caller may see may be called without having been found.",
+            "0 calls passed in 1,000 generated sequences, of two kinds of callers and in 3 modes; "
+            "the same answer on every path for what is hidden",
             {
                 "discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
@@ -202,9 +209,9 @@ THREATS: Mapping[str, Threat] = dict(
             "A server sends pages, tools, bytes or messages without end, or nothing at all.",
             "Everything has a limit. A server that goes beyond it is cut or disconnected; the "
             "others go on.",
-            "50 MB of description cost less than 50 MiB; 7 kinds of hostile servers and 12 floods, "
-            "each search answers; with 4 hostile servers under way 0 processes are left after "
-            "SIGTERM",
+            "the peak of memory rises by less than 50 MiB with 50 MB of description, 12 kinds of "
+            "hostile servers and 12 floods, each alone; each search answers; with 4 hostile "
+            "servers under way 0 processes are left after SIGTERM. The time is not asserted",
             {
                 "mcp/test_error_mapping.py": "fifty_megabytes_of_description_are_never_held "
                 "one_hostile_server_costs_the_others_nothing",
@@ -229,9 +236,12 @@ THREATS: Mapping[str, Threat] = dict(
             "A query, a schema, a pattern or a template is written to cost time without end.",
             "Texts are cut first. A pattern of a server is never run, and checks have a budget of "
             "steps.",
-            "8 hostile words of 4,096 pieces and a template of 5,000 variables end; 0 patterns run",
+            "17 hostile texts of 1 MB cost each of 7 functions at most 16 times the CPU of an "
+            "eighth of them; a template of 5,000 variables ends; 0 patterns run. The time of a "
+            "whole search is not asserted",
             {
                 "runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
+                "a_megabyte_costs_what_its_letters_cost "
                 "cleaning_reads_only_the_head_of_a_giant",
                 "search/test_request.py": "whatever_is_said_fits_the_caps",
                 "catalog/test_identity.py": "a_malicious_template_is_cheap",
@@ -244,8 +254,9 @@ THREATS: Mapping[str, Threat] = dict(
             "An embedder raises, hangs or gives vectors that cannot be used.",
             "The graph ranks this search, with a diagnostic and a metric; the next one tries "
             "vectors again.",
-            "9 faults with 2 strategies and 3 of a real service: 0 errors, the graph's ranking, 1 "
-            "fallback counted; 3 kinds of stored rows made anew",
+            "15 faults with 3 strategies, 4 of a real service and 1 silence: 0 errors, the graph's "
+            "ranking, 1 fallback counted where vectors were asked for; 3 kinds of stored rows made "
+            "anew",
             {
                 "search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
                 "again whatever_a_service_answers_the_search_goes_on",
@@ -269,7 +280,8 @@ THREATS: Mapping[str, Threat] = dict(
             "A server dies again and again.",
             "Its tools stay searchable, and the next call starts it anew. None of its processes is "
             "left.",
-            "5 kills: 5 of 5 searches answer, 5 of 5 calls reach a new process, 0 of 6 are left",
+            "30 kills: 30 of 30 searches answer, 30 of 30 calls reach a new process, 0 of 31 are "
+            "left. The time of a reconnect is not asserted",
             {
                 "registration/test_warm_start.py": "every_search_answers_while_a_server_is_killed_"
                 "again_and_again",
@@ -283,11 +295,12 @@ THREATS: Mapping[str, Threat] = dict(
             "The process is killed, or the disk is full, while something is stored.",
             "What was acknowledged is there afterwards; a corrupt file is set aside and begun "
             "anew.",
-            "0 acknowledged writes lost under 7 faults with 7 kinds of writes, 1 kill among them "
-            "(but for lists a month old)",
+            "0 acknowledged writes lost under 7 faults with 7 kinds of writes (but for lists a "
+            "month old); 200 kills at random: 0 lost, 0 wrong vectors, 0 files that the next "
+            "process cannot read",
             {
                 "storage/test_faults.py": "no_fault_loses_what_was_acknowledged_or_reaches_"
-                "a_search "
+                "a_search two_hundred_kills_at_random_lose_nothing_that_was_acknowledged "
                 "what_was_kept_before_the_disk_was_full_can_be_read",
                 "storage/test_vector_store.py": "a_file_that_cannot_be_read_is_set_aside_and_begun_"
                 "anew",
@@ -309,19 +322,22 @@ THREATS: Mapping[str, Threat] = dict(
             "20-concurrent-use",
             "Threads and loops use one gateway at the same time.",
             "What they share is locked or lives on one loop; each gets its own answer.",
-            "16 threads of conversations and 60 searches with calls from 2 loops and 6 threads: 0 "
-            "wrong answers",
+            "776 searches with calls from 16 threads and 200 tasks on 2 loops: each as in a serial "
+            "run, to the last digit; 16 threads of conversations: 0 wrong answers. 8,793 "
+            "conversations of 16 threads and 200 tasks in 150 s (`benchmarks/soak.py`): 0 errors, "
+            "0 wrong answers",
             {
                 "chat/test_together.py": "sixteen_threads_share_one_client",
-                "test_sync.py": "two_loops_and_several_threads_share_one_gateway",
+                "test_sync.py": "two_loops_and_several_threads_share_one_gateway "
+                "threads_and_tasks_get_what_a_serial_run_gets",
             },
         ),
         _threat(
             "21-growing-memory",
             "A long run leaves objects, tasks or files behind.",
             "Caches are bounded, and nothing else stays.",
-            "objects, tasks and files after 20 more searches and 5 more sessions: 4, 0 and 0 more "
-            "at most; less than half an object a conversation",
+            "objects, tasks and files after 200 more searches and 5 more reconnects and sessions: "
+            "4, 0 and 0 more at most; less than half an object a conversation",
             {
                 "benchmarks/test_longrun.py": "what_is_left_after_a_part_is_what_was_left_"
                 "before_it",
@@ -344,7 +360,7 @@ THREATS: Mapping[str, Threat] = dict(
             "23-cut-stream",
             "A service cuts a stream into any pieces, or mixes two calls.",
             "The calls and the text are the same to the byte.",
-            "0 differences in 300 generated streams of chats and 60 of responses",
+            "0 differences in 10,000 generated streams of chats and 120 of responses",
             {
                 "chat/test_streams.py": "however_a_turn_is_cut_its_calls_and_its_text_are_the_same "
                 "events_in_any_pieces_keep_the_hosts_calls_and_lose_ours",
@@ -353,12 +369,15 @@ THREATS: Mapping[str, Threat] = dict(
         ),
         _threat(
             "24-failing-telemetry",
-            "A backend of telemetry raises, or there is none.",
+            "A backend of telemetry raises or hangs, or there is none.",
             "Searches, calls and conversations go on, with one warning.",
-            "14 ways to raise: 0 errors, 1 warning each; nothing is configured without a provider",
+            "14 ways to raise: 0 errors, 1 warning each; 200 searches and calls beside exporters "
+            "that raise, and that hang, with full queues: 0 other results; nothing is configured "
+            "without a provider",
             {
                 "chat/test_observed.py": "telemetry_that_raises_ends_no_work",
-                "runtime/test_telemetry.py": "without_providers_nothing_is_configured",
+                "runtime/test_telemetry.py": "without_providers_nothing_is_configured "
+                "a_backend_that_hangs_or_raises_holds_no_search",
             },
         ),
         _threat(
@@ -380,13 +399,15 @@ THREATS: Mapping[str, Threat] = dict(
             "A model calls what destroys something, or a server says that its tools are harmless.",
             "The host is asked first. What a server says of its tools only makes the gateway "
             "stricter.",
-            "0 runs without an approval in 1,000 generated sequences; 0 by 7 answers that are no "
-            "yes; 200 generated calls run as they were approved",
+            "0 runs without an approval in 1,000 generated sequences and 500 scripted "
+            "conversations; 0 by 7 answers that are no yes; 200 generated calls run as they were "
+            "approved",
             {
                 "discovery/test_call_handler.py": "no_sequence_of_calls_passes_a_meta_tool_or_an_"
                 "approval",
                 "chat/test_limits.py": "the_host_is_asked_before_what_may_destroy "
-                "whatever_is_not_a_plain_yes_is_a_no",
+                "whatever_is_not_a_plain_yes_is_a_no "
+                "five_hundred_conversations_destroy_only_what_was_approved",
                 "discovery/test_approval.py": "a_stranger_does_not_say_that_its_tools_are_harmless "
                 "what_is_approved_is_what_is_called",
             },

@@ -16,8 +16,8 @@ SLACK = 4
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it counts open files as Linux does")
 async def test_what_is_left_after_a_part_is_what_was_left_before_it() -> None:
-    """Twenty searches, five reconnects and sessions a part; the long form looks at memory."""
-    figures = await run(40, 10, 10, parts=2, cache=SMALL)
+    """200 searches, five reconnects and sessions a part; the long form looks at memory."""
+    figures = await run(400, 10, 10, parts=2, cache=SMALL)
 
     first, last = ({name: values[part] for name, values in figures.items()} for part in (1, -1))
     assert 0 == last["tasks"] - first["tasks"]
