@@ -357,7 +357,9 @@ NESTED: st.SearchStrategy[dict[str, Any]] = st.recursive(
     lambda inner: st.builds(dict, name=CALLABLE, arguments=inner | inner.map(json.dumps)),
     max_leaves=4,
 )
-SEQUENCES = st.lists(st.tuples(CALLABLE, NESTED | st.just({"query": "wipe"})), max_size=4)
+SEQUENCES = st.lists(
+    st.tuples(CALLABLE, NESTED | st.sampled_from([{}, {"query": "wipe"}])), max_size=4
+)
 MODES: st.SearchStrategy[Projection] = st.sampled_from(["proxy", "stable", "native"])
 
 
