@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from gateway.chat.conversation import Conversation, IsOurs, JsonItem, LoadTools, to_json_items
 from gateway.discovery.call_handler import ToolAnswer, ToolCall
 from gateway.discovery.tool_list import ToolList
+from gateway.runtime.json_schema import as_objects
 
 _SAID_ONCE = frozenset({"id", "name", "role", "type"})
 """Fields that a service that repeats them does not extend."""
@@ -124,7 +125,7 @@ def join_chunks(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
     choices: dict[int, dict[str, Any]] = {}
     for chunk in chunks:
         fields = chunk.to_dict(warnings=False)
-        for part in _objects(fields.pop("choices", None)):
+        for part in as_objects(fields.pop("choices", None)):
             choice = choices.setdefault(part["index"], {"message": {}})
             _merge_delta(choice["message"], part.pop("delta", None) or {})
             if logprobs := part.pop("logprobs", None):
@@ -144,7 +145,7 @@ def _merge_delta(target: dict[str, Any], delta: Mapping[str, Any]) -> None:
         before = target.get(key)
         if key == "tool_calls":
             calls = target.setdefault(key, {})
-            for fragment in _objects(value):
+            for fragment in as_objects(value):
                 index = fragment.pop("index", len(calls))
                 _merge_delta(calls.setdefault(index, {}), fragment)
         elif isinstance(value, dict) and isinstance(before, dict):
@@ -152,10 +153,6 @@ def _merge_delta(target: dict[str, Any], delta: Mapping[str, Any]) -> None:
         elif value is not None or key not in target:
             grows = isinstance(value, str | list) and type(before) is type(value)
             target[key] = before + value if grows and key not in _SAID_ONCE else value
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 class ChatConversation(Conversation[ChatCompletion]):

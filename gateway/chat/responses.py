@@ -33,6 +33,7 @@ from gateway.discovery.render_results import direct_names_in
 from gateway.discovery.tool_list import ToolList
 from gateway.discovery.wire_formats import NATIVE_SEARCH, messages_of
 from gateway.runtime.cache import Cache
+from gateway.runtime.json_schema import as_objects
 
 _BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -235,13 +236,9 @@ class ResponsesConversation(Conversation[Response]):
         return outputs
 
     def _loaded_names(self) -> set[str]:
-        lists = (
-            item.get("tools")
-            for item in (*self._input, *self.new_messages)
-            if item.get("type") == "tool_search_output"
-        )
-        tools = (tool for listed in lists if isinstance(listed, list) for tool in listed)
-        return {str(tool.get("name")) for tool in tools if isinstance(tool, Mapping)}
+        items = (*self._input, *self.new_messages)
+        found = (item for item in items if item.get("type") == "tool_search_output")
+        return {str(tool.get("name")) for item in found for tool in as_objects(item.get("tools"))}
 
     def store(self, final: Response, pending: tuple[ToolCall, ...], *, opened_as: str = "") -> None:
         """Store what was shown and what is pending, if the service keeps the conversation."""

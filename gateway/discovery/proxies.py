@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gateway.discovery.meta_tools import FunctionTool
 from gateway.discovery.render_results import MAX_LINE_CHARS
 from gateway.options import DiscoveryOptions
-from gateway.runtime.json_schema import map_schemas, resolve_pointer
+from gateway.runtime.json_schema import as_object, as_objects, map_schemas, resolve_pointer
 from gateway.runtime.text import clean, one_line, visible_json
 from gateway.types import Entity, JsonObject
 
@@ -53,8 +53,7 @@ def to_parameters(schema: JsonObject) -> dict[str, object]:
 
     source = map_schemas(schema, without_dangling_reference)
     left_out = _NOT_FOR_MODELS | _NOT_AT_THE_TOP
-    properties = source.get("properties")
-    own = properties if isinstance(properties, Mapping) else {}
+    own = as_object(source.get("properties"))
     return visible_json(
         {
             **{key: value for key, value in source.items() if key not in left_out},
@@ -65,14 +64,11 @@ def to_parameters(schema: JsonObject) -> dict[str, object]:
 
 
 def _properties_of_choices(schema: JsonObject) -> dict[str, object]:
-    choices = [schema.get(key) for key in _CHOICES]
-    branches = [branch for choice in choices if isinstance(choice, list) for branch in choice]
-    listed = [branch.get("properties") for branch in branches if isinstance(branch, Mapping)]
+    branches = (branch for key in _CHOICES for branch in as_objects(schema.get(key)))
     return {
         str(name): property_schema
-        for properties in listed
-        if isinstance(properties, Mapping)
-        for name, property_schema in properties.items()
+        for branch in branches
+        for name, property_schema in as_object(branch.get("properties")).items()
     }
 
 
@@ -95,7 +91,6 @@ def _is_strict(part: JsonObject) -> bool:
         return False
     if "properties" not in part and part.get("type") != "object":
         return True
-    properties, required = part.get("properties"), part.get("required")
-    named = set(properties) if isinstance(properties, Mapping) else set()
+    named, required = {*as_object(part.get("properties"))}, part.get("required")
     demanded = set(required) if isinstance(required, list | tuple) else set()
     return part.get("additionalProperties") is False and named == demanded

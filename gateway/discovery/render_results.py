@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.options import DiscoveryOptions
+from gateway.runtime.json_schema import as_object, as_objects
 from gateway.runtime.text import estimate_tokens, one_line, plain
 from gateway.types import Match, PathStep, SearchResult
 
@@ -281,9 +282,5 @@ def _rows(content: str) -> list[dict[str, Any]]:
         body = json.loads(content)
     except (ValueError, RecursionError):
         return []
-    rows = body.get("tools") if isinstance(body, dict) else None
-    return [
-        row
-        for row in (rows if isinstance(rows, list) else [])
-        if isinstance(row, dict) and isinstance(row.get("name"), str)
-    ]
+    rows = as_objects(as_object(body).get("tools"))
+    return [row for row in rows if isinstance(row.get("name"), str)]

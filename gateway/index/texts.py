@@ -7,13 +7,15 @@ says of itself is never declared, whatever its text claims.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 from gateway.catalog.entries import INSTRUCTIONS, WORDS, flatten
 from gateway.catalog.kinds import Field, row_of
 from gateway.index.tool_graph import node_of
-from gateway.index.tool_words import nouns_of
+from gateway.index.tool_words import arguments, nouns_of
 from gateway.mcp.skills import FRONT
 from gateway.options import GraphOptions
+from gateway.runtime.json_schema import as_objects, as_text, as_texts
 from gateway.types import Entity
 from graphs.lexical.analysis import split_identifier
 from graphs.markdown.document import Document, Link, Section
@@ -62,14 +64,8 @@ def _text(entity: Entity, fields: Iterable[Field]) -> str:
 
 
 def _parameters(entity: Entity) -> str:
-    properties = entity.definition.input_schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return ""
-    lines = []
-    for name, schema in list(properties.items())[:_MAX_PARAMETERS]:
-        text = schema.get("description") if isinstance(schema, Mapping) else None
-        lines.append(f"{name} {text}" if isinstance(text, str) else str(name))
-    return "\n".join(lines)
+    described = islice(arguments(entity), _MAX_PARAMETERS)
+    return "\n".join(f"{name} {text}".rstrip() for name, text in described)
 
 
 def _tools(entity: Entity) -> str:
@@ -87,16 +83,14 @@ def _capabilities(entity: Entity) -> str:
     listed = entity.metadata.get("capabilities")
     if isinstance(listed, Mapping):
         listed = [name for name, value in listed.items() if value]
-    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else ()
+    names = as_texts(listed)
     return f"Capabilities: {', '.join(map(humanized, names))}" if names else ""
 
 
 def _skills(entity: Entity) -> str:
-    listed = entity.metadata.get("skills")
-    skills = listed if isinstance(listed, list) else []
-    found = [skill for skill in skills if isinstance(skill, Mapping)]
-    texts = ([each.get("name"), each.get("description")] for each in found)
-    return "\n".join(" ".join(text for text in each if isinstance(text, str)) for each in texts)
+    skills = as_objects(entity.metadata.get("skills"))
+    texts = (as_texts([skill.get("name"), skill.get("description")]) for skill in skills)
+    return "\n".join(map(" ".join, texts))
 
 
 def _metadata(entity: Entity) -> str:
@@ -104,13 +98,11 @@ def _metadata(entity: Entity) -> str:
     front = details.get(FRONT)
     if isinstance(front, Mapping):
         return flatten({key: front[key] for key in front if key not in _OWN_FIELDS})
-    words = details.get(WORDS)
-    return words if isinstance(words, str) else ""
+    return as_text(details.get(WORDS))
 
 
 def _instructions(entity: Entity) -> str:
-    text = entity.metadata.get(INSTRUCTIONS)
-    return text if isinstance(text, str) else ""
+    return as_text(entity.metadata.get(INSTRUCTIONS))
 
 
 def _hints(entity: Entity) -> str:

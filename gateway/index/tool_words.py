@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gateway.runtime.json_schema import as_object, as_text
 from gateway.types import Entity
 from graphs.lexical.analysis import split_identifier
 
@@ -139,8 +140,5 @@ def singular(word: str) -> str:
 
 def arguments(entity: Entity) -> Iterator[tuple[str, str]]:
     """Return each argument and its description, empty if it has none."""
-    properties = entity.definition.input_schema.get("properties")
-    if isinstance(properties, Mapping):
-        for name, schema in properties.items():
-            text = schema.get("description") if isinstance(schema, Mapping) else None
-            yield str(name), text if isinstance(text, str) else ""
+    for name, schema in as_object(entity.definition.input_schema.get("properties")).items():
+        yield str(name), as_text(as_object(schema).get("description"))

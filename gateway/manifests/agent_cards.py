@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from gateway.catalog.entries import NAMESPACE, Entry
 from gateway.errors import ConfigError
 from gateway.runtime.json_models import Text, read_value
+from gateway.runtime.json_schema import as_texts
 from gateway.types import Hints, JsonObject
 
 MAX_EXAMPLES = 20
@@ -64,9 +65,7 @@ def read_card(card: Mapping[str, object], *, where: str, namespace: str = NAMESP
 
 def _texts(skills: Sequence[Mapping[str, object]], key: str) -> Iterator[str]:
     for skill in skills:
-        values = skill.get(key)
-        if isinstance(values, list):
-            yield from (value for value in values if isinstance(value, str))
+        yield from as_texts(skill.get(key))
 
 
 def write_card(entry: Entry) -> JsonObject:

@@ -19,7 +19,14 @@ from typing import NamedTuple
 
 from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
 from gateway.mcp.skills import FILES, FRONT, find_skill_fault, parse_skill
-from gateway.runtime.json_schema import count_in_place, map_schemas, objects_in
+from gateway.runtime.json_schema import (
+    as_object,
+    as_objects,
+    as_text,
+    count_in_place,
+    map_schemas,
+    objects_in,
+)
 from gateway.runtime.text import clean, is_visible, visible, visible_json
 from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 
@@ -90,7 +97,7 @@ def find_name_fault(item: JsonObject, method: ListMethod) -> str:
 
 def item_name(item: object, method: ListMethod) -> str:
     """Return the name or URI of *item*; empty if it has none."""
-    return _text(item.get(method.id_key)) if isinstance(item, dict) else ""
+    return as_text(item.get(method.id_key)) if isinstance(item, dict) else ""
 
 
 def measure_size(item: JsonObject, method: ListMethod) -> int:
@@ -121,7 +128,7 @@ def digest_definition(item: JsonObject, method: ListMethod) -> str:
     keys = {TOOLS: _PINNED_OF_TOOL, SKILLS: ("uri", FRONT, FILES)}.get(method, _PINNED)
     pinned = {key: _digest_long(item.get(key)) for key in keys}
     if method is not TOOLS:
-        hints = _object(item.get("annotations"))
+        hints = as_object(item.get("annotations"))
         pinned["annotations"] = {key: hints[key] for key in hints if key != "lastModified"}
     return hashlib.sha256(json.dumps(pinned, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -144,16 +151,16 @@ def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) ->
     if method is SKILLS:
         return parse_skill(item, item_name(item, method), max_chars=max_chars)
     is_tool = method is TOOLS
-    annotations = _object(item.get("annotations"))
-    title = _text(item.get("title"))
+    annotations = as_object(item.get("annotations"))
+    title = as_text(item.get("title"))
     if method is not PROMPTS:
-        title = title or _text(annotations.get("title") if is_tool else item.get("name"))
+        title = title or as_text(annotations.get("title") if is_tool else item.get("name"))
     output = item.get("outputSchema") if is_tool else None
     return ToolDefinition(
         kind=method.kind,
         name=item_name(item, method),
         title=clean(title, limit=MAX_TITLE_CHARS),
-        description=clean(_text(item.get("description")), limit=max_chars),
+        description=clean(as_text(item.get("description")), limit=max_chars),
         input_schema=_read_schema(item, method, max_chars),
         output_schema=_clean_schema(output, max_chars) if isinstance(output, dict) else None,
         hints=_read_hints(annotations) if is_tool else Hints(),
@@ -175,7 +182,7 @@ def clean_definition(definition: ToolDefinition, max_chars: int) -> ToolDefiniti
 
 def _read_schema(item: JsonObject, method: ListMethod, max_chars: int) -> JsonObject:
     if method is TOOLS:
-        return _clean_schema(_object(item.get("inputSchema")), max_chars)
+        return _clean_schema(as_object(item.get("inputSchema")), max_chars)
     if method is TEMPLATES:
         return _template_schema(item_name(item, method))
     return _prompt_schema(item, max_chars) if method is PROMPTS else {}
@@ -244,14 +251,14 @@ def _template_schema(uri: str) -> JsonObject:
 
 def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
     """Return the arguments of a prompt as a schema."""
-    raw = prompt.get("arguments")
     properties: dict[str, JsonObject] = {}
     required: list[str] = []
-    for argument in map(_object, raw if isinstance(raw, list) else ()):
-        name = _text(argument.get("name"))
+    for argument in as_objects(prompt.get("arguments")):
+        name = as_text(argument.get("name"))
         if not name or not is_visible(name) or name in properties:
             continue
-        texts = {key: argument[key] for key in ("title", "description") if _text(argument.get(key))}
+        texts = {key: as_text(argument.get(key)) for key in ("title", "description")}
+        texts = {key: text for key, text in texts.items() if text}
         properties[name] = {"type": "string", **_clean_texts(texts, max_chars)}
         if argument.get("required") is True:
             required.append(name)
@@ -262,13 +269,5 @@ def _read_details(item: JsonObject, method: ListMethod) -> JsonObject:
     details = {key: item[key] for key in _DETAILS if isinstance(item.get(key), _DETAILS[key])}
     details = visible_json(details)
     if "mimeType" in details:
-        details["mimeType"] = clean(_text(item["mimeType"]), limit=MAX_NAME_CHARS)
+        details["mimeType"] = clean(as_text(item["mimeType"]), limit=MAX_NAME_CHARS)
     return {"template": True, **details} if method is TEMPLATES else details
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _object(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}

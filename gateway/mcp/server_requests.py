@@ -26,6 +26,7 @@ from mcp.types import CLIENT_CAPABILITIES_META_KEY
 
 from gateway.errors import CallerError
 from gateway.options import UpstreamOptions
+from gateway.runtime.json_schema import as_object
 from gateway.runtime.text import visible, visible_json
 from gateway.types import JsonObject
 
@@ -296,8 +297,7 @@ def _required_capability(request: types.InputRequest) -> tuple[str, str]:
 
 def capability_error(server: str, error: MCPError) -> CallerError:
     """Return the error that says that *server* refused a call for what its caller cannot do."""
-    data = error.error.data
-    required = data.get("requiredCapabilities") if isinstance(data, Mapping) else None
-    missing = forwarded_capabilities(required if isinstance(required, Mapping) else {})
+    required = as_object(error.error.data).get("requiredCapabilities")
+    missing = forwarded_capabilities(as_object(required))
     detail = f"needs a client that can do {', '.join(missing) or 'more'}, and this one cannot"
     return CallerError(server, detail, needed=missing)

@@ -46,6 +46,7 @@ from gateway.mcp.traffic import Traffic
 from gateway.mcp.transports import ConnectionCallbacks, open_session
 from gateway.mcp.validation import send_request
 from gateway.options import UpstreamOptions
+from gateway.runtime.json_schema import as_object, as_text
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.text import clean
 from gateway.types import Content, InvokeResult, JsonObject
@@ -323,11 +324,8 @@ def _to_invoke_result(tool_id: str, result: dict[str, Any], *, max_bytes: int) -
 
 
 def _to_content(block: JsonObject) -> Content:
-    resource = block.get("resource")
-    text = (resource if isinstance(resource, dict) else block).get("text")
-    return Content(
-        type=str(block.get("type", "")), text=text if isinstance(text, str) else "", data=block
-    )
+    text = (as_object(block.get("resource")) or block).get("text")
+    return Content(type=str(block.get("type", "")), text=as_text(text), data=block)
 
 
 async def sign_in(

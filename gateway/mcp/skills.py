@@ -11,6 +11,7 @@ import base64
 import hashlib
 import re
 
+from gateway.runtime.json_schema import as_texts
 from gateway.runtime.text import clean, is_visible, visible_json
 from gateway.types import Hints, JsonObject, ToolDefinition
 
@@ -76,14 +77,14 @@ def parse_skill(item: JsonObject, uri: str, *, max_chars: int) -> ToolDefinition
     """Return the definition of the entry *item*, which has no fault; its name is its address."""
     front = item[FRONT]
     assert isinstance(front, dict)  # noqa: S101  (find_skill_fault has checked it)
-    listed = front.get("tags")
-    tags = [tag for tag in listed if isinstance(tag, str)] if isinstance(listed, list) else []
     return ToolDefinition(
         kind="skill",
         name=uri,
         title=front["name"],
         description=clean(front["description"], limit=max_chars),
-        hints=Hints(tags=tuple(clean(tag, limit=MAX_NAME_CHARS) for tag in tags)),
+        hints=Hints(
+            tags=tuple(clean(tag, limit=MAX_NAME_CHARS) for tag in as_texts(front.get("tags")))
+        ),
         details={FRONT: visible_json(front), FILES: item[FILES]},
     )
 

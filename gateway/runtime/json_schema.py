@@ -1,4 +1,5 @@
-"""JSON Schemas: a walk that tells schemas from names and from data, references, and their cost.
+"""JSON Schemas: a walk that tells schemas from names and from data, references, and their cost;
+and the parts of JSON values that others wrote.
 
 A property may be called ``title`` and a default may hold the key ``description``: the walk touches
 neither.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 from urllib.parse import unquote
 
 from gateway.types import JsonObject
@@ -106,3 +108,23 @@ def objects_in(value: object) -> Iterator[JsonObject]:
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part
+
+
+def as_text(value: object) -> str:
+    """Return *value* if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def as_texts(value: object) -> list[str]:
+    """Return the texts of a JSON list in their order; none if *value* is no list."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def as_object(value: object) -> Mapping[str, Any]:
+    """Return *value* if it is a JSON object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a JSON list in their order; none if *value* is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -16,6 +16,7 @@ from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import canonical_uri, matches_template
 from gateway.mcp.skills import FILES, FRONT, is_as_listed, is_file_of
+from gateway.runtime.json_schema import as_object, as_objects, as_text
 from gateway.runtime.text import visible_json
 from gateway.sources.cached import CachedSource
 from gateway.sources.mcp import ClientCapabilities
@@ -99,8 +100,8 @@ class ResourceLibrary:
         owner = await self.owner("resource", resource, caller=caller)
         result = await self.read_contents(owner)
         return tuple(
-            Content(type="resource", text=_text(each.get("text")), data=each)
-            for each in _objects(result.get("contents"))
+            Content(type="resource", text=as_text(each.get("text")), data=each)
+            for each in as_objects(result.get("contents"))
         )
 
     async def read_contents(self, owner: tuple[str, str]) -> JsonObject:
@@ -117,7 +118,7 @@ class ResourceLibrary:
             if not isinstance(files, list):
                 continue
             listed = [file for file in files if canonical_uri(file["uri"]) == wanted]
-            contents = _objects(result.get("contents"))
+            contents = as_objects(result.get("contents"))
             if listed and not all(is_as_listed(each, listed[0]) for each in contents):
                 detail = f"{uri!r} is not as its skill lists it: refresh the catalog"
                 raise UpstreamError(server, detail, kind="refused")
@@ -141,8 +142,8 @@ class ResourceLibrary:
         owner = await self.owner("prompt", prompt, caller=caller)
         result = await self.ask("prompts/get", owner, "name", {"arguments": dict(arguments)})
         return PromptResult(
-            description=_text(result.get("description")),
-            messages=tuple(map(_message, _objects(result.get("messages")))),
+            description=as_text(result.get("description")),
+            messages=tuple(map(_message, as_objects(result.get("messages")))),
         )
 
     async def ask(
@@ -334,19 +335,7 @@ def _missing(kind: Kind, name: str) -> InvalidRequestError:
 
 
 def _message(raw: JsonObject) -> PromptMessage:
-    block = raw.get("content")
-    data = block if isinstance(block, dict) else {}
-    holder = data.get("resource")
-    inner = holder if isinstance(holder, dict) else data
-    content = Content(type=_text(data.get("type")), text=_text(inner.get("text")), data=data)
-    return PromptMessage(role=_text(raw.get("role")), content=content)
-
-
-def _objects(value: object) -> tuple[JsonObject, ...]:
-    return tuple(
-        each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict)
-    )
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    data = as_object(raw.get("content"))
+    inner = as_object(data.get("resource")) or data
+    content = Content(type=as_text(data.get("type")), text=as_text(inner.get("text")), data=data)
+    return PromptMessage(role=as_text(raw.get("role")), content=content)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from gateway.catalog.identity import from_gateway_uri, to_gateway_uri
 from gateway.mcp.error_mapping import request_error
 from gateway.mcp.naming import rewrite_block_uri, rewrite_uri
 from gateway.mcp.validation import is_malformed, is_well_formed
+from gateway.runtime.json_schema import as_object, as_objects
 from gateway.search.resources import ResourceLibrary
 from gateway.serve.auth import caller_of
 from gateway.serve.client import Context, PendingCalls, raise_as_mcp_error
@@ -91,7 +92,7 @@ class ResourceHandlers:
         async def work() -> types.ReadResourceResult:
             owner = await self._library.owner("resource", params.uri, caller=caller)
             result = await self._library.read_contents(owner)
-            contents = _objects(result.get("contents"))
+            contents: Sequence[JsonObject] = as_objects(result.get("contents"))
             if from_gateway_uri("resource", params.uri) is not None:
                 contents = rewrite_contents(contents, owner, params.uri)
             answer = {**result, "contents": contents}
@@ -110,7 +111,7 @@ class ResourceHandlers:
             owner = await self._library.owner("prompt", params.name, caller=caller)
             arguments = {"arguments": params.arguments} if params.arguments else {}
             result = await self._library.ask("prompts/get", owner, "name", arguments)
-            messages = [_message(message, owner[0]) for message in _objects(result.get("messages"))]
+            messages = [_message(each, owner[0]) for each in as_objects(result.get("messages"))]
             answer = {**result, "messages": messages}
             return _validate(types.GetPromptResult, answer, owner[0], "prompts/get")
 
@@ -148,11 +149,11 @@ class ResourceHandlers:
 
 
 def _prompt(entity: Entity) -> types.Prompt:
-    properties = entity.definition.input_schema.get("properties")
+    properties = as_object(entity.definition.input_schema.get("properties"))
     arguments = [
         {"name": name, "required": name in entity.required}
         | {key: schema[key] for key in ("title", "description") if key in schema}
-        for name, schema in (properties.items() if isinstance(properties, Mapping) else ())
+        for name, schema in properties.items()
     ]
     return _to_model(types.Prompt, entity, name=entity.exposed_name, arguments=arguments or None)
 
@@ -223,7 +224,3 @@ def _validate(model: type[M], answer: JsonObject, server: str, method: str) -> M
         return model.model_validate(answer)
     except ValidationError as error:
         raise request_error(server, method, error) from error
-
-
-def _objects(value: object) -> list[JsonObject]:
-    return [item for item in (value if isinstance(value, list) else ()) if isinstance(item, dict)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
@@ -17,12 +17,13 @@ from gateway.catalog.identity import (
     to_gateway_uri,
 )
 from gateway.catalog.kinds import tool_details
+from gateway.runtime.json_schema import as_objects, as_text
 from gateway.sources.access_rules import NO_RULES, AccessRules
 from gateway.sources.entries import described_server
 from gateway.sources.name_bindings import NameBindings, renamed, similar
 from gateway.sources.registry import ListResult, merge_hints
 from gateway.sources.transforms import TransformedSource
-from gateway.types import Access, Diagnostic, Entity, Hints, Kind, ToolDefinition
+from gateway.types import Access, Diagnostic, Entity, Hints, JsonObject, Kind, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine
 from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import pin_key
@@ -309,34 +310,26 @@ def _without_hidden_tools(
     entity: Entity, listed: Mapping[str, ListResult], rules: AccessRules
 ) -> Entity:
     """Return the entry of a server without tools that some callers that see it may not find."""
-    raw = entity.metadata.get(TOOLS) if entity.kind in SERVER_KINDS else None
-    tools = raw if isinstance(raw, list) else []
-    names = {name for tool in tools if isinstance(name := _name_of(tool), str)}
+    tools = as_objects(entity.metadata.get(TOOLS)) if entity.kind in SERVER_KINDS else []
     server, hidden = described_server(entity.name), set()
-    for name in names:
+    for name in {as_text(tool.get("name")) for tool in tools} - {""}:
         access = _access_by_all_names(listed, server, name, "tool", rules)
         if access.enabled is False or not _is_open(access, entity):
             hidden.add(name)
     return _without_tools(entity, tools, hidden) if hidden else entity
 
 
-def _without_tools(entity: Entity, tools: list[object], hidden: AbstractSet[str]) -> Entity:
+def _without_tools(entity: Entity, tools: Sequence[JsonObject], hidden: AbstractSet[str]) -> Entity:
     details: Any = entity.definition.details
     listed = zip(details["tools"], details["tool_descriptions"], strict=True)
     left = [
         ToolDefinition(name=name, description=text) for name, text in listed if name not in hidden
     ]
-    metadata = {
-        **entity.metadata,
-        TOOLS: [tool for tool in tools if _name_of(tool) not in [*hidden]],
-    }
+    shown = [tool for tool in tools if as_text(tool.get("name")) not in hidden]
+    metadata = {**entity.metadata, TOOLS: shown}
     definition = replace(entity.definition, details={**details, **tool_details(left)})
     digest = entry_digest(entity.server, definition, metadata)
     return replace(entity, definition=definition, metadata=metadata, digest=digest)
-
-
-def _name_of(tool: object) -> object:
-    return tool.get("name") if isinstance(tool, Mapping) else None
 
 
 def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:

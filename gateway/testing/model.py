@@ -16,6 +16,7 @@ from itertools import chain, takewhile
 
 from gateway.discovery.wire_formats import messages_of
 from gateway.errors import InvalidRequestError
+from gateway.runtime.json_schema import as_objects
 from gateway.types import JsonObject
 
 _BRING_TOOLS = frozenset({"tool_search_output", "additional_tools"})
@@ -76,13 +77,13 @@ class ModelRequest:
     def messages(self) -> list[dict[str, object]]:
         """The conversation, oldest first; that of a Responses request as chat messages."""
         if not self.is_responses:
-            return _objects(self.body.get("messages"))
-        return _objects(messages_of(self._input))
+            return as_objects(self.body.get("messages"))
+        return as_objects(messages_of(self._input))
 
     @property
     def tools(self) -> list[dict[str, object]]:
         """The tools as sent, with their ``type`` around them; empty if none were sent."""
-        return _objects(self.body.get("tools"))
+        return as_objects(self.body.get("tools"))
 
     @property
     def functions(self) -> dict[str, dict[str, object]]:
@@ -91,7 +92,7 @@ class ModelRequest:
         """
         tools = [*self.tools, *self.loaded]
         functions = [tool for tool in tools if tool.get("type") == "function"]
-        inner = _objects([tool.get("function", tool) for tool in functions])
+        inner = as_objects([tool.get("function", tool) for tool in functions])
         return {str(function.get("name", "")): function for function in inner}
 
     @property
@@ -99,8 +100,8 @@ class ModelRequest:
         """The tools that the conversation brings: in answers to a tool search of the service, or
         in a message of the developer.
         """
-        outputs = [item for item in _objects(self._input) if item.get("type") in _BRING_TOOLS]
-        return [tool for item in outputs for tool in _objects(item.get("tools"))]
+        outputs = [item for item in as_objects(self._input) if item.get("type") in _BRING_TOOLS]
+        return [tool for item in outputs for tool in as_objects(item.get("tools"))]
 
     @property
     def _input(self) -> object:
@@ -202,15 +203,10 @@ def _find_answer_faults(messages: list[dict[str, object]]) -> Iterator[str]:
         if message.get("role") != "tool":
             if open_ids:
                 break
-            open_ids = [call.get("id") for call in _objects(message.get("tool_calls"))]
+            open_ids = [call.get("id") for call in as_objects(message.get("tool_calls"))]
         elif message.get("tool_call_id") in open_ids:
             open_ids.remove(message.get("tool_call_id"))
         else:
             yield f"messages[{position}] of role 'tool' answers no open tool call"
     if open_ids:
         yield f"no tool message answers the tool calls {open_ids}"
-
-
-def _objects(value: object) -> list[dict[str, object]]:
-    items = value if isinstance(value, list) else []
-    return [dict(item) for item in items if isinstance(item, Mapping)]

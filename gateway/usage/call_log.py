@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from gateway.runtime.json_schema import as_object
 from gateway.types import Entity, JsonObject
 
 Outcome = Literal["ok", "tool_error", "failed"]
@@ -91,11 +92,8 @@ def shape_of(entity: Entity, arguments: JsonObject) -> Mapping[str, str]:
 
     Names that the schema does not have may be data themselves: they are counted, as ``+n``.
     """
-    properties = entity.definition.input_schema.get("properties")
-    schema_properties = properties if isinstance(properties, Mapping) else {}
-    shape = {
-        name: _type(value) for name, value in sorted(arguments.items()) if name in schema_properties
-    }
+    properties = as_object(entity.definition.input_schema.get("properties"))
+    shape = {name: _type(value) for name, value in sorted(arguments.items()) if name in properties}
     others = len(arguments) - len(shape)
     return shape | ({f"+{others}": "unknown"} if others else {})
 

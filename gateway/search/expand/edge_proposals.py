@@ -20,6 +20,7 @@ import graphs
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.index.snapshot import Snapshot
+from gateway.runtime.json_schema import as_object
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.text import clean
 from gateway.search.normalize import ModelReply, ask
@@ -194,9 +195,7 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
 
 def _line(entity: Entity) -> str:
     reply = " ".join(clean(entity.description, limit=_DESCRIBED_CHARS).split())
-    schema = entity.definition.output_schema or {}
-    properties = schema.get("properties")
-    fields = map(str, properties) if isinstance(properties, dict) else ()
+    fields = as_object(as_object(entity.definition.output_schema).get("properties"))
     takes, gives = (", ".join(islice(names, _ARGUMENTS)) for names in (entity.required, fields))
     parts = (reply, takes and f"takes {takes}", gives and f"gives {gives}")
     return f"- {entity.id}: {'; '.join(filter(None, parts))}"
