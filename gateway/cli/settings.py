@@ -19,7 +19,7 @@ from gateway.options.validation import OptionObject, option_types, read_option
 from gateway.provision.options import ProvisionOptions
 from gateway.runtime.text import near
 
-S = TypeVar("S", Options, ProvisionOptions)
+S = TypeVar("S", bound=OptionObject)
 _PREFIX = "GATEWAY_"
 _OTHERS = frozenset({"GATEWAY_CACHE_DIR"})
 """Variables that are no options, though they begin like those of a section."""
@@ -56,20 +56,26 @@ def read_settings(table: object) -> Mapping[str, object]:
     Raises:
         ConfigError: A key is unknown, or a value is not of its type or outside its range.
     """
+    return dict(_read(*each) for each in _set_values(table))
+
+
+def _set_values(table: object) -> Iterator[tuple[str, str, object, bool]]:
+    """Yield where a value is set, its key, the value, and whether it is a text; the last wins."""
     if not isinstance(table, Mapping):
         raise ConfigError("'options' must be an object")
-    found = {
-        key: _read(f"options: {key}", key, raw, is_text=False) for key, raw in _file_values(table)
-    }
+    for section, values in table.items():
+        is_section = isinstance(values, Mapping)
+        for name, value in values.items() if is_section else [("", values)]:
+            key = f"{section}.{name}" if is_section else _SHORT.get(section, section)
+            yield f"options: {key}", key, value, False
     names = _variables()
     for name, text in sorted(variables(frozenset(names)).items()):
-        found[_SHORT.get(names[name], names[name])] = _read(name, names[name], text, is_text=True)
+        yield name, names[name], text, True
     for item in CHOSEN.get():
         key, equals, text = item.partition("=")
         if not equals:
             raise ConfigError(f"--set takes KEY=VALUE, such as search.limit=8, got {item!r}")
-        found[_SHORT.get(key, key)] = _read(f"--set {key}", key, text, is_text=True)
-    return found
+        yield f"--set {key}", key, text, True
 
 
 def _variables() -> Mapping[str, str]:
@@ -91,30 +97,20 @@ def mistyped_variables() -> Iterator[str]:
             yield f"{name} is no option: did you mean {guesses[0]}?"
 
 
-def _file_values(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Yield key and value of each option of the file, short forms in full."""
-    for section, values in table.items():
-        if isinstance(values, Mapping):
-            yield from ((f"{section}.{name}", value) for name, value in values.items())
-        else:
-            yield _SHORT.get(section, section), values
-
-
-def _read(where: str, key: str, raw: object, *, is_text: bool) -> object:
-    types = option_table()
-    expected = types.get(_SHORT.get(key, key))
-    if expected is None:
-        if key in _OWN_TABLES:
-            table = key.partition(".")[2]
-            raise ConfigError(f"{where}: it is a table of its own in the file: {table!r}")
+def _read(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object]:
+    """Return an option's whole key, and its value."""
+    key, types = _SHORT.get(key, key), option_table()
+    if key in _OWN_TABLES:
+        table = key.partition(".")[2]
+        raise ConfigError(f"{where}: it is a table of its own in the file: {table!r}")
+    if key not in types:
         guesses = near(key, types, limit=1)
         advice = f": did you mean {guesses[0]!r}?" if guesses else ""
         raise ConfigError(f"{where}: there is no such option{advice}")
-    full = _SHORT.get(key, key)
-    if not is_text and (full in _TRUST or full.endswith("_path") or full.startswith("provision.")):
-        raise ConfigError(f"{where}: it is taken from {_variable(full)} or --set, not from a file")
+    if not is_text and (key in _TRUST or key.endswith("_path") or key.startswith("provision.")):
+        raise ConfigError(f"{where}: it is taken from {_variable(key)} or --set, not from a file")
     try:
-        return read_option(raw, expected, is_text=is_text)
+        return key, read_option(raw, types[key], is_text=is_text)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
@@ -125,18 +121,12 @@ def apply_settings(options: S, values: Mapping[str, object], section: str = "") 
     Raises:
         ConfigError: Values do not go together.
     """
-    changed: S = _with_values(options, values, section)
-    return changed
-
-
-def _with_values(options: Any, values: Mapping[str, object], section: str) -> Any:
     own: dict[str, Any] = {}
-    for field in fields(options):
-        name = field.name
+    for name in (field.name for field in fields(options)):
         key = f"{section}.{name}".removeprefix(".")
         value = getattr(options, name)
         if isinstance(value, OptionObject):
-            own[name] = _with_values(value, values, name)
+            own[name] = apply_settings(value, values, name)
         elif key in values:
             own[name] = values[key]
     try:

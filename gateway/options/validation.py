@@ -7,7 +7,7 @@ msgspec checks them: pydantic would take longer to load than all else that a sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -27,14 +27,13 @@ Timeout: TypeAlias = Annotated[float, Meta(ge=0.001)]
 """Seconds that something may take."""
 
 
+@dataclass(frozen=True, slots=True)
 class OptionObject:
     """Validates the fields of a dataclass when it is made.
 
     Raises:
         ConfigError: If a value is not of its type or outside its range.
     """
-
-    __slots__ = ()
 
     def __post_init__(self) -> None:
         """Validate the fields, then how they go together."""

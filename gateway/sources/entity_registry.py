@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from gateway.catalog.entries import TOOLS, entry_digest
@@ -18,10 +19,9 @@ from gateway.catalog.identity import (
 )
 from gateway.catalog.kinds import tool_details
 from gateway.runtime.json_schema import as_objects, as_text
-from gateway.sources.access_rules import NO_RULES, AccessRules
 from gateway.sources.entries import described_server
 from gateway.sources.name_bindings import NameBindings, renamed, similar
-from gateway.sources.registry import ListResult, merge_hints
+from gateway.sources.registry import NO_RULES, AccessRules, ListResult, merge_hints
 from gateway.sources.transforms import TransformedSource
 from gateway.types import Access, Diagnostic, Entity, Hints, JsonObject, Kind, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine
@@ -29,6 +29,12 @@ from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import pin_key
 
 _NO_HINTS = Hints()
+_CHANGING = (
+    *("definition", "exposed_name", "parent", "trusted", "vouched"),
+    *("status", "scopes", "generation"),
+)
+"""The fields of an entity of a source that may change while its id stays."""
+_changing_of = attrgetter(*_CHANGING)
 
 
 class EntityRegistry:
@@ -154,37 +160,16 @@ class EntityRegistry:
         for key, definition in definitions.items():
             parent = itself if itself != key else ""
             name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
-            old = self.entities.get(key)
             status, scopes = access[key].status or "active", access[key].scopes
-            is_vouched = trusted or key in vouched
-            generation = generations.get(key, -1)
-            same = (definition, name, parent, trusted, is_vouched, status, scopes, generation)
-            if old and same == (
-                old.definition,
-                old.exposed_name,
-                old.parent,
-                old.trusted,
-                old.vouched,
-                old.status,
-                old.scopes,
-                old.generation,
-            ):
-                entities[key] = old
-                continue
-            entities[key] = Entity(
-                id=key,
-                kind=definition.kind,
-                exposed_name=name,
-                server=server,
-                definition=definition,
-                status=status,
-                scopes=scopes,
-                trusted=trusted,
-                vouched=is_vouched,
-                digest=definition_digest(server, definition),
-                parent=parent,
-                generation=generation,
-            )
+            is_vouched, generation = trusted or key in vouched, generations.get(key, -1)
+            values = (definition, name, parent, trusted, is_vouched, status, scopes, generation)
+            entity = self.entities.get(key)
+            if entity is None or _changing_of(entity) != values:
+                changing: dict[str, Any] = dict(zip(_CHANGING, values, strict=True))
+                digest = definition_digest(server, definition)
+                kind = definition.kind
+                entity = Entity(id=key, kind=kind, server=server, digest=digest, **changing)
+            entities[key] = entity
         return entities
 
 

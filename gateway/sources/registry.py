@@ -6,9 +6,11 @@ A dead server or a bad tool costs no other.
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from fnmatch import translate
 from functools import cached_property
 from typing import Any
 
@@ -18,11 +20,10 @@ from gateway.errors import ConfigError, Failed, attempt
 from gateway.options import UpstreamOptions
 from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
-from gateway.sources.access_rules import AccessRules
 from gateway.sources.cached import CachedSource, preload
 from gateway.sources.protocol import Source, load_failed
 from gateway.types import Access, Hints, ToolDefinition
-from gateway.types.access import NO_ACCESS_RULE
+from gateway.types.access import NO_ACCESS_RULE, combine
 from gateway.types.listing import Listing
 
 
@@ -44,6 +45,37 @@ class Registration:
     """By which its listing is checked; None if the source does that itself."""
     access: Access = NO_ACCESS_RULE
     """What the host says of the use of all of it."""
+
+
+class AccessRules:
+    """Access by patterns of names, as it is at one moment. Pure.
+
+    A pattern is held against ``server/name``, of tools, resources, prompts and entries alike, and
+    against ``server`` for a server itself. ``*``, ``?`` and ``[…]`` mean what they mean in a shell,
+    and ``*`` goes over slashes; case counts.
+
+    Args:
+        tables: Rules by pattern; all that match count, the later ones last.
+    """
+
+    def __init__(self, *tables: Mapping[str, Access]) -> None:
+        self._tables = tables
+        self.rules = tuple(pair for table in tables for pair in table.items())
+        self._compiled = [(re.compile(translate(key)), rule) for key, rule in self.rules]
+
+    def followed_by(self, *tables: Mapping[str, Access]) -> AccessRules:
+        """Return these rules and then those of *tables*."""
+        return AccessRules(*self._tables, *tables)
+
+    def access(self, server: str, name: str = "") -> Access:
+        """Return what the rules say of one item; without *name*, of the server itself."""
+        if not self._compiled:
+            return NO_ACCESS_RULE
+        key = f"{server}/{name}" if name else server
+        return combine(rule for pattern, rule in self._compiled if pattern.match(key))
+
+
+NO_RULES = AccessRules()
 
 
 class Registry:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.naming import (
@@ -26,7 +26,7 @@ from gateway.mcp.naming import (
     retarget_request,
 )
 from gateway.sources.protocol import Source, Transform, resources_of, unknown_tool, watchable
-from gateway.types import Access, Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
+from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
 
 Key: TypeAlias = tuple[Kind, str]
@@ -35,7 +35,14 @@ Owner: TypeAlias = tuple[str, str]
 """A source, and its own name of a definition."""
 
 
-def select(listings: Mapping[str, Listing], owners: Mapping[Key, Owner]) -> Listing:
+_PARTS = ("digests", "suspicions", "access", "originals")
+"""What a listing holds by `pin_key`."""
+_NOTHING = Listing()
+
+
+def select(
+    listings: Mapping[str, Listing], owners: Mapping[Key, Owner], whole: Listing = _NOTHING
+) -> Listing:
     """Return the definitions that *owners* names and *listings* holds, under their new names.
 
     Digests, suspicions and access travel with their definition: under any name, it stays pinned,
@@ -44,6 +51,7 @@ def select(listings: Mapping[str, Listing], owners: Mapping[Key, Owner]) -> List
     Args:
         listings: By source.
         owners: Where each definition is, in their order.
+        whole: What else the listing holds.
     """
     listed = {
         (source, item.kind, item.name): item
@@ -51,31 +59,18 @@ def select(listings: Mapping[str, Listing], owners: Mapping[Key, Owner]) -> List
         for item in listing.definitions
     }
     definitions: list[ToolDefinition] = []
-    digests: dict[str, str] = {}
-    suspicions: dict[str, tuple[str, ...]] = {}
-    access: dict[str, Access] = {}
-    originals: dict[str, tuple[str, str]] = {}
+    parts: dict[str, Any] = {part: {} for part in _PARTS}
     for (kind, name), (source, original) in owners.items():
         item = listed.get((source, kind, original))
         if item is None:
             continue
         definitions.append(item if name == original else replace(item, name=name))
-        listing, key, own_key = listings[source], pin_key(kind, name), pin_key(kind, original)
-        if own_key in listing.digests:
-            digests[key] = listing.digests[own_key]
-        if own_key in listing.suspicions:
-            suspicions[key] = listing.suspicions[own_key]
-        if own_key in listing.access:
-            access[key] = listing.access[own_key]
-        if own_key in listing.originals:
-            originals[key] = listing.originals[own_key]
-    return Listing(
-        definitions=tuple(definitions),
-        digests=digests,
-        suspicions=suspicions,
-        access=access,
-        originals=originals,
-    )
+        own_key = pin_key(kind, original)
+        for part, selected in parts.items():
+            own = getattr(listings[source], part)
+            if own_key in own:
+                selected[pin_key(kind, name)] = own[own_key]
+    return replace(whole, definitions=tuple(definitions), **parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,18 +290,7 @@ def _rename(
         name = rename(item.name) if item.kind == kind else item.name
         if name is not None:
             owners[item.kind, name] = "", item.name
-    selected = select({"": listing}, owners)
-    return _with_notes(
-        replace(
-            listing,
-            definitions=selected.definitions,
-            digests=selected.digests,
-            suspicions=selected.suspicions,
-            access=selected.access,
-            originals=selected.originals,
-        ),
-        notes,
-    )
+    return _with_notes(select({"": listing}, owners, listing), notes)
 
 
 def _missing(

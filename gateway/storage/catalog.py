@@ -80,9 +80,8 @@ CATALOG = Schema(
 )
 
 
-_LISTING = "fingerprint, listed_at, listing, used_at"
-_LISTINGS = f"""SELECT {_LISTING} FROM listings
-    WHERE fingerprint IN (SELECT value FROM json_each(?))"""  # noqa: S608  (our columns)
+_LISTINGS = """SELECT fingerprint, listed_at, listing, used_at FROM listings
+    WHERE fingerprint IN (SELECT value FROM json_each(?))"""
 _FAILURES = """SELECT fingerprint, failed_at, detail FROM failures
     WHERE fingerprint IN (SELECT value FROM json_each(?))"""
 _PINS = """SELECT owner, name, approved, seen FROM pins
@@ -140,11 +139,7 @@ class SqliteCatalog:
 
     def listing(self, fingerprint: str) -> StoredListing | None:
         """See `ListingStore.listing`."""
-        self._check_there()
-        query = f"SELECT {_LISTING} FROM listings WHERE fingerprint = ?"  # noqa: S608  (our columns)
-        with self._database.reading() as connection:
-            row = connection.execute(query, (fingerprint,)).fetchone()
-        return None if row is None else self._stored(*row)
+        return self.read({fingerprint: ""})[fingerprint].listing
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
         """See `ListingStore.read`."""
@@ -325,13 +320,9 @@ class SqliteCatalog:
         self._database.close()
         self._approvals.close()
 
-    def pins(self, owner: str) -> dict[str, tuple[str, str]]:
+    def pins(self, owner: str) -> Mapping[str, tuple[str, str]]:
         """See `ListingStore.pins`."""
-        self._check_there()
-        query = "SELECT name, approved, seen FROM pins WHERE owner = ?"
-        with self._database.reading() as connection:
-            rows = connection.execute(query, (owner,)).fetchall()
-        return {name: (approved, seen) for name, approved, seen in rows}
+        return self.read({"": owner})[""].pins
 
     def first_seen(self, owner: str) -> Mapping[str, float]:
         """See `ListingStore.first_seen`."""
