@@ -15,10 +15,9 @@ from typing import Literal, Self
 
 from gateway.catalog.catalog import Catalog
 from gateway.embed.protocol import Embedder, resolve_embedder
-from gateway.index.build import IndexBuild
 from gateway.index.graph_documents import GraphFormat, GraphSource, export, graph_of, source_of
 from gateway.index.indexer import Indexer, Progress
-from gateway.index.snapshot import Snapshot
+from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.index.tool_graph import ToolNetwork
 from gateway.options import Options
 from gateway.options.environment import resolved

@@ -11,16 +11,30 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import prod
 from typing import Literal
 
 from graphs.facts.fact import Fact
 from graphs.graph import GraphIndex
-from graphs.lexical.analysis import tokens
+from graphs.lexical.analysis import stems
 from graphs.parameters import FIND_POOL, FIND_RRF_K, SCHEMA_PARTLY, SCHEMA_WEIGHTS
-from graphs.text_search import search_text
 
 FindMode = Literal["words", "schema", "hybrid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextMatch:
+    """A document, and how well it answers."""
+
+    node: str
+    """The document's id."""
+    score: float
+    """BM25F score, > 0; comparable within one search only."""
+    coverage: float
+    """Share of the text's words that the document matches, by idf, in [0, 1]."""
+    words: tuple[str, ...]
+    """The matched words, as the query spells them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +67,34 @@ class FoundNode:
     """What the index of texts matched, as the question spells it; empty if it found nothing."""
     evidence: tuple[TextEvidence, ...] = ()
     """What the schema says, the strongest first; empty if it was not searched or says nothing."""
+
+
+def search_text(
+    index: GraphIndex, text: str, *, limit: int, allowed: Callable[[str], bool] | None = None
+) -> tuple[TextMatch, ...]:
+    """Find the documents that answer *text*.
+
+    Args:
+        index: The graph.
+        text: A question in any language; an empty one finds nothing.
+        limit: How many documents at most.
+        allowed: Called with the best documents, one by one, until enough may be found; None
+            allows all.
+
+    Returns:
+        Best first, equal scores by label and id.
+    """
+    hits = index.texts.match(text)
+    (found,) = hits.scores.nonzero()
+    ranked: list[int] = found[(-hits.scores[found]).argsort(kind="stable")].tolist()
+    may_be_found = (row for row in ranked if allowed is None or allowed(index.nodes[row]))
+    rows = list(islice(may_be_found, max(limit, 0)))
+    matches = index.texts.document_matches(hits, rows)
+    columns = zip(rows, matches.scores, matches.coverage, matches.words, strict=True)
+    return tuple(
+        TextMatch(node=index.nodes[row], score=score, coverage=coverage, words=words)
+        for row, score, coverage, words in columns
+    )
 
 
 def find(
@@ -131,14 +173,14 @@ def _by_schema(
     index: GraphIndex, text: str, weights: Mapping[str, float]
 ) -> Mapping[str, list[TextEvidence]]:
     """Return the statements that hold words of *text*, by the document that they are about."""
-    terms = _stems(text)
+    terms = stems(text)
     found: defaultdict[str, list[TextEvidence]] = defaultdict(list)
     for fact in index.facts:
         weight = weights.get(fact.predicate, 0.0)
         if not weight or index.rows.get(fact.subject, index.texts.size) >= index.texts.size:
             continue
         value = fact.object if fact.literal else index.label(fact.object)
-        held = _stems(value)
+        held = stems(value)
         met = tuple(word for word in terms if word in held)
         if met:
             whole = len(met) == len(terms) == len(held)
@@ -159,7 +201,3 @@ def _by_schema(
 def _line(fact: Fact) -> int:
     """Return the line of a statement; texts of the front matter are taken to stand in its first."""
     return fact.line or int(bool(fact.path))
-
-
-def _stems(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part for token in tokens(text) for part in token.parts))

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Literal
 from gateway.embed.cache import DocumentVectors, embed_documents
 from gateway.embed.protocol import Embedder, Preparable, is_preparing
 from gateway.errors import Failed, attempt
-from gateway.index.build import IndexBuild
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
+from gateway.index.snapshot import IndexBuild
 from gateway.options import Options
 from gateway.options.environment import index_path
 from gateway.runtime.cache import Clock, SingleFlight

@@ -6,6 +6,7 @@ What a source of the host's own lists passes through here as what an MCP server 
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import replace
 
 from gateway.mcp.definitions import (
@@ -26,11 +27,41 @@ from gateway.mcp.injection_scanner import scan_definition
 from gateway.mcp.naming import MAX_NAME_CHARS
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
-from gateway.runtime.work_share import WorkShare
 from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
 from gateway.types.listing import Listing, pin_key
 
 _OF_KIND = {"tool": TOOLS, "resource": RESOURCES, "prompt": PROMPTS}
+_FREE_S = 0.5
+"""Processor time for which no share is kept: most work ends before."""
+_STEP_S = 0.001
+_PAUSE_SHARE = 3
+"""How many times as long as a step the pause after it takes."""
+
+
+class WorkShare:
+    """The share of the processor that the work of one thread takes, in small steps.
+
+    Python runs one thread at a time: without pauses each step of the loop would wait for one of
+    the work.
+    """
+
+    def __init__(self) -> None:
+        self.spent_s = 0.0
+        """Processor time of the work so far."""
+        self._since = time.thread_time()
+
+    def begin(self) -> None:
+        """Begin work, maybe on another thread than before."""
+        self._since = time.thread_time()
+
+    def pause(self) -> None:
+        """Pause, if the last pause was long enough ago. To be called often."""
+        step_s = time.thread_time() - self._since
+        if step_s >= _STEP_S:
+            self.spent_s += step_s
+            if self.spent_s > _FREE_S:
+                time.sleep(_PAUSE_SHARE * step_s)
+            self._since = time.thread_time()
 
 
 class DefinitionCollector:

@@ -34,8 +34,7 @@ from gateway.search.rank.fusion import (
     pin_exact_names,
     rerank_by_usage,
 )
-from gateway.search.rank.policies import PolicyEvidence, rank
-from gateway.search.rank.scoring import explain
+from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
 from gateway.search.retrieve import (

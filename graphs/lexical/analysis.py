@@ -110,6 +110,11 @@ def tokens(text: str, *, language: str = "") -> list[Token]:
     return [token for token in found if not token.stop] or found
 
 
+def stems(text: str) -> tuple[str, ...]:
+    """Return the stems of the words of *text*, each once, in their order."""
+    return tuple(dict.fromkeys(part for token in tokens(text) for part in token.parts))
+
+
 def stem(word: str, language: str = "") -> str:
     """Return the term of one casefolded word; see `tokens` for *language*."""
     script = _script(word)

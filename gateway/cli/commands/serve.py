@@ -27,7 +27,7 @@ from gateway.provision.options import ProvisionOptions
 from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
-from gateway.search.rank.scoring import log
+from gateway.search.rank.policies import log
 from gateway.serve.auth import INSTALL, read_tokens
 from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools

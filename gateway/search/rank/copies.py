@@ -14,7 +14,7 @@ import numpy as np
 from gateway.search.rank.fusion import RankedList
 from gateway.search.rank.parameters import COPY_DEPTH, COPY_FIRST, COPY_MIN_WORDS, COPY_SHARE
 from gateway.types import Entity
-from graphs.lexical.analysis import tokens
+from graphs.lexical.analysis import stems
 
 
 def move_copies(
@@ -63,4 +63,4 @@ def _copies(tool: Entity, other: Entity) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _words(text: str) -> frozenset[str]:
-    return frozenset(part for token in tokens(text) for part in token.parts)
+    return frozenset(stems(text))

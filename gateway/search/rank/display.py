@@ -24,7 +24,7 @@ from gateway.search.rank.parameters import (
     TOOL_WORD_IN_NAME,
 )
 from gateway.types import Entity
-from graphs.lexical.analysis import tokens
+from graphs.lexical.analysis import stems
 
 
 def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ()) -> list[int]:
@@ -122,7 +122,7 @@ def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tup
     Returns:
         The tools, and their scores on a scale of their own, in (0, 1].
     """
-    words = _words(query)
+    words = frozenset(stems(query))
     count = max(SERVER_TOOLS_MIN, math.ceil(SERVER_TOOLS_SHARE * limit))
     scored = [(tool, score) for tool in tools if (score := _score(tool, words))]
     servers = len({tool.server for tool, _ in scored})
@@ -137,15 +137,10 @@ def _score(tool: Entity, query: frozenset[str]) -> float:
 
     0.7 x what they earn together, at most 1, and 0.3 x the share of the words that earned.
     """
-    in_name = query & _words(tool.name)
-    described = len(query & _words(tool.description) - in_name)
+    in_name = query.intersection(stems(tool.name))
+    described = len(query.intersection(stems(tool.description)) - in_name)
     if not in_name and not described:
         return 0.0
     earned = TOOL_WORD_IN_NAME * len(in_name) + TOOL_WORD_IN_DESCRIPTION * described
     breadth = (len(in_name) + described) / len(query)
     return round(TOOL_STRENGTH * min(1.0, earned) + TOOL_BREADTH * breadth, 4)
-
-
-def _words(text: str) -> frozenset[str]:
-    """Return the words of *text*: identifiers split, endings removed."""
-    return frozenset(part for token in tokens(text) for part in token.parts)

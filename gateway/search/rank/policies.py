@@ -15,12 +15,14 @@ never by a near spelling.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.catalog.kinds import REGISTRY_NAMES
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.vectors import NDArray, Vector
@@ -41,10 +43,11 @@ from gateway.search.rank.parameters import (
     WORD_IS_NAME,
 )
 from gateway.search.retrieve import Candidates, LexicalScores
-from gateway.types import Entity, RankingPolicy
+from gateway.types import Entity, RankingPolicy, Scoring
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.query import AnalyzedQuery
 
+log = logging.getLogger("gateway.search")
 _Flags = NDArray[np.bool_]
 
 
@@ -207,3 +210,52 @@ def _count_tools(matches: _Flags, entities: Sequence[Entity]) -> Vector:
     found = (entities[position] for position in np.flatnonzero(matches).tolist())
     tools = Counter(entity.parent for entity in found if entity.kind == "tool")
     return np.fromiter((tools[entity.id] for entity in entities), np.float32, len(entities))
+
+
+def explain(
+    policy: RankingPolicy, evidence: PolicyEvidence, ranked: RankedList
+) -> dict[int, Scoring]:
+    """Return how the scores of *ranked*, which *policy* ranked, were made, by position; and log it.
+
+    At most as many as `PolicyEvidence.count`, best first. Lists are logged at INFO and scores at
+    DEBUG, in the lines of registries.
+    """
+    candidates, keywords = evidence.candidates, evidence.keywords
+    positions = ranked.positions[: evidence.count]
+    cosines: Sequence[float | None] = [None] * len(positions)
+    ranks: list[dict[int, int]] = [{}, {}]
+    if candidates is not None:
+        embedded = has_vectors(candidates, positions).tolist()
+        exact = candidates.cosines(positions.tolist())
+        cosines = [each if has else None for each, has in zip(exact, embedded, strict=True)]
+        if policy == "hybrid":
+            lists = evidence.lists(candidates)
+            line = "RRF inputs: %d vector-ranked docs, %d keyword-ranked docs"
+            log.info(line, *map(len, lists))
+            ranks = [{at: place for place, at in enumerate(each.tolist(), 1)} for each in lists]
+    scorings: dict[int, Scoring] = {}
+    for at, score, cosine in zip(positions.tolist(), ranked.scores.tolist(), cosines, strict=False):
+        boost = float(keywords.boost[at])
+        scorings[at] = Scoring(
+            score=score,
+            vector=cosine,
+            text_boost=boost,
+            keyword_share=float(keywords.share[at]),
+            vector_rank=ranks[0].get(at),
+            keyword_rank=ranks[1].get(at),
+            rrf_score=score if ranks[0] or ranks[1] else None,
+        )
+        entity = evidence.snapshot.entities[at]
+        # A name is a stranger's text: %r keeps it on its line.
+        about = entity.definition.title or entity.name, REGISTRY_NAMES.get(entity.kind, entity.kind)
+        if ranks[0] or ranks[1]:
+            line = "RRF score for %r (type=%s): %.6f, text_boost=%.1f"
+            log.debug(line, *about, score, boost)
+        elif policy == "legacy" and cosine is not None:
+            line = (
+                "Score for %r (type=%s): vector=%.4f, normalized_vector=%.4f, "
+                "text_boost=%.1f, boost_contrib=%.4f, final=%.4f"
+            )
+            parts = cosine, (cosine + 1) / 2, boost, LEGACY_BOOST * boost, score
+            log.debug(line, *about, *parts)
+    return scorings

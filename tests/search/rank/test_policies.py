@@ -15,8 +15,7 @@ from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search.rank import policies
 from gateway.search.rank.fusion import RankedList
-from gateway.search.rank.policies import Keywords, PolicyEvidence, count_keywords
-from gateway.search.rank.scoring import explain
+from gateway.search.rank.policies import Keywords, PolicyEvidence, count_keywords, explain
 from gateway.search.retrieve import Candidates, LexicalScores, find_candidates
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
