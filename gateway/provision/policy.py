@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
@@ -25,6 +25,8 @@ from gateway.provision.plan import Plan, Programs
 from gateway.provision.registry_schema import BUNDLED, Package, RegistryEntry, Remote
 
 Verdict = Literal["pass", "ask", "refuse"]
+_Finding: TypeAlias = tuple[Verdict, str]
+"""A verdict and its reason."""
 
 _PYPI_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _NPM_NAME = re.compile(r"(@[a-z0-9~][a-z0-9._~-]{0,98}/)?[a-z0-9~][a-z0-9._~-]{0,98}")
@@ -68,22 +70,19 @@ def check_plan(
         route_checks = _check_package(route, programs, options)
     else:
         route_checks = _check_remote(route, plan.url, private_hosts)
-    is_confident = confidence >= options.min_confidence
     suspicions = ", ".join(entry.suspicions)
-    return (
-        _check_status(entry.status),
-        _check_source(entry, options),
-        *route_checks,
-        PolicyCheck(
-            "confidence",
-            "pass" if is_confident else "ask",
-            f"{confidence:.2f}, wanted {options.min_confidence:.2f}",
-        ),
-        PolicyCheck("text", "refuse", f"its description {suspicions}")
+    confident: Verdict = "pass" if confidence >= options.min_confidence else "ask"
+    findings: dict[str, _Finding] = {
+        "status": _check_status(entry.status),
+        "source": _check_source(entry, options),
+        **route_checks,
+        "confidence": (confident, f"{confidence:.2f}, wanted {options.min_confidence:.2f}"),
+        "text": ("refuse", f"its description {suspicions}")
         if suspicions
-        else PolicyCheck("text", "pass", "nothing suspicious in its description"),
-        _check_inputs(plan),
-    )
+        else ("pass", "nothing suspicious in its description"),
+        "inputs": _check_inputs(plan),
+    }
+    return tuple(PolicyCheck(name, *finding) for name, finding in findings.items())
 
 
 Stage = Literal["install", "run", "keep"]
@@ -122,30 +121,29 @@ async def refuse_all(question: Question) -> bool:
     return False
 
 
-def _check_status(status: str) -> PolicyCheck:
+def _check_status(status: str) -> _Finding:
     if status == "active":
-        return PolicyCheck("status", "pass", "active")
+        return "pass", "active"
     if status == "deprecated":
-        return PolicyCheck("status", "ask", "deprecated: its publisher says to use something else")
-    return PolicyCheck("status", "refuse", f"{status!r}: it was taken out of the registry")
+        return "ask", "deprecated: its publisher says to use something else"
+    return "refuse", f"{status!r}: it was taken out of the registry"
 
 
-def _check_source(entry: RegistryEntry, options: ProvisionOptions) -> PolicyCheck:
+def _check_source(entry: RegistryEntry, options: ProvisionOptions) -> _Finding:
     if entry.source == BUNDLED:
-        return PolicyCheck("source", "pass", "on the bundled list of well-known servers")
+        return "pass", "on the bundled list of well-known servers"
     if {f"{entry.namespace}/*", entry.name} & set(options.namespaces):
-        return PolicyCheck("source", "pass", f"{entry.namespace} is trusted ({entry.source})")
-    reason = f"{entry.namespace} is not among the trusted namespaces ({entry.source})"
-    return PolicyCheck("source", "ask", reason)
+        return "pass", f"{entry.namespace} is trusted ({entry.source})"
+    return "ask", f"{entry.namespace} is not among the trusted namespaces ({entry.source})"
 
 
 def _check_package(
     package: Package, programs: Programs, options: ProvisionOptions
-) -> tuple[PolicyCheck, ...]:
+) -> dict[str, _Finding]:
     kind, version = package.kind, package.version
     if kind not in _FORMS:
         reason = f"packages of kind {kind!r} are not installed here: pypi and npm are"
-        return (PolicyCheck("package", "refuse", reason),)
+        return {"package": ("refuse", reason)}
     name_form, version_form = _FORMS[kind]
     faults = {
         "no name of a package": not name_form.fullmatch(package.identifier),
@@ -156,59 +154,52 @@ def _check_package(
         "npm is not installed": kind == "npm" and not (programs.npm and programs.node),
     }
     fault = next((reason for reason, is_wrong in faults.items() if is_wrong), "")
-    is_pinned = version_form.fullmatch(version)
-    return (
-        PolicyCheck("package", "refuse", f"{package.identifier!r}: {fault}")
+    return {
+        "package": ("refuse", f"{package.identifier!r}: {fault}")
         if fault
-        else PolicyCheck("package", "pass", f"{package.identifier} of {kind}"),
-        PolicyCheck("version", "pass", f"pinned to {version}")
-        if is_pinned
-        else PolicyCheck("version", "refuse", f"{version!r} is not one exact version"),
-        _check_index(package.base_url.rstrip("/"), options),
-    )
+        else ("pass", f"{package.identifier} of {kind}"),
+        "version": ("pass", f"pinned to {version}")
+        if version_form.fullmatch(version)
+        else ("refuse", f"{version!r} is not one exact version"),
+        "index": _check_index(package.base_url.rstrip("/"), options),
+    }
 
 
-def _check_index(index: str, options: ProvisionOptions) -> PolicyCheck:
+def _check_index(index: str, options: ProvisionOptions) -> _Finding:
     """Check the index that the entry names; packages come from this machine's index alone."""
     if not index or index in {url.rstrip("/") for url in options.indexes}:
-        return PolicyCheck("index", "pass", "the index that this machine is set to")
+        return "pass", "the index that this machine is set to"
     reason = f"the entry means {index}; what is fetched is what this machine's index has"
-    return PolicyCheck("index", "ask", f"{reason} of that name")
+    return "ask", f"{reason} of that name"
 
 
-def _check_remote(
-    remote: Remote, url: str, private_hosts: tuple[str, ...]
-) -> tuple[PolicyCheck, ...]:
+def _check_remote(remote: Remote, url: str, private_hosts: tuple[str, ...]) -> dict[str, _Finding]:
     if remote.transport not in _TRANSPORTS:
         reason = f"speaks {remote.transport!r}: streamable HTTP is what is spoken"
-        return (PolicyCheck("transport", "refuse", reason),)
-    return (
-        _check_url(url, private_hosts),
-        PolicyCheck("version", "ask", "a remote server has no version: it may change at any time"),
-    )
+        return {"transport": ("refuse", reason)}
+    reason = "a remote server has no version: it may change at any time"
+    return {"address": _check_url(url, private_hosts), "version": ("ask", reason)}
 
 
-def _check_url(url: str, private_hosts: tuple[str, ...]) -> PolicyCheck:
+def _check_url(url: str, private_hosts: tuple[str, ...]) -> _Finding:
     try:
         shown = HttpServer(url).origin
         # The addresses of a name are checked when it is connected to.
         check_url(url, private_hosts)
     except ConfigError as error:
-        return PolicyCheck("address", "refuse", str(error))
+        return "refuse", str(error)
     if "@" in urlsplit(url).netloc or "{" in url:
-        return PolicyCheck("address", "refuse", "the address of the server cannot be used")
-    return PolicyCheck("address", "pass", shown)
+        return "refuse", "the address of the server cannot be used"
+    return "pass", shown
 
 
-def _check_inputs(plan: Plan) -> PolicyCheck:
+def _check_inputs(plan: Plan) -> _Finding:
     needs = plan.needs
     if needs.unsafe:
-        return PolicyCheck("inputs", "refuse", "; ".join(needs.unsafe))
+        return "refuse", "; ".join(needs.unsafe)
     if needs.missing:
-        reason = f"needs {', '.join(needs.missing)}: give it by name"
-        return PolicyCheck("inputs", "refuse", reason)
+        return "refuse", f"needs {', '.join(needs.missing)}: give it by name"
     if needs.handed:
-        reason = f"would be given {', '.join(needs.handed)} of this environment"
-        return PolicyCheck("inputs", "ask", reason)
+        return "ask", f"would be given {', '.join(needs.handed)} of this environment"
     names = ", ".join(sorted({*plan.env, *plan.headers}))
-    return PolicyCheck("inputs", "pass", f"gives it {names}" if names else "needs none")
+    return "pass", f"gives it {names}" if names else "needs none"
