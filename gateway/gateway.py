@@ -113,7 +113,7 @@ class Gateway(GatewaySources):
         self._store = storage = resolve_store(self.options, store, vectors=vector_store)
         super().__init__(Bridge(), storage, self.options, own=store is not None, clock=clock)
         self._index = Indexer(
-            self._registry,
+            registry=self._registry,
             embedder=self.embedder if strategy != "graph" else None,
             store=storage.vectors,
             graph=source_of(graph),
@@ -122,7 +122,7 @@ class Gateway(GatewaySources):
             telemetry=self.telemetry,
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
-            progress=progress,
+            progress=progress or (lambda *_: None),
             own_store=not (store is None and vector_store is None),
             words_first=(strategy, self.options.search.first_search) == ("auto", "words"),
         )

@@ -70,6 +70,7 @@ class Entries(Protocol):
         """Let go of what is held; the next call takes it up again."""
 
 
+@dataclass(eq=False, repr=False)
 class Catalog:
     """All entities of one gateway, to look at, and the entries among them, to change.
 
@@ -82,21 +83,12 @@ class Catalog:
         resolve_filters: Replaces ``healthy_only`` by the entities to leave out.
     """
 
-    def __init__(
-        self,
-        store: Entries,
-        view: Callable[[], Awaitable[View]],
-        changed: Callable[[], None],
-        options: CatalogOptions,
-        check_open: Callable[[], None],
-        resolve_filters: Callable[[Filters], Filters] = lambda filters: filters,
-    ) -> None:
-        self._store = store
-        self._options = options
-        self._view = view
-        self._changed = changed
-        self._check_open = check_open
-        self._resolve_filters = resolve_filters
+    store: Entries
+    view: Callable[[], Awaitable[View]]
+    changed: Callable[[], None]
+    options: CatalogOptions
+    check_open: Callable[[], None]
+    resolve_filters: Callable[[Filters], Filters] = lambda filters: filters
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
         """Insert *entries*, all or none, replacing those with the same ids; return the ids.
@@ -108,32 +100,32 @@ class Catalog:
             StoreError: They could not be kept.
             ClosedError: The gateway was closed.
         """
-        self._check_open()
+        self.check_open()
         for each in entries:
             if not isinstance(each, Entry):
                 kind = type(each).__name__
                 raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {kind}")
         cleaned = tuple(map(clean_entry, entries))
         await in_thread(self._put, cleaned)
-        self._changed()
+        self.changed()
         return tuple(entry.id for entry in cleaned)
 
     def _put(self, entries: Sequence[Entry]) -> None:
-        every = {*self._store.rows(), *(entry.id for entry in entries)}
-        most = self._options.max_entries
+        every = {*self.store.rows(), *(entry.id for entry in entries)}
+        most = self.options.max_entries
         if len(every) > most:
             raise InvalidRequestError(
                 f"the catalog takes {most} entries: remove some, or raise "
                 "CatalogOptions.max_entries"
             )
-        for kind in {entry.kind for entry in entries} & self._options.kinds.keys():
-            most = self._options.kinds[kind].max_entries
+        for kind in {entry.kind for entry in entries} & self.options.kinds.keys():
+            most = self.options.kinds[kind].max_entries
             if sum(key.startswith(f"{kind}:") for key in every) > most:
                 raise InvalidRequestError(
                     f"the catalog takes {most} entries of kind {kind!r}: remove some, or raise "
                     "CustomKind.max_entries"
                 )
-        self._store.put(entries)
+        self.store.put(entries)
 
     async def remove(self, key: str) -> bool:
         """Forget the entry with this id; return whether it was there.
@@ -142,10 +134,10 @@ class Catalog:
             StoreError: It could not be forgotten.
             ClosedError: The gateway was closed.
         """
-        self._check_open()
-        gone = await in_thread(self._store.remove, key)
+        self.check_open()
+        gone = await in_thread(self.store.remove, key)
         if gone:
-            self._changed()
+            self.changed()
         return gone
 
     async def govern(self, entity: Entity, use: Mapping[str, object]) -> None:
@@ -159,16 +151,16 @@ class Catalog:
             StoreError: It could not be kept.
             ClosedError: The gateway was closed.
         """
-        self._check_open()
+        self.check_open()
         itself = entity.kind in SERVER_KINDS
         pattern = escape(entity.server if itself else f"{entity.server}/{entity.name}")
         await in_thread(self._govern, pattern, use)
-        self._changed()
+        self.changed()
 
     def _govern(self, pattern: str, use: Mapping[str, object]) -> None:
-        rule = {**json.loads(self._store.rules().get(pattern, "{}")), **visible_json(use)}
+        rule = {**json.loads(self.store.rules().get(pattern, "{}")), **visible_json(use)}
         Access(**rule)
-        self._store.put_rule(pattern, json.dumps(rule))
+        self.store.put_rule(pattern, json.dumps(rule))
 
     async def entries(self) -> Sequence[Entry]:
         """Return all entries that can be read, as they were put, by id.
@@ -177,8 +169,8 @@ class Catalog:
             StoreError: They cannot be read.
             ClosedError: The gateway was closed.
         """
-        self._check_open()
-        return decode_entries(await in_thread(self._store.rows))
+        self.check_open()
+        return decode_entries(await in_thread(self.store.rows))
 
     async def entry(self, key: str) -> Entry | None:
         """Return the entry with this id, as it was put; None if none can be read.
@@ -187,8 +179,8 @@ class Catalog:
             StoreError: It cannot be read.
             ClosedError: The gateway was closed.
         """
-        self._check_open()
-        rows = await in_thread(self._store.rows)
+        self.check_open()
+        rows = await in_thread(self.store.rows)
         return next(iter(decode_entries({key: rows[key]} if key in rows else {})), None)
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
@@ -198,12 +190,12 @@ class Catalog:
             key: Its id.
             filters: The visible entities; None is all.
         """
-        view = await self._view()
+        view = await self.view()
         try:
             at = view.position(key)
         except KeyError:
             return None
-        visible = filters is None or view.mask(self._resolve_filters(filters))[at]
+        visible = filters is None or view.mask(self.resolve_filters(filters))[at]
         return view.entities[at] if visible else None
 
     async def list(
@@ -239,8 +231,8 @@ class Catalog:
         return {tag: counts[tag] for tag in sorted(counts)}
 
     async def _visible(self, filters: Filters | None) -> Sequence[Entity]:
-        view = await self._view()
+        view = await self.view()
         if filters is None:
             return view.entities
-        mask = view.mask(self._resolve_filters(filters))
+        mask = view.mask(self.resolve_filters(filters))
         return [view.entities[at] for at in np.flatnonzero(mask).tolist()]

@@ -15,7 +15,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
@@ -50,6 +50,7 @@ Progress = Callable[[str, int, int], None]
 much there is of it: servers, models, or texts."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Indexer:
     """Keeps the current snapshot of one gateway.
 
@@ -69,42 +70,31 @@ class Indexer:
         words_first: Whether an index that lacks vectors serves until they are made.
     """
 
-    def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
-        self,
-        registry: Registry,
-        *,
-        embedder: Embedder | None,
-        store: VectorStore,
-        graph: GraphSource | None,
-        options: Options,
-        own_store: bool,
-        entities: EntityRegistry,
-        telemetry: Telemetry,
-        flights: SingleFlight[object],
-        clock: Clock,
-        progress: Progress | None = None,
-        words_first: bool = False,
-    ) -> None:
-        self._registry = registry
-        self._embedder = embedder
-        self._store = store
-        self._options = options
-        self._folder = index_path(options, own_store=own_store)
-        self._entities = entities
-        patience_s = options.search.query_timeout_s
-        self._documents = HostDocuments(graph, patience_s=patience_s, flights=flights)
-        self._telemetry = telemetry
-        self._flights = flights
-        self._clock = clock
-        self._progress = progress or (lambda *_: None)
-        self._words_first = words_first
-        self._embedded = 0, 0
-        """How many of how many new texts have a vector."""
-        self._stalled_at: tuple[int, int] | None = None
-        """How far the vectors were when a search gave up waiting for them, or they failed."""
-        self._newest: IndexBuild | None = None
-        self.builds = 0
-        """How many builds there were."""
+    registry: Registry
+    embedder: Embedder | None
+    store: VectorStore
+    graph: GraphSource | None
+    options: Options
+    own_store: bool
+    entities: EntityRegistry
+    telemetry: Telemetry
+    flights: SingleFlight[object]
+    clock: Clock
+    progress: Progress
+    words_first: bool
+    builds: int = field(default=0, init=False)
+    """How many builds there were."""
+    _embedded: tuple[int, int] = field(default=(0, 0), init=False)
+    """How many of how many new texts have a vector."""
+    _stalled_at: tuple[int, int] | None = field(default=None, init=False)
+    """How far the vectors were when a search gave up waiting for them, or they failed."""
+    _newest: IndexBuild | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with no documents read."""
+        self._folder = index_path(self.options, own_store=self.own_store)
+        patience_s = self.options.search.query_timeout_s
+        self._documents = HostDocuments(self.graph, patience_s=patience_s, flights=self.flights)
 
     # An import needs neither of these two: a start may find its index saved.
 
@@ -112,26 +102,26 @@ class Indexer:
     def _compiler(self) -> SnapshotCompiler:
         from gateway.index.compiler import SnapshotCompiler  # noqa: PLC0415
 
-        return SnapshotCompiler(self._options.graph)
+        return SnapshotCompiler(self.options.graph)
 
     @cached_property
     def _index_store(self) -> IndexStore | None:
         from gateway.index.storage import IndexStore  # noqa: PLC0415
 
-        return IndexStore(self._folder, self._options.index) if self._folder else None
+        return IndexStore(self._folder, self.options.index) if self._folder else None
 
     async def current(self) -> IndexBuild:
         """Return the newest build with all its vectors; build it first if something changed.
 
         The embedder's model is ready afterwards; if it cannot be, a diagnostic says why.
         """
-        preparing = self._flights.start("prepare", self._prepare)
+        preparing = self.flights.start("prepare", self._prepare)
         while True:
             build = await self.get()
             if not build.missing:
                 failed = await attempt(asyncio.shield(asyncio.wrap_future(preparing)))
                 return build.without_model(failed) if isinstance(failed, Failed) else build
-            await self._flights.run("embed", self._embed)
+            await self.flights.run("embed", self._embed)
 
     async def get(self, *, vectors: bool = False) -> IndexBuild:
         """Return the newest build; build it first if something changed.
@@ -142,22 +132,22 @@ class Indexer:
         while True:
             build = self._fresh()
             if build is None:
-                await self._flights.run("build", self._build)
+                await self.flights.run("build", self._build)
             elif not (vectors and await self._wait_for_vectors(build)):
                 return build
 
     async def _wait_for_vectors(self, build: IndexBuild) -> bool:
         """Return whether more vectors are there now; False once it is not worth waiting."""
-        many = self._words_first and build.missing > _FEW_TEXTS
+        many = self.words_first and build.missing > _FEW_TEXTS
         # Without vectors of the catalog a model is of no use.
         is_useless = many and not build.snapshot.dimensions
         if is_useless or await self._wait_until_prepared() or many or not build.missing:
             return False
         while self._stalled_at != self._embedded:
-            before, limit = self._embedded, asyncio.timeout(self._options.search.query_timeout_s)
+            before, limit = self._embedded, asyncio.timeout(self.options.search.query_timeout_s)
             try:
                 async with limit:
-                    await self._flights.run("embed", self._embed)
+                    await self.flights.run("embed", self._embed)
             except TimeoutError:
                 if not limit.expired():
                     raise
@@ -173,10 +163,10 @@ class Indexer:
         What failed in it is tried again, in the background, if it is time.
         """
         build = self._newest
-        if build is None or build.generation != self._registry.generation:
+        if build is None or build.generation != self.registry.generation:
             return None
-        if build.retry_at is not None and self._clock() >= build.retry_at:
-            self._flights.start("build", self._build)
+        if build.retry_at is not None and self.clock() >= build.retry_at:
+            self.flights.start("build", self._build)
         return build
 
     def notes(self, build: IndexBuild) -> tuple[Diagnostic, ...]:
@@ -192,7 +182,7 @@ class Indexer:
         if build is not None:
             notes, report = self.notes(build), build.report
         else:
-            self._flights.start("build", self._build)
+            self.flights.start("build", self._build)
             report = self._newest.report if self._newest else IndexReport(generation=0)
             detail = "the catalog changed" if self._newest else "nothing is listed yet"
             notes = (_building("catalog", detail),)
@@ -201,23 +191,23 @@ class Indexer:
     def _on_embedded(self, done: int, total: int) -> None:
         before, self._embedded = self._embedded, (done, total)
         if before != self._embedded:
-            self._progress("embeddings", done, total)
+            self.progress("embeddings", done, total)
 
     async def refresh(self) -> IndexBuild:
         """List every source again, build, and return the build with all its vectors."""
-        self._registry.mark_all_dirty()
+        self.registry.mark_all_dirty()
         return await self.current()
 
     async def _build(self) -> None:
         """List what changed and build with the vectors that are kept; then embed the others."""
         with self._recorded("build") as began:
-            generation, registrations = self._registry.generation, self._registry.all()
+            generation, registrations = self.registry.generation, self.registry.all()
             before = self._newest.listed if self._newest else {}
             listed = await list_sources(
                 registrations,
                 before,
-                telemetry=self._telemetry,
-                progress=partial(self._progress, "servers"),
+                telemetry=self.telemetry,
+                progress=partial(self.progress, "servers"),
             )
             build = self._newest
             made_of = build and not build.failed and (build.generation, build.listed)
@@ -227,42 +217,42 @@ class Indexer:
                 self.builds += 1
             self._publish(build, began)
         if build.missing:
-            self._flights.start("embed", self._embed)
+            self.flights.start("embed", self._embed)
 
     async def _load_or_compile(
         self, generation: int, listed: Mapping[str, ListResult]
     ) -> IndexBuild:
         """Read the saved snapshot at the first build, if there is one; else compile."""
         notes = [note for each in listed.values() for note in each.listing.diagnostics]
-        notes += self._entities.load_names(listed)
+        notes += self.entities.load_names(listed)
         path, store = self._documents.path, self._index_store
-        rules = self._registry.rules.followed_by(*(each.listing.rules for each in listed.values()))
+        rules = self.registry.rules.followed_by(*(each.listing.rules for each in listed.values()))
         documents, faults = ((), ()) if path else await self._documents.load()
         settings = (
-            self._embedder and self._embedder.info,
-            self._options.graph,
+            self.embedder and self.embedder.info,
+            self.options.graph,
             [(key, access_key(rule)) for key, rule in rules.rules],
             files_digest(path) if store and path else documents,
         )
         build = partial(IndexBuild, generation=generation, listed=listed)
         if store and not self.builds:
-            saved, unreadable = store.load(listed, (*settings, *self._entities.naming))
+            saved, unreadable = store.load(listed, (*settings, *self.entities.naming))
             if saved is not None:
                 return build(snapshot=saved.with_diagnostics(notes), saved=True)
             notes += unreadable
-            self._telemetry.store_failed("index", [note.code for note in unreadable])
+            self.telemetry.store_failed("index", [note.code for note in unreadable])
         if path:
             documents, faults = await self._documents.load()
         with collection_paused():
-            self._entities.update(listed, rules)
-            self._compiler.prepare(self._entities.entities.values())
+            self.entities.update(listed, rules)
+            self._compiler.prepare(self.entities.entities.values())
         stored = await self._vectors(limit=0)
         with collection_paused():
             self._compiler.add_vectors(stored.rows)
-            notes += (*faults, *self._entities.notes, *stored.diagnostics)
+            notes += (*faults, *self.entities.notes, *stored.diagnostics)
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
-        missing = len(self._compiler.missing_texts) if self._embedder else 0
-        naming, is_late = self._entities.naming, self._documents.is_late
+        missing = len(self._compiler.missing_texts) if self.embedder else 0
+        naming, is_late = self.entities.naming, self._documents.is_late
         build = partial(build, settings=(*settings, *naming), failed=is_late)
         return build(snapshot=snapshot, missing=missing)
 
@@ -271,24 +261,24 @@ class Indexer:
 
         That is not a search's own time. A failure is told by each use of the embedder.
         """
-        if is_preparing(self._embedder):
+        if is_preparing(self.embedder):
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOADING_S if self._words_first else None):
-                    await attempt(self._flights.run("prepare", self._prepare))
-        return is_preparing(self._embedder)
+                async with asyncio.timeout(_LOADING_S if self.words_first else None):
+                    await attempt(self.flights.run("prepare", self._prepare))
+        return is_preparing(self.embedder)
 
     async def _prepare(self) -> None:
         """Make the embedder's model ready, if it has to be."""
-        if isinstance(self._embedder, Preparable) and self._embedder.preparing:
-            self._progress("model", 0, 1)
+        if isinstance(self.embedder, Preparable) and self.embedder.preparing:
+            self.progress("model", 0, 1)
             try:
-                await self._embedder.prepare()
+                await self.embedder.prepare()
             finally:
-                self._progress("model", 1, 1)
+                self.progress("model", 1, 1)
 
     async def _embed(self) -> None:
         """Embed what the newest build lacks, and put the vectors into the newest build."""
-        await attempt(self._flights.run("prepare", self._prepare))
+        await attempt(self.flights.run("prepare", self._prepare))
         while self._newest and self._newest.missing:
             with self._recorded("embed") as began:
                 vectors = await self._vectors()
@@ -299,19 +289,19 @@ class Indexer:
 
     async def _vectors(self, limit: int | None = None) -> DocumentVectors:
         """Return the vectors of the texts that lack one; see `embed_documents`."""
-        texts = self._compiler.missing_texts if self._embedder else ()
-        if self._embedder is None or not texts:
+        texts = self._compiler.missing_texts if self.embedder else ()
+        if self.embedder is None or not texts:
             return DocumentVectors(rows={})
         vectors = await embed_documents(
             sorted(texts),
-            embedder=self._embedder,
-            store=self._store,
-            telemetry=self._telemetry,
+            embedder=self.embedder,
+            store=self.store,
+            telemetry=self.telemetry,
             dimensions=self._newest.snapshot.dimensions if self._newest else None,
             progress=self._on_embedded,
             max_new=limit,
         )
-        self._telemetry.store_failed("vectors", vectors.store_faults)
+        self.telemetry.store_failed("vectors", vectors.store_faults)
         return vectors
 
     def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
@@ -334,7 +324,7 @@ class Indexer:
     def _recorded(self, step: Literal["build", "embed"]) -> Iterator[float]:
         """Trace and time a build, or the embedding behind it."""
         name = f"gateway.index.{step}"
-        operation = self._telemetry.operation(name, metric=f"{name}.duration", labels={})
+        operation = self.telemetry.operation(name, metric=f"{name}.duration", labels={})
         with operation.within():
             yield time.perf_counter()
             if self._newest:
@@ -345,12 +335,12 @@ class Indexer:
     def _publish(self, build: IndexBuild, began: float) -> None:
         """Make *build* the newest one."""
         failed = build.failed or any(each.failed for each in build.listed.values())
-        now, spent_s = self._clock(), time.perf_counter() - began
-        retry_at = now + self._options.upstream.retry_after_s if failed else None
+        now, spent_s = self.clock(), time.perf_counter() - began
+        retry_at = now + self.options.upstream.retry_after_s if failed else None
         self._newest = replace(build, duration_s=spent_s, built_at=now, retry_at=retry_at)
         if self._index_store and not self._index_store.newest and not build.missing:
             # Later ones are saved at the end: each costs as much as the whole.
-            self._flights.start("save", self._save)
+            self.flights.start("save", self._save)
 
     async def _save(self) -> None:
         """Save the newest snapshot, unless it is saved or incomplete."""
@@ -359,7 +349,7 @@ class Indexer:
             return
         save = partial(store.save, build.listed, build.settings, build.snapshot)
         notes = await asyncio.to_thread(save)
-        self._telemetry.store_failed("index", [note.code for note in notes])
+        self.telemetry.store_failed("index", [note.code for note in notes])
         if notes and self._newest is build:
             self._newest = replace(build, snapshot=build.snapshot.with_diagnostics(notes))
 
@@ -371,14 +361,14 @@ class Indexer:
         done, total = self._embedded
         return {
             **build.snapshot.gauges(),
-            "gateway.index.age": {"": self._clock() - build.built_at},
+            "gateway.index.age": {"": self.clock() - build.built_at},
             "gateway.embedding.queue": {"document": total - done if build.missing else 0},
         }
 
     async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
         """Save the newest snapshot, then await *then*, in any case."""
         try:
-            await self._flights.run("save", self._save)
+            await self.flights.run("save", self._save)
         finally:
             await then()
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 import platformdirs
@@ -35,6 +35,7 @@ _HOPELESS = 2
 _JudgedPlan = tuple[Plan, tuple[PolicyCheck, ...]]
 
 
+@dataclass(eq=False, repr=False)
 class Provisioner:
     """Finds servers for what the catalog cannot do, and installs them.
 
@@ -47,22 +48,13 @@ class Provisioner:
         progress: Called at each step.
     """
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        *,
-        options: ProvisionOptions | None = None,
-        config: Path | None = None,
-        consent: Consent = refuse_all,
-        programs: Programs | None = None,
-        progress: OnStep | None = None,
-    ) -> None:
-        self._gateway = gateway
-        self.options = options or ProvisionOptions()
-        self._config = config
-        self._consent = consent
-        self._programs = programs or Programs.find()
-        self._progress = progress
+    gateway: Gateway
+    _: KW_ONLY
+    options: ProvisionOptions = field(default_factory=ProvisionOptions)
+    config: Path | None = None
+    consent: Consent = refuse_all
+    programs: Programs = field(default_factory=Programs.find)
+    progress: OnStep | None = None
 
     @property
     def folder(self) -> Path:
@@ -104,14 +96,14 @@ class Provisioner:
         values = dict(inputs or {})
         audit = Audit(
             path=self.folder / "audit.jsonl" if apply else None,
-            on_step=self._progress,
+            on_step=self.progress,
             secrets=tuple(value for value in values.values() if not is_reference(value)),
         )
-        is_captured = self._gateway.options.capture_content
+        is_captured = self.gateway.options.capture_content
         digest = hashlib.sha256(intent.encode("utf-8", "replace")).hexdigest()[:16]
         audit.record("asked", intent=intent if is_captured else digest)
         if not pick:
-            found = await self._gateway.search(intent, limit=self.options.candidates, caller=caller)
+            found = await self.gateway.search(intent, limit=self.options.candidates, caller=caller)
             local = tuple(
                 match for match in found.matches if match.confidence >= self.options.enough
             )
@@ -129,12 +121,12 @@ class Provisioner:
         self, intent: str, pick: str, inputs: Mapping[str, str], audit: Audit
     ) -> ProvisionResult:
         """Rank the servers outside the catalog, and judge the plans of those that may serve."""
-        options, upstream = self.options, self._gateway.options.upstream
+        options, upstream = self.options, self.gateway.options.upstream
         folder = environment().cache_dir / "registries"
         entries, diagnostics = await available_servers(options, upstream, folder)
         audit.record("offers", about=f"{len(entries)} servers", entries=len(entries))
         candidates = await rank_servers(
-            self._gateway, entries, intent, limit=options.candidates, max_ranked=options.max_ranked
+            self.gateway, entries, intent, limit=options.candidates, max_ranked=options.max_ranked
         )
         if pick:
             candidates = (_find_candidate(pick, entries, candidates),)
@@ -147,7 +139,7 @@ class Provisioner:
             diagnostics=tuple(diagnostics),
         )
         names_in_use = self._names_in_use()
-        bar = 0.0 if pick else self._gateway.options.search.min_confidence
+        bar = 0.0 if pick else self.gateway.options.search.min_confidence
         relevant = [item for item in candidates if item.confidence >= bar]
         best = _select_plan([self._judge(item, inputs, names_in_use) for item in relevant])
         if best is None:
@@ -185,30 +177,30 @@ class Provisioner:
                 folder=self.folder / server,
                 inputs=inputs,
                 environment=variables(names),
-                programs=self._programs,
+                programs=self.programs,
             )
             checks = check_plan(
                 plan,
                 confidence=candidate.confidence,
                 options=self.options,
-                programs=self._programs,
-                private_hosts=self._gateway.options.upstream.private_hosts,
+                programs=self.programs,
+                private_hosts=self.gateway.options.upstream.private_hosts,
             )
             judged.append((plan, checks))
         return judged
 
     def _names_in_use(self) -> frozenset[str]:
-        registered = frozenset(self._gateway.server_states()) | {LOCAL}
-        configured = server_names(self._config) if self._config is not None else frozenset()
+        registered = frozenset(self.gateway.server_states()) | {LOCAL}
+        configured = server_names(self.config) if self.config is not None else frozenset()
         folders = self.folder.iterdir() if self.folder.is_dir() else ()
         return registered | configured | {path.name for path in folders}
 
     async def _apply(self, result: ProvisionResult, plan: Plan, audit: Audit) -> ProvisionResult:
         steps = Steps(
-            gateway=self._gateway,
-            config=self._config,
-            consent=self._consent,
-            programs=self._programs,
+            gateway=self.gateway,
+            config=self.config,
+            consent=self.consent,
+            programs=self.programs,
             install_timeout_s=self.options.install_timeout_s,
             audit=audit,
             planned=result,

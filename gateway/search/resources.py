@@ -6,7 +6,7 @@ A thing is named by its id, by its address here, or as its own server calls it, 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 import numpy as np
@@ -44,6 +44,7 @@ _READABLE: frozenset[Kind] = frozenset({"resource", "skill"})
 """The kinds whose names are addresses at their server."""
 
 
+@dataclass(eq=False, repr=False)
 class ResourceLibrary:
     """The resources and prompts of one gateway.
 
@@ -53,23 +54,17 @@ class ResourceLibrary:
         capabilities: What servers may ask clients for.
     """
 
-    def __init__(
-        self,
-        registry: Registry,
-        snapshot: Callable[[], Awaitable[Snapshot]],
-        capabilities: ClientCapabilities,
-    ) -> None:
-        self._registry = registry
-        self._snapshot = snapshot
-        self.capabilities = capabilities
+    registry: Registry
+    snapshot: Callable[[], Awaitable[Snapshot]]
+    capabilities: ClientCapabilities
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call *changed* on any thread when the catalog may differ; give what ends that."""
-        return self._registry.watch(changed)
+        return self.registry.watch(changed)
 
     def holds(self, server: str) -> bool:
         """Whether *server* may have more than tools."""
-        registration = self._registry.all().get(server)
+        registration = self.registry.all().get(server)
         return registration is not None and isinstance(registration.source, ResourceSource)
 
     def home(self, tool_id: str) -> str:
@@ -82,7 +77,7 @@ class ResourceLibrary:
 
     async def entities(self, kind: Kind, *, caller: Caller = ANYONE) -> tuple[Entity, ...]:
         """Return what there is of *kind* and *caller* may see, by address."""
-        snapshot = await self._snapshot()
+        snapshot = await self.snapshot()
         mask = snapshot.mask(caller.filters(Filters(kinds=frozenset({kind}))))
         return tuple(snapshot.entities[at] for at in np.flatnonzero(mask).tolist())
 
@@ -113,7 +108,7 @@ class ResourceLibrary:
         server, uri = owner
         result = await self._ask("resources/read", owner, {"uri": uri})
         wanted = canonical_uri(uri)
-        for entity in _entities_of(await self._snapshot(), server).values():
+        for entity in _entities_of(await self.snapshot(), server).values():
             files = entity.definition.details.get(FILES) if entity.kind == "skill" else None
             if not isinstance(files, list):
                 continue
@@ -192,7 +187,7 @@ class ResourceLibrary:
             InvalidRequestError: No server has it, it is hidden, or it could be any of several.
         """
         placed = from_gateway_uri(kind, name)
-        if placed is not None and placed[0] in self._registry and kind == "resource":
+        if placed is not None and placed[0] in self.registry and kind == "resource":
             return await self._real_visible(*placed, caller, name)
         matches, exact = _candidates(await self.entities(kind, caller=caller), kind, name)
         if not matches:
@@ -227,7 +222,7 @@ class ResourceLibrary:
 
         Other spellings of a URI are refused with it, since its server may read them as one.
         """
-        snapshot = await self._snapshot()
+        snapshot = await self.snapshot()
         # Entries are called by their ids; their namespace may be the name of a server.
         own = {
             at: each
@@ -242,7 +237,7 @@ class ResourceLibrary:
         else:
             in_use = snapshot.mask(replace(filters, scopes=frozenset({ALL_SCOPES})))
             # A server may have nothing that is listed.
-            registration = self._registry.all().get(server)
+            registration = self.registry.all().get(server)
             access = registration.access if registration else NO_ACCESS_RULE
             is_shut = access.enabled is False or access.status not in {None, *DEFAULT_STATUSES}
             is_shut |= not caller.holds(access.scopes) or bool(own and not seen[[*own]].any())
@@ -260,14 +255,14 @@ class ResourceLibrary:
             return server, source.original_name(kind, name)
         if not isinstance(source, VirtualSource):
             return server, name
-        await self._snapshot()
+        await self.snapshot()
         matches = source.resolve(kind, name)
         if matches is None:
             raise InvalidRequestError(f"virtual server {server!r} has no {kind} {name!r}")
         return matches
 
     def _source(self, server: str) -> Source | None:
-        registration = self._registry.all().get(server)
+        registration = self.registry.all().get(server)
         return registration.source if registration is not None else None
 
     def _below(self, server: str) -> Source | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import definition_digest, entity_id
@@ -139,6 +139,7 @@ def _head(template: str) -> str:
     return template.partition("{")[0]
 
 
+@dataclass(eq=False, repr=False)
 class VirtualSource:
     """The items of a virtual server.
 
@@ -150,21 +151,17 @@ class VirtualSource:
         options: The policies.
     """
 
-    def __init__(
-        self,
-        table: VirtualServer,
-        *,
-        sources: Callable[[], Mapping[str, Source]],
-        store: ListingStore,
-        owner: str,
-        options: UpstreamOptions,
-    ) -> None:
-        self.server = table.name
-        self._table = table
-        self._sources = sources
-        self._store = store
-        self._owner = owner or table.fingerprint
-        self._options = options
+    table: VirtualServer
+    _: KW_ONLY
+    sources: Callable[[], Mapping[str, Source]]
+    store: ListingStore
+    owner: str
+    options: UpstreamOptions
+
+    def __post_init__(self) -> None:
+        """Begin with nothing listed."""
+        self.server = self.table.name
+        self._owner = self.owner or self.table.fingerprint
         self._listings: Mapping[str, Listing] = {}
         self._shown = Listing()
         self._closed = False
@@ -179,7 +176,7 @@ class VirtualSource:
         """The server behind each of its items, by the item's id in the catalog."""
         return {
             entity_id(kind, self.server, name): alias.server
-            for (kind, name), alias in self._table.items.items()
+            for (kind, name), alias in self.table.items.items()
         }
 
     async def list_tools(self) -> Listing:
@@ -188,7 +185,7 @@ class VirtualSource:
         Diagnostics say what is missing or changed.
         """
         self._check_open()
-        behind, items = self._behind(), self._table.items
+        behind, items = self._behind(), self.table.items
         self._listings = await list_all(behind, self._listings)
         owners = {key: (alias.server, alias.name) for key, alias in items.items()}
         listing = select(self._listings, owners)
@@ -206,13 +203,13 @@ class VirtualSource:
             originals={pin_key(*key): owner for key, owner in owners.items()},
         )
         changed = self._changed(digests)
-        self._shown = apply_policies(whole, changed, server=self.server, options=self._options)
+        self._shown = apply_policies(whole, changed, server=self.server, options=self.options)
         return replace(self._shown, definitions=(self._entity(), *self._shown.definitions))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call what an alias stands for; see `Source.call`."""
         self._check_open()
-        alias = self._table.tools.get(tool)
+        alias = self.table.tools.get(tool)
         if alias is None:
             return unknown_tool(tool_id, tool)
         source = self._behind().get(alias.server)
@@ -229,7 +226,7 @@ class VirtualSource:
             name: An alias, or a URI that was made of the alias of a template.
         """
         aliases = {
-            item.name: self._table.items[kind, item.name]
+            item.name: self.table.items[kind, item.name]
             for item in self._shown.definitions
             if item.kind == kind
         }
@@ -258,9 +255,9 @@ class VirtualSource:
         """Return the virtual server as an entity, found by what it is for and what it has."""
         return ToolDefinition(
             name=self.server,
-            description=self._table.description,
+            description=self.table.description,
             kind="virtual_server",
-            details={"servers": sorted(self._table.servers), "tools": list(self._table.tools)},
+            details={"servers": sorted(self.table.servers), "tools": list(self.table.tools)},
         )
 
     def _check_open(self) -> None:
@@ -268,8 +265,8 @@ class VirtualSource:
             raise ClosedError(f"virtual server {self.server!r} is closed; make a new one")
 
     def _behind(self) -> dict[str, Source]:
-        servers = self._table.servers
-        return {name: source for name, source in self._sources().items() if name in servers}
+        servers = self.table.servers
+        return {name: source for name, source in self.sources().items() if name in servers}
 
     def _notes(
         self, behind: Mapping[str, Source], digests: Mapping[str, str]
@@ -281,7 +278,7 @@ class VirtualSource:
                 if note.code == "source_load_failed":
                     failed.add(server)
                     yield replace(note, detail=f"{self.server!r}: {note.detail}")
-        for (kind, name), alias in self._table.items.items():
+        for (kind, name), alias in self.table.items.items():
             if alias.server not in behind:
                 reason = f"there is no server {alias.server!r}"
             elif alias.server not in failed and pin_key(kind, name) not in digests:
@@ -294,9 +291,7 @@ class VirtualSource:
     def _changed(self, digests: Mapping[str, str]) -> dict[str, str]:
         """Return what to do about each item that is not as it was approved, by its pin."""
         pins = {
-            pin_key(*key): alias.pin.lower()
-            for key, alias in self._table.items.items()
-            if alias.pin
+            pin_key(*key): alias.pin.lower() for key, alias in self.table.items.items() if alias.pin
         }
         changed = {
             key: f"pin {digests[key]}" for key, pin in pins.items() if digests.get(key, pin) != pin
@@ -304,7 +299,7 @@ class VirtualSource:
         unpinned = {key: digest for key, digest in digests.items() if key not in pins}
         # The listings behind say whether the store failed.
         seen, _ = attempt_store(
-            lambda: self._store.record_seen(self._owner, unpinned),
-            frozenset(unpinned if self._options.on_change == "block" else ()),
+            lambda: self.store.record_seen(self._owner, unpinned),
+            frozenset(unpinned if self.options.on_change == "block" else ()),
         )
         return changed | dict.fromkeys(seen, "")
