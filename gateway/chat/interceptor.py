@@ -21,6 +21,7 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -69,6 +70,7 @@ def intercepted_post(openai: OpenAI | AsyncOpenAI, context: ClientContext) -> Ca
     return lambda path, **arguments: _run_blocking(post(path, **arguments))
 
 
+@dataclass(eq=False, repr=False)
 class InterceptedCall:
     """One call of ``post`` that asks a model.
 
@@ -80,18 +82,15 @@ class InterceptedCall:
             messages in ``extra_body`` count as all others.
     """
 
-    def __init__(
-        self,
-        openai: OpenAI | AsyncOpenAI,
-        context: ClientContext,
-        path: str,
-        arguments: Mapping[str, Any],
-    ) -> None:
-        self._openai = openai
-        self._bridge = context.gateway.bridge
-        self._path = path
-        self._arguments = arguments
-        self._options = dict(arguments.get("options") or {})
+    openai: OpenAI | AsyncOpenAI
+    context: ClientContext
+    path: str
+    arguments: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Begin the conversation."""
+        self._bridge = self.context.gateway.bridge
+        self._options = dict(self.arguments.get("options") or {})
         self._headers: Mapping[str, Any] = self._options.get("headers") or {}
         self._is_raw = any(
             text for name, text in self._headers.items() if name.lower() == _RAW_HEADER
@@ -101,9 +100,12 @@ class InterceptedCall:
         self._raw: Any = None
         """The response around it, if the caller wants that."""
         extra = self._options.pop("extra_json", None)
-        body = {**arguments["body"], **(extra if isinstance(extra, Mapping) else {})}
-        endpoint = endpoint_of(openai, str(body.get("model", "")))
-        self._loop = context.begin(body, is_responses=path == "/responses", endpoint=endpoint)
+        body = {**self.arguments["body"], **(extra if isinstance(extra, Mapping) else {})}
+        self._loop = self.context.begin(
+            body,
+            is_responses=self.path == "/responses",
+            endpoint=endpoint_of(self.openai, str(body.get("model", ""))),
+        )
 
     async def answer(self) -> Any:
         """Return the reply for the caller, whole."""
@@ -123,7 +125,7 @@ class InterceptedCall:
             first = await self._ask()
         events = self._events(first)
         content = _sse_lines(events) if self._is_raw else events
-        is_blocking = isinstance(self._openai, OpenAI)
+        is_blocking = isinstance(self.openai, OpenAI)
         passed: Any = _iterate_blocking(content) if is_blocking else content
         # A generator that never began has nothing to close, and so would end nothing.
         await _settled(next(passed) if is_blocking else anext(passed))
@@ -177,25 +179,25 @@ class InterceptedCall:
     async def _send(self) -> Any:
         body = await self._in_gateway(self._loop.next_request)
         self._check()
-        arguments = {**self._arguments, "body": body, "options": self._turn_options()}
+        arguments = {**self.arguments, "body": body, "options": self._turn_options()}
         with self._loop.trace.within_turn():
-            self._reply = self._raw = await _settled(self._openai.post(self._path, **arguments))
+            self._reply = self._raw = await _settled(self.openai.post(self.path, **arguments))
         if self._is_raw:
             self._reply = await _settled(self._raw.parse())
         return self._reply
 
     async def _in_gateway(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run work of the gateway: on its background loop for a blocking caller."""
-        return self._bridge.call(work) if isinstance(self._openai, OpenAI) else await work()
+        return self._bridge.call(work) if isinstance(self.openai, OpenAI) else await work()
 
     def _check(self) -> None:
         """Refuse a reply in a form that cannot be read here, if there is something to discover."""
-        kind = self._arguments.get("cast_to")
+        kind = self.arguments.get("cast_to")
         if not self._loop.tool_list.is_empty and not (
             isinstance(kind, type) and issubclass(kind, _REPLY_TYPES)
         ):
             raise InvalidRequestError(
-                f"post({self._path!r}) cannot give a {kind!r} with found tools: use the SDK's own "
+                f"post({self.path!r}) cannot give a {kind!r} with found tools: use the SDK's own "
                 "create, raw if need be, or the bare client as .openai"
             )
 

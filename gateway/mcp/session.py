@@ -12,6 +12,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from mcp import ClientSession, MCPError, types
@@ -68,6 +69,7 @@ _UNSUBSCRIBE_TIMEOUT_S = 2.0
 """How long to try to tell a server that a resource is no longer watched."""
 
 
+@dataclass(eq=False, repr=False)
 class Session:
     """A connection that begins to open when it is made, on the loop that uses it.
 
@@ -84,21 +86,17 @@ class Session:
     """How long `close` waits for the end. A child that ignores every signal but SIGKILL takes 4 s,
     and the SDK some time more."""
 
-    def __init__(
-        self,
-        server: str,
-        target: object,
-        options: UpstreamOptions,
-        *,
-        on_change: Callable[[], None] = lambda: None,
-        can_be_asked: bool = False,
-        sign_in: LoopbackSignIn | None = None,
-    ) -> None:
-        self._server = server
-        self._target = target
-        self._options = options
-        self._on_change = on_change
-        self._calls = ActiveCalls(server, options)
+    server: str
+    target: object
+    options: UpstreamOptions
+    _: KW_ONLY
+    on_change: Callable[[], None] = lambda: None
+    can_be_asked: bool = False
+    sign_in: LoopbackSignIn | None = None
+
+    def __post_init__(self) -> None:
+        """Begin to open the connection."""
+        self._calls = ActiveCalls(self.server, self.options)
         self._watchers: Watchers = []
         self._opened = asyncio.Event()
         self._ending = asyncio.Event()
@@ -106,13 +104,13 @@ class Session:
             on_end=self._ending.set,
             on_message=self._receive,
             answer=self._calls.answer,
-            can_be_asked=can_be_asked,
-            sign_in=sign_in,
-            traffic=Traffic(options, on_flood=self._ending.set),
+            can_be_asked=self.can_be_asked,
+            sign_in=self.sign_in,
+            traffic=Traffic(self.options, on_flood=self._ending.set),
         )
         self._session: ClientSession | None = None
         self._failure: GatewayError | None = None
-        self._owner = asyncio.create_task(self._hold(), name=f"session of {server}")
+        self._owner = asyncio.create_task(self._hold(), name=f"session of {self.server}")
 
     @property
     def alive(self) -> bool:
@@ -123,7 +121,7 @@ class Session:
     def flood(self) -> UpstreamFloodError | None:
         """Why it was ended, if the server sent too much."""
         why = self._callbacks.traffic.flood
-        return UpstreamFloodError(self._server, why) if why else None
+        return UpstreamFloodError(self.server, why) if why else None
 
     async def ready(self) -> ClientSession:
         """Wait until it is open, and return the SDK's session.
@@ -137,14 +135,14 @@ class Session:
             raise self._failure
         if self._session is None:
             detail = "the connection was closed while it opened"
-            raise UpstreamError(self._server, detail, kind="connect", sent=False)
+            raise UpstreamError(self.server, detail, kind="connect", sent=False)
         return self._session
 
     async def list_tools(self) -> Listing:
         """Read every page of tools, resources and prompts, within the limits of the options."""
         session = await self.ready()
         with self._map_errors("tools/list", "list_timeout_s"):
-            return await read_listing(session, self._server, self._options)
+            return await read_listing(session, self.server, self.options)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool, once; see `Source.call`."""
@@ -158,7 +156,7 @@ class Session:
                 if error.code == types.INVALID_PARAMS:
                     return error_result(tool_id, error.message[:_MAX_MESSAGE_CHARS])
                 raise
-            return _to_invoke_result(tool_id, result, max_bytes=self._options.max_result_bytes)
+            return _to_invoke_result(tool_id, result, max_bytes=self.options.max_result_bytes)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `ResourceSource.ask`."""
@@ -168,9 +166,9 @@ class Session:
             meta = {key: meta[key] for key in meta if not key.startswith(_RESERVED_META)}
             if meta:
                 result["_meta"] = meta
-            if len(json.dumps(result, ensure_ascii=False)) > self._options.max_result_bytes:
+            if len(json.dumps(result, ensure_ascii=False)) > self.options.max_result_bytes:
                 detail = f"its answer to {method} is longer than UpstreamOptions.max_result_bytes"
-                raise UpstreamError(self._server, detail)
+                raise UpstreamError(self.server, detail)
             return result
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
@@ -179,7 +177,7 @@ class Session:
         not_found = _NOT_FOUND | {types.METHOD_NOT_FOUND}
         with self._map_errors("resources/subscribe", not_found=not_found):
             if is_streamed(session):
-                await stream_changes(session, uri, callbacks, self._options.call_timeout_s)
+                await stream_changes(session, uri, callbacks, self.options.call_timeout_s)
             else:
                 await self._subscribe(session, uri, callbacks)
 
@@ -189,7 +187,7 @@ class Session:
             raise InvalidRequestError(f"the server does not report changes of {uri!r}")
         try:
             with self._notified(uri, callbacks):
-                async with asyncio.timeout(self._options.call_timeout_s):
+                async with asyncio.timeout(self.options.call_timeout_s):
                     await send_request(session, "resources/subscribe", {"uri": uri})
                 callbacks.on_start()
                 await self._ending.wait()
@@ -231,13 +229,13 @@ class Session:
             return await self._calls.input_rounds(call, send)
 
     async def _hold(self) -> None:
-        options = self._options
+        options = self.options
         try:
-            with quiet_libraries(self._server):
+            with quiet_libraries(self.server):
                 async with (
                     asyncio.timeout(options.connect_timeout_s) as limit,
-                    open_session(self._server, self._target, options, self._callbacks) as session,
-                    watch_lists(session, self._on_change),
+                    open_session(self.server, self.target, options, self._callbacks) as session,
+                    watch_lists(session, self.on_change),
                 ):
                     limit.reschedule(None)
                     self._session = session
@@ -245,13 +243,13 @@ class Session:
                     await self._ending.wait()
         except TimeoutError:
             self._failure = timeout_error(
-                self._server, "connect", options, "connect_timeout_s", sent=False
+                self.server, "connect", options, "connect_timeout_s", sent=False
             )
         except ConfigError as error:
             self._failure = error
         except SDK_ERRORS as error:
             status = self._callbacks.status
-            failure = connect_error(self._server, self._target, error, status=status)
+            failure = connect_error(self.server, self.target, error, status=status)
             self._failure = self.flood or failure
         finally:
             if isinstance(self._failure, UpstreamError):
@@ -261,7 +259,7 @@ class Session:
 
     async def _receive(self, message: types.ServerNotification | Exception) -> None:
         if isinstance(message, _LIST_CHANGED):
-            self._on_change()
+            self.on_change()
         elif isinstance(message, types.ResourceUpdatedNotification):
             notify(self._watchers, message.params.uri)
 
@@ -277,13 +275,13 @@ class Session:
             not_found: Codes by which the server says that the caller asked wrongly.
         """
         try:
-            with quiet_libraries(self._server):
+            with quiet_libraries(self.server):
                 yield
         except GatewayError:
             raise
         except TimeoutError as error:
             action = f"answer {method}"
-            raise timeout_error(self._server, action, self._options, limit) from error
+            raise timeout_error(self.server, action, self.options, limit) from error
         except SDK_ERRORS as error:
             raise self._to_gateway_error(method, error, not_found) from error
 
@@ -298,11 +296,11 @@ class Session:
             return flood
         if isinstance(error, MCPError) and code in not_found:
             detail = clean(error.message, limit=_MAX_MESSAGE_CHARS)
-            return InvalidRequestError(f"{self._server!r} refused {method}: {detail}")
+            return InvalidRequestError(f"{self.server!r} refused {method}: {detail}")
         if isinstance(error, MCPError) and code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
-            return capability_error(self._server, error)
+            return capability_error(self.server, error)
         status = self._callbacks.status
-        return request_error(self._server, method, error, status=status, target=self._target)
+        return request_error(self.server, method, error, status=status, target=self.target)
 
 
 def _to_invoke_result(tool_id: str, result: dict[str, Any], *, max_bytes: int) -> InvokeResult:

@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamUnavailableError
@@ -53,6 +54,7 @@ class Connection(Protocol):
 C = TypeVar("C", bound=Connection)
 
 
+@dataclass(eq=False, repr=False)
 class Supervisor(Generic[C]):
     """Keeps the one connection of a server.
 
@@ -63,20 +65,17 @@ class Supervisor(Generic[C]):
         clock: Seconds that only grow.
     """
 
-    def __init__(
-        self,
-        server: str,
-        connect: Callable[[], Awaitable[C]],
-        options: UpstreamOptions,
-        *,
-        clock: Clock = time.monotonic,
-    ) -> None:
-        self._server = server
-        self._connect = connect
-        self._options = options
-        self.breaker = Breaker(options, clock=clock)
+    server: str
+    connect: Callable[[], Awaitable[C]]
+    options: UpstreamOptions
+    _: KW_ONLY
+    clock: Clock = time.monotonic
+
+    def __post_init__(self) -> None:
+        """Begin without a connection."""
+        self.breaker = Breaker(self.options, clock=self.clock)
         """Says when the server is left alone."""
-        self._slots = asyncio.Semaphore(options.max_in_flight)
+        self._slots = asyncio.Semaphore(self.options.max_in_flight)
         self._connection: C | None = None
         self._opening: asyncio.Task[C] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -125,7 +124,7 @@ class Supervisor(Generic[C]):
         with self.breaker.admit() as wait_s:
             if wait_s:
                 raise UpstreamUnavailableError(
-                    self._server,
+                    self.server,
                     f"failed too often and is left alone for {wait_s:.1f} s; the last time it "
                     f"said: {self._fault}",
                     retry_after_s=wait_s,
@@ -176,21 +175,21 @@ class Supervisor(Generic[C]):
                 self._slots.release()
 
     async def _acquire_slot(self) -> None:
-        limit_s = self._options.call_timeout_s
+        limit_s = self.options.call_timeout_s
         try:
             async with asyncio.timeout(limit_s):
                 await self._slots.acquire()
         except TimeoutError as error:
             raise UpstreamUnavailableError(
-                self._server,
-                f"is busy: {self._options.max_in_flight} requests have been under way for "
+                self.server,
+                f"is busy: {self.options.max_in_flight} requests have been under way for "
                 f"{limit_s} s; ask later, or raise UpstreamOptions.max_in_flight",
-                retry_after_s=self._options.breaker_s,
+                retry_after_s=self.options.breaker_s,
             ) from error
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ClosedError(f"source {self._server!r} is closed; make a new one")
+            raise ClosedError(f"source {self.server!r} is closed; make a new one")
 
     def _record_error(self, error: UpstreamError, connection: C | None) -> None:
         if error.kind == "unavailable":
@@ -217,7 +216,7 @@ class Supervisor(Generic[C]):
                 and connection is not self._stale_connection
             ):
                 return connection
-            self._opening = _start_task(self._open(), f"opening of {self._server}")
+            self._opening = _start_task(self._open(), f"opening of {self.server}")
         opening = self._opening
         try:
             return await asyncio.shield(opening)
@@ -230,7 +229,7 @@ class Supervisor(Generic[C]):
         try:
             if self._closing is not None:
                 await asyncio.wait({self._closing})
-            return await retry_connect(self._try_open, self._options)
+            return await retry_connect(self._try_open, self.options)
         finally:
             self._opening = None
 
@@ -239,15 +238,15 @@ class Supervisor(Generic[C]):
         if previous is not None:
             await previous.close()
         self._check_open()
-        connection = self._connection = await self._connect()
+        connection = self._connection = await self.connect()
         await connection.ready()
         self._check_open()
         return connection
 
     def _start_idle_timer(self) -> None:
-        if self.in_flight or self._closed or self._options.lifecycle == "keep_alive":
+        if self.in_flight or self._closed or self.options.lifecycle == "keep_alive":
             return
-        wait_s = self._options.idle_timeout_s if self._options.lifecycle == "idle" else 0.0
+        wait_s = self.options.idle_timeout_s if self.options.lifecycle == "idle" else 0.0
         self._idle_timer = asyncio.get_running_loop().call_later(wait_s, self._close_idle)
 
     def _stop_idle_timer(self) -> None:
@@ -262,7 +261,7 @@ class Supervisor(Generic[C]):
             return
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._closing = _start_task(connection.close(), f"closing of {self._server}")
+            self._closing = _start_task(connection.close(), f"closing of {self.server}")
 
 
 def _start_task(work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:

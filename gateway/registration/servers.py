@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -173,6 +173,7 @@ def _check_free(new: Iterable[str], names: Container[str]) -> None:
             )
 
 
+@dataclass(eq=False, repr=False)
 class Servers:
     """The configured servers of one gateway, virtual ones too, as sources of *registry*.
 
@@ -184,23 +185,19 @@ class Servers:
         clock: Seconds that only grow.
     """
 
-    def __init__(
-        self,
-        registry: Registry,
-        bridge: Bridge,
-        store: ListingStore,
-        options: Options,
-        *,
-        clock: Clock,
-    ) -> None:
-        self._registry = registry
-        self._bridge = bridge
-        self._store = store
-        self._options = options.upstream
-        self._clock = clock
-        self._are_entities = options.catalog.servers
-        self._tokens = tokens_path(options)
-        self._key_path = approval_key_path(options)
+    registry: Registry
+    bridge: Bridge
+    store: ListingStore
+    options: Options
+    _: KW_ONLY
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        """Begin without a server."""
+        self._upstream = self.options.upstream
+        self._are_entities = self.options.catalog.servers
+        self._tokens = tokens_path(self.options)
+        self._key_path = approval_key_path(self.options)
         self.cached: dict[str, CachedSource] = {}
         """Those that have a listing of their own, by name."""
         self.capabilities = ClientCapabilities()
@@ -208,9 +205,9 @@ class Servers:
         self._next_check = -math.inf
         self._retry_at: dict[str, float] = {}
         """When to try the servers again that cannot be reached."""
-        self._swept = clock()
-        self._sweeps = SingleFlight[None](bridge.submit)
-        self._listings = SingleFlight[Listing](bridge.submit)
+        self._swept = self.clock()
+        self._sweeps = SingleFlight[None](self.bridge.submit)
+        self._listings = SingleFlight[Listing](self.bridge.submit)
 
     def add(self, name: str, entry: Configured, hints: Mapping[str, Hints] | None = None) -> None:
         """Register a server; see `Gateway.add_server`.
@@ -223,11 +220,11 @@ class Servers:
             virtual = VirtualSource(
                 target,
                 sources=self._real_sources,
-                store=self._store,
+                store=self.store,
                 owner=entry.owner,
-                options=self._options,
+                options=self._upstream,
             )
-            self._registry.add(virtual, {}, follows=target.servers, access=entry.access)
+            self.registry.add(virtual, {}, follows=target.servers, access=entry.access)
             return
         if isinstance(target, HttpServer):
             target = with_token_store(name, target, self._tokens)
@@ -238,31 +235,31 @@ class Servers:
         live = McpSource(
             name,
             target,
-            bridge=self._bridge,
-            options=self._options,
+            bridge=self.bridge,
+            options=self._upstream,
             trusted=entry.trusted,
-            clock=self._clock,
+            clock=self.clock,
             on_change=invalidate,
             capabilities=self.capabilities,
         )
         source = CachedSource(
             live,
-            store=self._store,
+            store=self.store,
             key=self._cache_key(target, entry.owner),
             flights=self._listings,
-            options=self._options,
-            on_change=lambda: self._registry.mark_dirty(name),
-            clock=self._clock,
+            options=self._upstream,
+            on_change=lambda: self.registry.mark_dirty(name),
+            clock=self.clock,
         )
         self._register(name, source, entry, {} if hints is None else hints)
         self.cached[name] = source
 
     def refresh_stale(self) -> None:
         """Read old listings anew and delete listings that nothing uses, in the background."""
-        now = self._clock()
+        now = self.clock()
         if now < self._next_check:
             return
-        if now >= self._swept + self._options.cleanup_s:
+        if now >= self._swept + self._upstream.cleanup_s:
             self._swept = now
             self._sweeps.start("sweep", self._sweep)
         dues = [source.refresh_if_stale() for source in tuple(self.cached.values())]
@@ -272,7 +269,7 @@ class Servers:
     def change(self, name: str, entry: Configured, *, restart: bool) -> None:
         """Change *name* to what *entry* says; without *restart* its listing and session stay."""
         source = self.cached.get(name)
-        self._registry.remove(name)
+        self.registry.remove(name)
         if source is None or restart:
             self.cached.pop(name, None)
             self.add(name, entry)
@@ -282,11 +279,11 @@ class Servers:
     def recheck(self, names: Iterable[str]) -> None:
         """Let in again what was approved meanwhile."""
         self._next_check = -math.inf
-        registered = self._registry.all()
+        registered = self.registry.all()
         for name in names:
             source = self.cached.get(name) or registered[name].source
             if isinstance(source, CachedSource | VirtualSource) and source.recheck():
-                self._registry.mark_dirty(name)
+                self.registry.mark_dirty(name)
 
     def forget(self, name: str) -> None:
         """Delete what is stored of a server."""
@@ -320,7 +317,7 @@ class Servers:
         """Return *result* with a note for each of its servers that cannot be reached, as far as is
         known, or could not be listed again. Such a server is tried again.
         """
-        registered, stale = self._registry.all(), set[str]()
+        registered, stale = self.registry.all(), set[str]()
         for each in result.shown:
             owner = registered.get(each.server)
             virtual = owner.source if owner and isinstance(owner.source, VirtualSource) else None
@@ -345,7 +342,7 @@ class Servers:
         so no call would notice that it is back: it is tried again in the background, ever less
         often, as its breaker says.
         """
-        now, retry_s = self._clock(), self._options.retry_after_s
+        now, retry_s = self.clock(), self._upstream.retry_after_s
         sources = dict(self.cached)
         down = {name: source for name, source in sources.items() if not source.live.healthy}
         # Not at once: the failure is fresh.
@@ -357,7 +354,7 @@ class Servers:
         self._retry_at = retry_at
         virtual = (
             registration.source
-            for registration in self._registry.all().values()
+            for registration in self.registry.all().values()
             if isinstance(registration.source, VirtualSource)
         )
         behind = (key for source in virtual for key, name in source.behind.items() if name in down)
@@ -365,7 +362,7 @@ class Servers:
 
     async def _sweep(self) -> None:
         # A fault of the store is reported where a caller waits for it.
-        await attempt(in_thread(self._store.sweep))
+        await attempt(in_thread(self.store.sweep))
 
     def _register(
         self, name: str, source: Source, entry: Configured, hints: Mapping[str, Hints]
@@ -373,14 +370,14 @@ class Servers:
         if entry.transforms:
             source = TransformedSource(source, *entry.transforms)
         itself = ToolDefinition(name=name, kind="server") if self._are_entities else None
-        self._registry.add(source, hints, itself=itself, access=entry.access)
+        self.registry.add(source, hints, itself=itself, access=entry.access)
         self._next_check = -math.inf
 
     def _real_sources(self) -> dict[str, Source]:
         """Return the sources without their transforms, and without the virtual ones."""
         return {
             name: self.cached.get(name, registration.source)
-            for name, registration in self._registry.all().items()
+            for name, registration in self.registry.all().items()
             if not isinstance(registration.source, VirtualSource)
         }
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -111,6 +112,7 @@ class Breaker:
             self._open_until = self._clock() + wait_s * jitter
 
 
+@dataclass(eq=False, repr=False)
 class ServiceGuard:
     """Skips a service that did not answer a few times in a row, until it does.
 
@@ -125,22 +127,18 @@ class ServiceGuard:
         sleep: Waits until the next probe.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        patience_s: float,
-        submit: Submit[Any],
-        clock: Clock = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._name = name
-        self._patience_s = patience_s
-        self._clock = clock
-        self._sleep = sleep
+    name: str
+    _: KW_ONLY
+    patience_s: float
+    submit: Submit[Any]
+    clock: Clock = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        """Begin with a service that answers."""
         self._lock = threading.Lock()
-        self._breaker = Breaker(_SERVICE, clock=clock)
-        self._probes = SingleFlight[None](submit)
+        self._breaker = Breaker(_SERVICE, clock=self.clock)
+        self._probes = SingleFlight[None](self.submit)
         self._failed_at = -math.inf
         """When a request was last counted as failed."""
 
@@ -156,17 +154,17 @@ class ServiceGuard:
         if self._breaker.has_tripped:
             self._start_probe(work)
             raise GatewayError(
-                f"the {self._name} was skipped: it did not answer {_SERVICE.breaker_failures} "
+                f"the {self.name} was skipped: it did not answer {_SERVICE.breaker_failures} "
                 "times in a row, and is asked again in the background"
             )
-        began = self._clock()
+        began = self.clock()
         try:
             return await flights.run(key, partial(self._answered, work))
         except BaseException as error:
             # Who goes away earlier says nothing of the service.
             is_gone = isinstance(error, asyncio.CancelledError)
-            limit_s = _PATIENCE_SHARE * self._patience_s
-            if self._clock() - began >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
+            limit_s = _PATIENCE_SHARE * self.patience_s
+            if self.clock() - began >= (limit_s if is_gone else min(limit_s, _SLOW_S)):
                 self._note_failure(work, began)
             raise
 
@@ -181,7 +179,7 @@ class ServiceGuard:
             # Requests side by side fail once.
             if began < self._failed_at:
                 return
-            self._failed_at = self._clock()
+            self._failed_at = self.clock()
             self._breaker.record_failure()
         if self._breaker.has_tripped:
             with suppress(ClosedError):
@@ -192,13 +190,13 @@ class ServiceGuard:
         Context().run(self._probes.start, "probe", partial(self._probe, work))
 
     async def _probe(self, work: Callable[[], Awaitable[object]]) -> None:
-        late = GatewayError(f"the {self._name} is still silent")
+        late = GatewayError(f"the {self.name} is still silent")
         while self._breaker.has_tripped:
             with self._breaker.admit() as wait_s:
                 if not wait_s:
                     request = self._answered(work)
-                    answer = await attempt_within(request, self._patience_s, late)
+                    answer = await attempt_within(request, self.patience_s, late)
                     if isinstance(answer, Failed):
                         with self._lock:
                             self._breaker.record_failure()
-            await self._sleep(wait_s)
+            await self.sleep(wait_s)

@@ -191,27 +191,24 @@ class _Server(Server[object]):
         return super().create_initialization_options(_CHANGES)
 
 
+@dataclass(eq=False, repr=False)
 class _ToolHandlers:
     """The handlers of tools of one server."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        expose: Expose,
-        calls: PendingCalls,
-        changes: Subscriptions,
-        extras: Sequence[ExtraTool],
-        caller: Caller,
-    ) -> None:
-        self._gateway = gateway
-        self._expose = expose
-        self._calls = calls
-        self._changes = changes
-        self._caller = caller
-        self._extras = {extra.tool.name: extra for extra in extras} if expose == "meta" else {}
-        asks_client = partial(ask_client, options=gateway.options)
-        self._approve: Approve = leave_to_client if expose == "all" else asks_client
-        self._lists = ToolListBuilder(gateway)
+    gateway: Gateway
+    expose: Expose
+    calls: PendingCalls
+    changes: Subscriptions
+    extras: Sequence[ExtraTool]
+    caller: Caller
+
+    def __post_init__(self) -> None:
+        """Begin with nothing listed."""
+        extras = self.extras if self.expose == "meta" else ()
+        self._extras = {extra.tool.name: extra for extra in extras}
+        asks_client = partial(ask_client, options=self.gateway.options)
+        self._approve: Approve = leave_to_client if self.expose == "all" else asks_client
+        self._lists = ToolListBuilder(self.gateway)
         self._listed_schemas: dict[tuple[frozenset[str], str], Mapping[str, object]] = {}
         """By the scopes of the caller that was sent a tool, and its name."""
 
@@ -221,19 +218,19 @@ class _ToolHandlers:
         The SDK checks headers by it, before it hands the request on.
         """
         access = get_access_token()
-        caller = self._caller if access is None else caller_of_token(access)
+        caller = self.caller if access is None else caller_of_token(access)
         return self._listed_schemas.get((caller.scopes, name))
 
     async def list_tools(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         caller = caller_of(context)
-        if self._expose == "meta":
+        if self.expose == "meta":
             names, tools = await self._list_meta_tools(caller)
             extras = [extra.tool for name, extra in self._extras.items() if name not in names]
             return types.ListToolsResult(tools=[*tools, *extras])
-        entities = listable(await self._gateway.list_tools(caller=caller))
-        self._changes.note_list("tool", entities, caller)
+        entities = listable(await self.gateway.list_tools(caller=caller))
+        self.changes.note_list("tool", entities, caller)
         shown, cursor = page(entities, params)
         tools = tuple(map(_tool, shown))
         self._listed_schemas |= {(caller.scopes, tool.name): tool.input_schema for tool in tools}
@@ -244,7 +241,7 @@ class _ToolHandlers:
     ) -> CallResult | types.CallToolResult | types.InputRequiredResult:
         caller = caller_of(context)
         names = MetaNames(search="", call="")
-        if self._expose == "meta":
+        if self.expose == "meta":
             names, _ = await self._list_meta_tools(caller)
         arguments = params.arguments or {}
         extra = self._extras.get(params.name)
@@ -254,20 +251,20 @@ class _ToolHandlers:
 
         async def work() -> CallResult:
             tools = ToolList(names=names, mode="stable", caller=caller)
-            answer = await handle_call(self._gateway, tools, call, approve=self._approve)
+            answer = await handle_call(self.gateway, tools, call, approve=self._approve)
             if answer.needed and is_stateless(context):
                 raise missing_capability(answer.error, answer.needed)
-            server = self._gateway.library.home(answer.result.tool_id) if answer.result else ""
+            server = self.gateway.library.home(answer.result.tool_id) if answer.result else ""
             return _call_result(answer, server)
 
-        return await self._calls.run(context, params, work)
+        return await self.calls.run(context, params, work)
 
     async def _list_meta_tools(self, caller: Caller) -> tuple[MetaNames, tuple[types.Tool, ...]]:
         """Return the meta-tools and their names, for the catalog as *caller* sees it now."""
         searchable = await self._lists.searchable(caller)
-        names = meta_names(self._gateway.options.discovery, (), avoid=searchable.by_name)
+        names = meta_names(self.gateway.options.discovery, (), avoid=searchable.by_name)
         tools = meta_tools(names, searchable.digest, stable=True)
-        self._changes.note_list("tool", searchable.by_name.values(), caller)
+        self.changes.note_list("tool", searchable.by_name.values(), caller)
         return names, tuple(_meta_tool(names, tool) for tool in tools)
 
 

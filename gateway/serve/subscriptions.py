@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 from mcp import types
@@ -102,6 +103,7 @@ class _Audience:
         self.listen = ListenHandler(self.bus)
 
 
+@dataclass(eq=False, repr=False)
 class Subscriptions:
     """The resources that the clients of one server watch, and the lists that they were sent last.
 
@@ -114,18 +116,14 @@ class Subscriptions:
         caller: The party that asks, where no access token names one.
     """
 
-    def __init__(
-        self,
-        library: ResourceLibrary,
-        digest: Callable[[Sequence[Entity]], str] | None = None,
-        *,
-        max_watched: int = MAX_WATCHED,
-        caller: Caller = ANYONE,
-    ) -> None:
-        self._library = library
-        self._digest = digest
-        self._max_watched = max_watched
-        self._caller = caller
+    library: ResourceLibrary
+    digest: Callable[[Sequence[Entity]], str] | None = None
+    _: KW_ONLY
+    max_watched: int = MAX_WATCHED
+    caller: Caller = ANYONE
+
+    def __post_init__(self) -> None:
+        """Begin with nothing watched."""
         self._audiences: dict[frozenset[str], _Audience] = {}
         self._watches: dict[str, _Watch] = {}
         self._sessions: dict[Hashable, dict[str, End]] = {}
@@ -143,14 +141,14 @@ class Subscriptions:
             InvalidRequestError: There is no such resource, it cannot be watched, or too many are.
             UpstreamError: Its server could not be asked.
         """
-        owner = await self._library.owner("resource", address, caller=caller)
+        owner = await self.library.owner("resource", address, caller=caller)
         watch = self._watches.get(address)
         if watch is None or watch.owner != owner or watch.task.done():
-            if len(self._watches) >= self._max_watched:
+            if len(self._watches) >= self.max_watched:
                 raise InvalidRequestError(
-                    f"{self._max_watched} resources are watched: let go of some"
+                    f"{self.max_watched} resources are watched: let go of some"
                 )
-            watch = _Watch(self._library, owner, partial(self._publish, address))
+            watch = _Watch(self.library, owner, partial(self._publish, address))
             self._watches[address] = watch
         watch.watchers += 1
         end = partial(self._end, address, watch)
@@ -196,7 +194,7 @@ class Subscriptions:
             ends[uri] = await self.watch(uri, audience.caller)
 
         try:
-            uris = dict.fromkeys((wanted.resource_subscriptions or [])[: self._max_watched])
+            uris = dict.fromkeys((wanted.resource_subscriptions or [])[: self.max_watched])
             await asyncio.gather(*(attempt(watch(uri)) for uri in uris))
             promised = [uri for uri in uris if uri in ends] or None
             honored = wanted.model_copy(update={"resource_subscriptions": promised})
@@ -219,7 +217,7 @@ class Subscriptions:
     async def _publish_update(self, event: ResourceUpdated) -> None:
         for audience in tuple(self._audiences.values()):
             # What was open when it was subscribed to may be closed by now.
-            owner = self._library.owner("resource", event.uri, caller=audience.caller)
+            owner = self.library.owner("resource", event.uri, caller=audience.caller)
             if not isinstance(await attempt(owner), Failed):
                 await audience.bus.publish(event)
 
@@ -229,8 +227,8 @@ class Subscriptions:
 
     def _text(self, kind: Kind, entities: Iterable[Entity]) -> str:
         """Return what tells a list of *entities* from another."""
-        if kind == "tool" and self._digest is not None:
-            return self._digest(tuple(entities))
+        if kind == "tool" and self.digest is not None:
+            return self.digest(tuple(entities))
         return _list_digest(listable(entities))
 
     @asynccontextmanager
@@ -240,7 +238,7 @@ class Subscriptions:
             self._catalog_task = asyncio.create_task(self._watch(), name="list_changed")
         self._connections += 1
         try:
-            yield ConnectionContext(caller=self._caller)
+            yield ConnectionContext(caller=self.caller)
         finally:
             self._connections -= 1
             if not self._connections and self._catalog_task is not None:
@@ -249,7 +247,7 @@ class Subscriptions:
 
     async def _watch(self) -> None:
         changed = asyncio.Event()
-        end = self._library.watch(_on_this_loop(changed.set))
+        end = self.library.watch(_on_this_loop(changed.set))
         try:
             while True:
                 await changed.wait()
@@ -261,7 +259,7 @@ class Subscriptions:
             end()
 
     async def _announce(self, audience: _Audience, kind: Kind) -> None:
-        entities = await attempt(self._library.entities(kind, caller=audience.caller))
+        entities = await attempt(self.library.entities(kind, caller=audience.caller))
         if isinstance(entities, Failed):
             return
         text = self._text(kind, entities)

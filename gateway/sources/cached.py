@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TypeVar
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN, apply_policies, is_hidden
@@ -69,6 +69,7 @@ def preload(sources: Iterable[object]) -> None:
                 each.stored = stored[each.key.fingerprint]
 
 
+@dataclass(eq=False, repr=False)
 class CachedSource:
     """A source with a stored listing.
 
@@ -87,29 +88,20 @@ class CachedSource:
     """Why the first `list_tools` need not try: an earlier process did."""
     _invalid = False
 
-    def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
-        self,
-        live: McpSource,
-        *,
-        store: ListingStore,
-        key: CacheKey,
-        flights: SingleFlight[Listing],
-        options: UpstreamOptions,
-        on_change: Callable[[], None],
-        clock: Clock = time.monotonic,
-        wall: Clock = time.time,
-    ) -> None:
-        self.live = live
-        """The source itself."""
-        self.server = live.server
-        self.trusted = live.trusted
-        self.store = store
-        self.key = key
-        self._options = options
-        self._on_change = on_change
-        self._clock = clock
-        self._wall = wall
-        self._flights = flights
+    live: McpSource
+    _: KW_ONLY
+    store: ListingStore
+    key: CacheKey
+    flights: SingleFlight[Listing]
+    options: UpstreamOptions
+    on_change: Callable[[], None]
+    clock: Clock = time.monotonic
+    wall: Clock = time.time
+
+    def __post_init__(self) -> None:
+        """Begin with nothing read and nothing listed."""
+        self.server = self.live.server
+        self.trusted = self.live.trusted
         self._listed = Listing()
         """All that the server has."""
         self._listing: Listing | None = None
@@ -121,7 +113,7 @@ class CachedSource:
         """What `preload` read for the next listing, or why it could not."""
         self._expired = False
         """Whether the next caller waits for a new listing."""
-        self._renewals = Bucket(*_RENEWALS, clock=clock)
+        self._renewals = Bucket(*_RENEWALS, clock=self.clock)
         self.is_stale = False
         """Whether its listing is of before, since it could not be read anew."""
         self._command_line_changed: bool | None = None
@@ -144,10 +136,10 @@ class CachedSource:
         return self._expired or listing is None or self._is_expired(listing)
 
     def _is_expired(self, stored: StoredListing) -> bool:
-        return self._age_s(stored) - self._options.listing_ttl_s > self._options.max_stale_s
+        return self._age_s(stored) - self.options.listing_ttl_s > self.options.max_stale_s
 
     def _age_s(self, stored: StoredListing) -> float:
-        age_s = self._wall() - stored.listed_at
+        age_s = self.wall() - stored.listed_at
         # A stamp from the future is of a clock that was wrong: its age is unknown.
         return math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
 
@@ -209,7 +201,7 @@ class CachedSource:
         """Read the listing anew, in the background: the server says that it changed."""
         self._invalid = True
         if self._listing is not None:
-            self._flights.start((self, "renew"), self._renew)
+            self.flights.start((self, "renew"), self._renew)
 
     def refresh_if_stale(self) -> float:
         """Read the listing anew, in the background, if it is old.
@@ -219,9 +211,9 @@ class CachedSource:
         """
         if self._listing is None:
             return -math.inf
-        if self._clock() < self._due:
+        if self.clock() < self._due:
             return self._due
-        self._flights.start((self, "renew"), self._renew)
+        self.flights.start((self, "renew"), self._renew)
         return -math.inf
 
     def recheck(self) -> bool:
@@ -247,7 +239,7 @@ class CachedSource:
         digest = self.key.command_line
         if not digest:
             return
-        blocks = self._options.on_change == "block"
+        blocks = self.options.on_change == "block"
         if self._command_line_changed is None or (self._unchecked and (again or blocks)):
             changed, self._unchecked = self._record_seen({COMMAND_LINE_PIN: digest})
             self._command_line_changed = bool(changed)
@@ -280,7 +272,7 @@ class CachedSource:
             return frozenset(), ()
         return self._attempt(
             lambda: self.store.record_seen(self.key.pin_owner, digests),
-            frozenset(digests if self._options.on_change == "block" else ()),
+            frozenset(digests if self.options.on_change == "block" else ()),
             prefix=f"{self.server!r} was not compared with what was approved: ",
         )
 
@@ -288,11 +280,11 @@ class CachedSource:
         """Make *listing* the present one, as far as the policies show it."""
         seen, unchecked = self._record_seen(listing.digests)
         if seen and unchecked:
-            self._due = self._clock() + self._options.retry_after_s
+            self._due = self.clock() + self.options.retry_after_s
         changed = dict.fromkeys(seen, "")
         if self._command_line_changed:
             changed[COMMAND_LINE_PIN] = ""
-        shown = apply_policies(listing, changed, server=self.server, options=self._options)
+        shown = apply_policies(listing, changed, server=self.server, options=self.options)
         self._listed = listing
         # One note of the store, the graver one, is enough for each server.
         notes = unchecked or self._unchecked or store_notes or self._rebuilt
@@ -305,10 +297,10 @@ class CachedSource:
         stored = self._read_stored()
         if stored is None:
             if isinstance(self.stored, StoredServer):
-                ttl_s = self._options.failure_ttl_s
-                self._failure_before = self.stored.recent_failure(self._wall(), ttl_s)
+                ttl_s = self.options.failure_ttl_s
+                self._failure_before = self.stored.recent_failure(self.wall(), ttl_s)
             return
-        self._due = self._clock() + max(self._options.listing_ttl_s - self._age_s(stored), 0.0)
+        self._due = self.clock() + max(self.options.listing_ttl_s - self._age_s(stored), 0.0)
         # If there is no new one, the old one serves.
         self._expired |= self._is_expired(stored)
         self.live.note_repeatable(stored.listing)
@@ -320,12 +312,12 @@ class CachedSource:
         return self._attempt(lambda: self.store.listing(self.key.fingerprint), None)[0]
 
     async def _read_first(self) -> Listing:
-        limit_s, began = self._options.first_listing_s, self._clock()
+        limit_s, began = self.options.first_listing_s, self.clock()
         try:
             async with asyncio.timeout(limit_s):
-                return await self._flights.run((self, "list"), self._read)
+                return await self.flights.run((self, "list"), self._read)
         except TimeoutError as error:
-            self._flights.start((self, "late"), self._load_late)
+            self.flights.start((self, "late"), self._load_late)
             detail = f"was not listed within {limit_s} s; its tools come as soon as they are"
             self._note_failure(detail, began)
             raise UpstreamTimeoutError(self.server, detail) from error
@@ -335,7 +327,7 @@ class CachedSource:
 
     def _note_failure(self, detail: str, began: float) -> None:
         """Let later processes know what cost this one its time."""
-        if self._options.failure_ttl_s and self._clock() - began >= _SLOW_S:
+        if self.options.failure_ttl_s and self.clock() - began >= _SLOW_S:
             self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
 
     async def _read(self) -> Listing:
@@ -346,12 +338,12 @@ class CachedSource:
         _, notes = self._attempt(
             lambda: self.store.keep(self.key.fingerprint, self.server, listing), None
         )
-        self._due = self._clock() + self._options.listing_ttl_s
+        self._due = self.clock() + self.options.listing_ttl_s
         return self._take(listing, notes)
 
     async def _load_late(self) -> Listing:
-        listing = await self._flights.run((self, "list"), self._read)
-        self._on_change()
+        listing = await self.flights.run((self, "list"), self._read)
+        self.on_change()
         return listing
 
     async def _renew(self) -> Listing:
@@ -362,19 +354,19 @@ class CachedSource:
             # Once: some servers say that they changed whenever they are listed.
             listing = await self._read_or_keep()
         if before is None or before.content != listing.content:
-            self._on_change()
+            self.on_change()
         return listing
 
     async def _read_or_keep(self) -> Listing:
         self._invalid = False
         try:
-            return await self._flights.run((self, "list"), self._read)
+            return await self.flights.run((self, "list"), self._read)
         except UpstreamError as error:
             old = self._listing or Listing()
             others = tuple(note for note in old.diagnostics if note.code != "source_stale")
             note = Diagnostic(stage="catalog", code="source_stale", detail=str(error))
             self._listing = replace(old, diagnostics=(*others, note))
-            self._due = self._clock() + self._options.retry_after_s
+            self._due = self.clock() + self.options.retry_after_s
             self._expired, self.is_stale = False, True
             return self._listing
 

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from gateway.errors import ClosedError
@@ -39,6 +39,7 @@ class ClientCapabilities:
     all calls."""
 
 
+@dataclass(eq=False, repr=False)
 class McpSource:
     """The tools of one MCP server.
 
@@ -54,26 +55,20 @@ class McpSource:
         capabilities: What the callers can be asked for.
     """
 
-    def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
-        self,
-        server: str,
-        target: object,
-        *,
-        bridge: Bridge,
-        options: UpstreamOptions,
-        trusted: bool = False,
-        clock: Clock = time.monotonic,
-        on_change: Callable[[], None] = lambda: None,
-        capabilities: ClientCapabilities | None = None,
-    ) -> None:
-        self.server = check_server_name(server)
-        self._target = target
-        self._bridge = bridge
-        self._options = options
-        self.trusted = trusted
-        self._on_change = on_change
-        self._capabilities = capabilities or ClientCapabilities()
-        self.supervisor = Supervisor(self.server, self._connect, options, clock=clock)
+    server: str
+    target: object
+    _: KW_ONLY
+    bridge: Bridge
+    options: UpstreamOptions
+    trusted: bool = False
+    clock: Clock = time.monotonic
+    on_change: Callable[[], None] = lambda: None
+    capabilities: ClientCapabilities = field(default_factory=ClientCapabilities)
+
+    def __post_init__(self) -> None:
+        """Begin without a connection."""
+        self.server = check_server_name(self.server)
+        self.supervisor = Supervisor(self.server, self._connect, self.options, clock=self.clock)
         """Keeps the connection; to be used on the background loop alone."""
         self._repeatable: frozenset[str] = frozenset()
 
@@ -113,16 +108,16 @@ class McpSource:
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of a resource; see `Watchable.watch`."""
-        await self._bridge.run(lambda: self._watch(uri, callbacks))
+        await self.bridge.run(lambda: self._watch(uri, callbacks))
 
     async def close(self) -> None:
         """End the connection and its process. Twice is harmless, and so is a closed bridge."""
         if self.supervisor.refuse():
             with suppress(ClosedError):
-                await self._bridge.run(self.supervisor.close)
+                await self.bridge.run(self.supervisor.close)
 
     async def _use(self, work: Callable[[Session], Awaitable[T]], *, repeatable: bool) -> T:
-        return await self._bridge.run(
+        return await self.bridge.run(
             lambda: retry_if_safe(lambda: self.supervisor.use(work), repeatable=repeatable)
         )
 
@@ -142,7 +137,7 @@ class McpSource:
             lambda: self.supervisor.use(
                 lambda connection: connection.watch(uri, restarting), unlimited=True
             ),
-            self._options,
+            self.options,
             can_retry=lambda: has_started,
         )
 
@@ -150,10 +145,10 @@ class McpSource:
         session_type = await asyncio.to_thread(_import_session)
         return session_type(
             self.server,
-            self._target,
-            self._options,
-            on_change=self._on_change,
-            can_be_asked=self._capabilities.can_be_asked,
+            self.target,
+            self.options,
+            on_change=self.on_change,
+            can_be_asked=self.capabilities.can_be_asked,
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar
 
 from gateway.errors import Failed, attempt
@@ -87,6 +87,7 @@ class MeasuredGains:
         return self.version == snapshot.version and len(history.tasks) <= _GROWTH * self.tasks
 
 
+@dataclass(eq=False, repr=False)
 class UsageTracker:
     """The call log of one gateway, read now and then.
 
@@ -99,25 +100,20 @@ class UsageTracker:
         submit: Starts work in the background.
     """
 
-    def __init__(
-        self,
-        call_log: CallLog,
-        options: UsageOptions,
-        evaluate: Evaluate,
-        *,
-        telemetry: Telemetry,
-        clock: Clock,
-        submit: Submit[Any],
-    ) -> None:
-        self.options = options
-        self.call_log = call_log
-        self._telemetry = telemetry
-        self._clock = clock
-        self._evaluate = evaluate
+    call_log: CallLog
+    options: UsageOptions
+    evaluate: Evaluate
+    _: KW_ONLY
+    telemetry: Telemetry
+    clock: Clock
+    submit: Submit[Any]
+
+    def __post_init__(self) -> None:
+        """Begin with nothing read."""
         self._signals = Cache[UsageSignals]("usage", max_items=_MAX_TENANTS, ttl_s=math.inf)
         self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS, ttl_s=math.inf)
-        self._flights = SingleFlight[object](submit)
-        self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](submit)
+        self._flights = SingleFlight[object](self.submit)
+        self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](self.submit)
 
     async def note(self, call: Call) -> None:
         """Note a call that has ended, if calls are noted."""
@@ -133,7 +129,7 @@ class UsageTracker:
         """
         if not self.options.reads:
             return NO_SIGNALS
-        now = self._clock()
+        now = self.clock()
         cached = self._signals.peek(tenant) or NO_SIGNALS
         if now - cached.read_at < self.options.refresh_s:
             return cached
@@ -158,7 +154,7 @@ class UsageTracker:
     ) -> T | None:
         result = await attempt(in_thread(work, *arguments, **named))
         if isinstance(result, Failed):
-            self._telemetry.store_failed("call_log", [type(result.error).__name__])
+            self.telemetry.store_failed("call_log", [type(result.error).__name__])
             return None
         return result
 
@@ -177,7 +173,7 @@ class UsageTracker:
         )
 
     async def _measure(self, snapshot: Snapshot, tenant: str, history: CallHistory) -> None:
-        work = self._evaluate
+        work = self.evaluate
         evaluation = await self._attempt(work, snapshot, history.tasks, history.outcomes)
         if evaluation is not None:
             gains = MeasuredGains(
