@@ -29,17 +29,30 @@ class ConfigEdit:
     after: str
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file; empty if it does not exist.
+def read_text(path: Path, *, missing: str = "", max_bytes: int | None = None) -> str:
+    """Return the text of a file; empty if it does not exist and *missing* does not say otherwise.
+
+    Args:
+        path: The file.
+        missing: The message of the error if there is no such file; empty if that is none.
+        max_bytes: How long it may be; None is any length.
 
     Raises:
-        ConfigError: The file cannot be read.
+        ConfigError: The file cannot be read, is longer, or is missing.
     """
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(-1 if max_bytes is None else max_bytes + 1)
+        if max_bytes is not None and len(content) > max_bytes:
+            raise ConfigError(f"{str(path)!r} is longer than {max_bytes} bytes: split it")
+        return content.decode("utf-8-sig")
     except FileNotFoundError:
+        if missing:
+            raise ConfigError(missing) from None
         return ""
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: save it as UTF-8") from error
+    except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
 
 

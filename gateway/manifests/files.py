@@ -14,6 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from pydantic import BaseModel
 from gateway.catalog.entries import NAMESPACE, Entry, entry_from_json, entry_to_json
 from gateway.errors import ConfigError
 from gateway.manifests.agent_cards import is_card, read_card, write_card
+from gateway.manifests.config_file import read_text
 from gateway.manifests.json_edit import parse
 from gateway.manifests.skills import read_skill, write_skill
 from gateway.runtime.json_models import read_value
@@ -121,7 +123,11 @@ def read_file(path: Path, *, namespace: str = NAMESPACE) -> tuple[Entry, ...]:
     """
     where = str(path)
     markdown = path.suffix.casefold() == ".md"
-    text = _text(path, MAX_SKILL_BYTES if markdown else MAX_BYTES)
+    text = read_text(
+        path,
+        missing=f"there is no file or folder {where!r}",
+        max_bytes=MAX_SKILL_BYTES if markdown else MAX_BYTES,
+    )
     try:
         if markdown:
             return (read_skill(text, where=where, namespace=namespace),)
@@ -143,22 +149,6 @@ def _entries(document: object, where: str, namespace: str) -> tuple[Entry, ...]:
         f"{where!r} is no manifest: give an agent card, an mcp.json, or a bundle "
         "{'version': 1, 'entries': [...]}"
     )
-
-
-def _text(path: Path, limit: int) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
-    except FileNotFoundError:
-        raise ConfigError(f"there is no file or folder {str(path)!r}") from None
-    except OSError as error:
-        raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    if len(content) > limit:
-        raise ConfigError(f"{str(path)!r} is longer than {limit} bytes: split it")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{str(path)!r} is no text: save it as UTF-8") from error
 
 
 def _note(detail: str) -> Diagnostic:
@@ -245,10 +235,9 @@ def files_of(entries: Sequence[Entry], folder: Path) -> Mapping[Path, str]:
     files: dict[Path, str] = {}
     rest = []
     for entry in entries:
-        try:
+        file = None
+        with suppress(ConfigError):
             file = _as_file(entry)
-        except ConfigError:
-            file = None
         if file is None:
             rest.append(entry)
         else:

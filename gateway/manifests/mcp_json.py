@@ -24,6 +24,7 @@ from pydantic import Field
 from gateway.catalog.entries import KIND, parse_paths
 from gateway.catalog.kinds import KINDS
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.manifests.config_file import read_text
 from gateway.manifests.json_edit import parse
 from gateway.manifests.manifest import Manifest, NormalizerSettings
 from gateway.manifests.secrets import expand, literal_secrets, read_secret, with_editor_values
@@ -83,16 +84,12 @@ def read_manifest(path: Path) -> Manifest:
     Raises:
         ConfigError: The file is missing, is not JSON, or holds no table of servers.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError(
-            f"no configuration at {str(path)!r}: write one with a table 'mcpServers', "
-            "or name another file"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    document, folder = parse(text, where=str(path)), path.resolve().parent
+    missing = (
+        f"no configuration at {str(path)!r}: write one with a table 'mcpServers', "
+        "or name another file"
+    )
+    document = parse(read_text(path, missing=missing), where=str(path))
+    folder = path.resolve().parent
     folder = folder.parent if folder.name in {".vscode", ".cursor"} else folder
     manifest = parse_manifest(document, where=path.name, folder=folder)
     return replace(manifest, origin=str(path.resolve()))

@@ -195,15 +195,14 @@ def validate(
     """Check Markdown-LD documents, and the graph they make: for prerequisites in a circle, and with
     SHACL if pyshacl is installed.
     """
-    own = "" if shapes is None else _turtle(shapes)
+    missing = f"no file {str(shapes)!r} with shapes"
+    own = "" if shapes is None else read_text(shapes, missing=missing)
     documents, notices = graphs.collect(path)
     code, names = OK, dict[str, str]()
     if config is not None:
         with open_session(config) as session:
-            code, names = (
-                session.code,
-                dict(host_names(session.gateway.list_tools(filters_for(None)))),
-            )
+            code = session.code
+            names = dict(host_names(session.gateway.list_tools(filters_for(None))))
     faults: Sequence[graphs.ShapeViolation] | None = None
     facts = graphs.extract_facts(documents, names=names)
     index = graphs.compile_facts(facts)
@@ -223,12 +222,6 @@ def validate(
     # A notice is a fault too: the author meant something by what was skipped.
     is_wrong = notices or cycles or any(fault.severity == "violation" for fault in faults or ())
     return Output({**data, "faults": faults or ()}, code=USAGE if is_wrong else code)
-
-
-def _turtle(path: Path) -> str:
-    if not path.is_file():
-        raise ConfigError(f"no file {str(path)!r} with shapes")
-    return read_text(path)
 
 
 @command(app)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from typer import Option
+from typer import Context, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
@@ -39,6 +39,11 @@ Extra = Literal[ExtraName, "route", "next"]
 """Tools on demand; *route* shows servers before tools, *next* the graph's next steps."""
 
 _DEFAULT = HttpOptions()
+_OF_ADDRESSES = (
+    *("host", "port", "max_connections", "max_sessions"),
+    *("token_env", "tokens", "allow_host", "allow_origin", "metrics"),
+)
+"""Parameters that mean nothing over pipes."""
 _LOG_RECORDS_PER_S = 5
 _LOG_BURST_RECORDS = 100
 
@@ -47,16 +52,15 @@ app = command_group()
 
 @command(app, has_json=False)
 def serve(  # noqa: PLR0913  (one for each option)
+    context: Context,
     *,
     http: Annotated[bool, Option("--http/--stdio", help="Streamable HTTP, or pipes.")] = False,
     expose: Annotated[
         Literal["meta", "all"],
         Option(help="meta: search and call; all: the catalog's tools, in pages."),
     ] = "meta",
-    host: Annotated[str | None, Option(help="Where to listen.", show_default=_DEFAULT.host)] = None,
-    port: Annotated[
-        int | None, Option(help="0 takes a free one.", show_default=str(_DEFAULT.port))
-    ] = None,
+    host: Annotated[str, Option(help="Where to listen.")] = _DEFAULT.host,
+    port: Annotated[int, Option(help="0 takes a free one.")] = _DEFAULT.port,
     token_env: Annotated[str, Option(help="The variable that holds the clients' token.")] = "",
     allow_host: Annotated[
         options.Texts, Option(help="Another host name that requests may use.")
@@ -82,12 +86,8 @@ def serve(  # noqa: PLR0913  (one for each option)
     metrics: Annotated[
         bool, Option("--metrics", help="With --http: /metrics, for Prometheus to read.")
     ] = False,
-    max_connections: Annotated[
-        int | None, Option(min=1, help="With --http.", show_default=str(_DEFAULT.max_connections))
-    ] = None,
-    max_sessions: Annotated[
-        int | None, Option(min=1, help="With --http.", show_default=str(_DEFAULT.max_sessions))
-    ] = None,
+    max_connections: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_connections,
+    max_sessions: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_sessions,
     registry: options.Registry = "",
     trust: options.Trust = None,
     config: options.Config = options.DEFAULT_CONFIG,
@@ -104,26 +104,19 @@ def serve(  # noqa: PLR0913  (one for each option)
     Spans and metrics are exported where OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER or
     OTEL_METRICS_EXPORTER ask for it.
     """
-    numbers = {"port": port, "max_connections": max_connections, "max_sessions": max_sessions}
-    given = {
-        "--host": host,
-        **{f"--{name.replace('_', '-')}": number for name, number in numbers.items()},
-        "--token-env": token_env,
-        "--allow-host": allow_host,
-        "--allow-origin": allow_origin,
-        "--tokens": tokens,
-        "--metrics": metrics or None,
-    }
-    _refuse({} if http else given)
+    if not http:
+        _refuse_options_of_addresses(context)
     extras = _read_extras(extra, expose)
     address = HttpOptions(
-        host=_DEFAULT.host if host is None else host,
+        host=host,
+        port=port,
         token=_read_token(token_env),
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
         tokens=read_tokens(tokens) if tokens else (),
         caller=caller or ANYONE,
-        **{name: number for name, number in numbers.items() if number is not None},
+        max_connections=max_connections,
+        max_sessions=max_sessions,
     )
     manifest = read_config(config)
     warn(manifest.warnings)
@@ -154,9 +147,13 @@ def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
     return extras
 
 
-def _refuse(options_of_addresses: Mapping[str, object]) -> None:
-    """Refuse those that have a value: a server whose user names a token must not run without."""
-    misplaced = [n for n, value in options_of_addresses.items() if value not in (None, "", [])]
+def _refuse_options_of_addresses(context: Context) -> None:
+    """Refuse those that were typed: a server whose user names a token must not run without."""
+    misplaced = [
+        f"--{name.replace('_', '-')}"
+        for name in _OF_ADDRESSES
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+    ]
     if misplaced:
         raise ConfigError(f"{', '.join(misplaced)} needs --http: over pipes there is no address")
 
