@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -30,13 +29,11 @@ if TYPE_CHECKING:
     import networkx as nx
 
 EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]
-EDGE_PREDICATES: Mapping[str, EdgeRole] = MappingProxyType(
-    {
-        row.name: row.role
-        for row in PREDICATES.values()
-        if row.role != "text" and row.role != "fact"  # noqa: PLR1714  (mypy narrows by these)
-    }
-)
+EDGE_PREDICATES: Mapping[str, EdgeRole] = {
+    row.name: row.role
+    for row in PREDICATES.values()
+    if row.role != "text" and row.role != "fact"  # noqa: PLR1714  (mypy narrows by these)
+}
 """The role of each predicate that makes an edge."""
 EdgeData: TypeAlias = Mapping[str, Any]
 Network: TypeAlias = "nx.MultiDiGraph[str]"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 # Markdown
 MAX_DOCUMENT_CHARS = 2 * 1024 * 1024
@@ -28,12 +27,10 @@ QUERY_START_TIMEOUT_S = 120.0
 """How long the process for a query may take to start."""
 
 # Search by schema
-SCHEMA_WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {
-        "name": 1.0, "altLabel": 0.9, "description": 0.9, "keywords": 0.8, "prefLabel": 0.65,
-        "about": 0.75, "memberOf": 0.65, "mentions": 0.6,
-    }
-)  # fmt: skip
+SCHEMA_WEIGHTS: Mapping[str, float] = {
+    "name": 1.0, "altLabel": 0.9, "description": 0.9, "keywords": 0.8, "prefLabel": 0.65,
+    "about": 0.75, "memberOf": 0.65, "mentions": 0.6,
+}  # fmt: skip
 """What a text that is the whole question counts, by its predicate."""
 SCHEMA_PARTLY = 0.8
 """What a text counts that holds more or less than the question."""
@@ -43,9 +40,9 @@ FIND_RRF_K, FIND_POOL = 60, 4
 # Text search and neighbours
 MAX_GROUP_SIZE = 64
 """More edges of one role than this at one concept, and it relates nothing."""
-FIELD_WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {"name": 3.0, "hints": 2.0, "description": 1.0, "text": 0.5, "group": 0.45}
-)
+FIELD_WEIGHTS: Mapping[str, float] = {
+    "name": 3.0, "hints": 2.0, "description": 1.0, "text": 0.5, "group": 0.45,
+}  # fmt: skip
 """Weight of each field of a node's text; ``group`` holds the names of declared groups."""
 K1 = 1.2
 """How soon repetitions of a word stop to count; the usual value of BM25."""

@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
-from types import MappingProxyType
 
 from gateway.types import Kind, ToolDefinition
 
@@ -30,7 +29,7 @@ SERVER_KINDS = frozenset({"server", "virtual_server"})
 MAX_NAME = 64
 _PLAIN_NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9_-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9])?")
 """A name that is exposed as it is; nearly all are."""
-_NO_HOLDERS: Mapping[str, str] = MappingProxyType({})
+_NO_HOLDERS: Mapping[str, str] = {}
 _LOOKALIKES = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u04bb\u0501"
     "\u051b\u051d\u03b1\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5i10",

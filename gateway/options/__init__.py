@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from gateway.options.search import SearchOptions, UsageOptions
+from gateway.options.search import SearchOptions as SearchOptions
+from gateway.options.search import UsageOptions as UsageOptions
 from gateway.options.validation import (
     Count,
     Meta,
@@ -24,20 +25,6 @@ from gateway.options.validation import (
     Timeout,
 )
 from gateway.types import Access
-
-__all__ = [
-    "CacheOptions",
-    "CatalogOptions",
-    "ChatOptions",
-    "CustomKind",
-    "DiscoveryOptions",
-    "GraphOptions",
-    "IndexOptions",
-    "Options",
-    "SearchOptions",
-    "UpstreamOptions",
-    "UsageOptions",
-]
 
 Mode = Literal["proxy", "stable", "native", "auto"]
 MODEL_TOOL_LIMIT = 128

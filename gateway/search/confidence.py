@@ -13,7 +13,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import mul
-from types import MappingProxyType
 
 from gateway.search.rank.parameters import (
     CONFIDENCE_CATALOG,
@@ -39,17 +38,15 @@ class Coefficients:
     count: float
 
 
-COEFFICIENTS: Mapping[str, Coefficients] = MappingProxyType(
-    {
-        LOCAL_MODEL: Coefficients(
-            bias=1.515, similarity=18.158, coverage=0.186, strength=0.076, count=-1.274
-        ),
-        ANY_MODEL: Coefficients(
-            bias=1.992, similarity=0.666, coverage=2.377, strength=0.145, count=-1.126
-        ),
-        WORDS: Coefficients(bias=-0.479, coverage=6.953, strength=0.155, count=-0.643),
-    }
-)
+COEFFICIENTS: Mapping[str, Coefficients] = {
+    LOCAL_MODEL: Coefficients(
+        bias=1.515, similarity=18.158, coverage=0.186, strength=0.076, count=-1.274
+    ),
+    ANY_MODEL: Coefficients(
+        bias=1.992, similarity=0.666, coverage=2.377, strength=0.145, count=-1.126
+    ),
+    WORDS: Coefficients(bias=-0.479, coverage=6.953, strength=0.155, count=-0.643),
+}
 """By model id: the local model by its cosines, any other by deviations, and without vectors.
 
 Fitted on 200 requests of each of the eight development sets against 60 of each other set, three of

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 
 import numpy as np
 
@@ -25,9 +24,9 @@ SPACE = 250
 TWO_EDITS = 600
 FIRST_LETTER = 100
 """What a slip on the first letter costs more."""
-SLIPS: Mapping[str, int] = MappingProxyType(
-    {"accent": 50, "double": 200, "swap": 220, "lost": 250, "near": 250, "extra": 350, "other": 350}
-)
+SLIPS: Mapping[str, int] = {
+    "accent": 50, "double": 200, "swap": 220, "lost": 250, "near": 250, "extra": 350, "other": 350,
+}  # fmt: skip
 LONG = 7
 """From so many letters on, two slips may have happened."""
 _LONGEST_PIECE = 20

@@ -18,7 +18,6 @@ from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -40,19 +39,17 @@ COMMON = 400
 """Dearer words are no sign of a language."""
 MAX_LISTS = 6
 """How many languages are kept in memory, about 15 MB each."""
-LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "latin": (
-            "en", "es", "fr", "de", "it", "pt", "nl", "pl", "tr", "sv", "da", "nb", "fi", "cs",
-            "sk", "ro", "hu", "id", "ca", "sh", "sl", "lt", "lv",
-        ),
-        "cyrillic": ("ru", "uk", "bg", "mk"),
-        "arabic": ("ar", "fa", "ur"),
-        "devanagari": ("hi",),
-        "greek": ("el",),
-        "hebrew": ("he",),
-    }
-)  # fmt: skip
+LANGUAGES: Mapping[str, tuple[str, ...]] = {
+    "latin": (
+        "en", "es", "fr", "de", "it", "pt", "nl", "pl", "tr", "sv", "da", "nb", "fi", "cs",
+        "sk", "ro", "hu", "id", "ca", "sh", "sl", "lt", "lv",
+    ),
+    "cyrillic": ("ru", "uk", "bg", "mk"),
+    "arabic": ("ar", "fa", "ur"),
+    "devanagari": ("hi",),
+    "greek": ("el",),
+    "hebrew": ("he",),
+}  # fmt: skip
 """The languages of each script that is mended, the likelier first."""
 _READ_BYTES = 1 << 13
 """Read at once: a list has megabytes, and its head is in the first of them."""

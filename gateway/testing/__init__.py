@@ -1,21 +1,13 @@
 """Fakes that users need too: a scripted model, an embedder without a model, a store, a clock."""
 
-from gateway.testing.embedder import HashingEmbedder
-from gateway.testing.endpoint import Faults, Gate
-from gateway.testing.fakes import ManualClock, TemporaryStore
-from gateway.testing.model import Call, ModelRequest, Policy, Turn, script
-from gateway.testing.server import ScriptedModel
-
-__all__ = [
-    "Call",
-    "Faults",
-    "Gate",
-    "HashingEmbedder",
-    "ManualClock",
-    "ModelRequest",
-    "Policy",
-    "ScriptedModel",
-    "TemporaryStore",
-    "Turn",
-    "script",
-]
+from gateway.testing.embedder import HashingEmbedder as HashingEmbedder
+from gateway.testing.endpoint import Faults as Faults
+from gateway.testing.endpoint import Gate as Gate
+from gateway.testing.fakes import ManualClock as ManualClock
+from gateway.testing.fakes import TemporaryStore as TemporaryStore
+from gateway.testing.model import Call as Call
+from gateway.testing.model import ModelRequest as ModelRequest
+from gateway.testing.model import Policy as Policy
+from gateway.testing.model import Turn as Turn
+from gateway.testing.model import script as script
+from gateway.testing.server import ScriptedModel as ScriptedModel

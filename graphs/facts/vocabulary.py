@@ -8,21 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
-NAMESPACES: Mapping[str, str] = MappingProxyType(
-    {
-        "dcterms": "http://purl.org/dc/terms/",
-        "prov": "http://www.w3.org/ns/prov#",
-        "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-        "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-        "schema": "https://schema.org/",
-        "skos": "http://www.w3.org/2004/02/skos/core#",
-        "tg": "https://w3id.org/tool-gateway/ns#",
-        "xsd": "http://www.w3.org/2001/XMLSchema#",
-    }
-)
+NAMESPACES: Mapping[str, str] = {
+    "dcterms": "http://purl.org/dc/terms/",
+    "prov": "http://www.w3.org/ns/prov#",
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "schema": "https://schema.org/",
+    "skos": "http://www.w3.org/2004/02/skos/core#",
+    "tg": "https://w3id.org/tool-gateway/ns#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+}
 DOCUMENT_BASE = "urn:tool-gateway:doc:"
 CONCEPT_BASE = "urn:tool-gateway:concept:"
 FILE_BASE = "urn:tool-gateway:file:"
@@ -35,13 +32,13 @@ CONTEXT_IRI = "https://w3id.org/tool-gateway/context/v1"
 DOCUMENT_TYPE = NAMESPACES["tg"] + "Document"
 PERSON_TYPE = NAMESPACES["schema"] + "Person"
 CONCEPT_TYPE = NAMESPACES["skos"] + "Concept"
-ABOUT_STATEMENTS: Mapping[str, str] = MappingProxyType(
-    {name: NAMESPACES["tg"] + name for name in ("weight", "origin", "line")}
-)
+ABOUT_STATEMENTS: Mapping[str, str] = {
+    name: NAMESPACES["tg"] + name for name in ("weight", "origin", "line")
+}
 """What RDF says of a statement: how sure it is, the rule that derived it, the line of its file."""
 
-NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
-NO_NAMES: Mapping[str, str] = MappingProxyType({})
+NO_PREFIXES: Mapping[str, str] = {}
+NO_NAMES: Mapping[str, str] = {}
 
 PredicateRole = Literal[
     "text", "member", "related", "next_step", "prerequisite", "consumes", "produces", "fact"
@@ -65,18 +62,16 @@ class Predicate:
 
 
 def _table(*rows: tuple[str, str, PredicateRole, float]) -> Mapping[str, Predicate]:
-    return MappingProxyType(
-        {
-            name: Predicate(
-                name=name,
-                iri=NAMESPACES[prefixed.partition(":")[0]] + prefixed.partition(":")[2],
-                role=role,
-                weight=weight,
-                both_ways=role in {"member", "related"},
-            )
-            for name, prefixed, role, weight in rows
-        }
-    )
+    return {
+        name: Predicate(
+            name=name,
+            iri=NAMESPACES[prefixed.partition(":")[0]] + prefixed.partition(":")[2],
+            role=role,
+            weight=weight,
+            both_ways=role in {"member", "related"},
+        )
+        for name, prefixed, role, weight in rows
+    }
 
 
 PREDICATES: Mapping[str, Predicate] = _table(
@@ -114,15 +109,13 @@ PREDICATES: Mapping[str, Predicate] = _table(
 PREDICATE_NAMES = ", ".join(sorted(PREDICATES))
 """For messages."""
 
-_SYNONYMS: Mapping[str, str] = MappingProxyType(
-    {
-        "alias": "altLabel",
-        "inputs": "consumes",
-        "next": "nextStep",
-        "outputs": "produces",
-        "related": "relatedTo",
-    }
-)
+_SYNONYMS: Mapping[str, str] = {
+    "alias": "altLabel",
+    "inputs": "consumes",
+    "next": "nextStep",
+    "outputs": "produces",
+    "related": "relatedTo",
+}
 _ABSOLUTE = re.compile(r"(?:https?://|urn:[a-zA-Z0-9])[^\s<>\"{}|\\^`]+")
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _DATE = re.compile(
@@ -135,10 +128,8 @@ def _fold(name: str) -> str:
     return re.sub(r"[\s_-]+", "", name).casefold()
 
 
-_BY_WORD: Mapping[str, str] = MappingProxyType(
-    {_fold(name): name for name in PREDICATES} | dict(_SYNONYMS)
-)
-_BY_IRI: Mapping[str, str] = MappingProxyType({row.iri: row.name for row in PREDICATES.values()})
+_BY_WORD: Mapping[str, str] = {**{_fold(name): name for name in PREDICATES}, **_SYNONYMS}
+_BY_IRI: Mapping[str, str] = {row.iri: row.name for row in PREDICATES.values()}
 
 
 def is_iri(text: str) -> bool:

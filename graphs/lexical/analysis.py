@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 from unicodedata import category, normalize
 from urllib.parse import quote
@@ -44,17 +43,15 @@ _STOP = frozenset({
     "this", "those", "to", "us", "was", "we", "were", "what", "when", "where", "which", "who",
     "whom", "whose", "why", "will", "with", "would", "you", "your",
 })  # fmt: skip
-_BY_LANGUAGE: Mapping[str, str] = MappingProxyType(
-    {
-        "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german",
-        "el": "greek", "en": "english", "eo": "esperanto", "es": "spanish", "et": "estonian",
-        "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish",
-        "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian",
-        "lt": "lithuanian", "nb": "norwegian", "ne": "nepali", "nl": "dutch", "no": "norwegian",
-        "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
-        "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
-    }
-)  # fmt: skip
+_BY_LANGUAGE: Mapping[str, str] = {
+    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german",
+    "el": "greek", "en": "english", "eo": "esperanto", "es": "spanish", "et": "estonian",
+    "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish",
+    "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian",
+    "lt": "lithuanian", "nb": "norwegian", "ne": "nepali", "nl": "dutch", "no": "norwegian",
+    "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
+    "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
+}  # fmt: skip
 _BY_SCRIPT: tuple[tuple[int, int, str], ...] = (
     (0x0041, 0x024F, "english"),
     (0x0370, 0x03FF, "greek"),
@@ -66,10 +63,9 @@ _BY_SCRIPT: tuple[tuple[int, int, str], ...] = (
     (0x1E00, 0x1EFF, "english"),
     (0x1F00, 0x1FFF, "greek"),
 )
-_SCRIPT_OF_STEMMER = MappingProxyType(
-    {"nepali": "hindi", "persian": "arabic", "serbian": "russian"}
-    | {name: name for _, _, name in _BY_SCRIPT}
-)
+_SCRIPT_OF_STEMMER: Mapping[str, str] = {name: name for _, _, name in _BY_SCRIPT} | {
+    "nepali": "hindi", "persian": "arabic", "serbian": "russian",
+}  # fmt: skip
 """Which script's default a stemmer shares its script with; the others write Latin."""
 Phrase: TypeAlias = tuple[str, str]
 """A text and its BCP 47 language; empty if unknown."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
@@ -29,36 +28,34 @@ from graphs.markdown.document import Edge, Link, Text
 from graphs.markdown.frontmatter import Key, Scalar, Value
 from graphs.parameters import KEY_SIMILARITY, SHOWN_KEY_CHARS
 
-KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "id": ("id",),
-        "url": ("canonical_url",),
-        "title": ("title",),
-        "summary": ("summary", "description"),
-        "published": ("date_published",),
-        "modified": ("date_modified",),
-        "source_project": ("source_project",),
-        "language": ("language",),
-        "prefixes": ("rdf_prefixes",),
-        "types": ("types", "rdf_types", "entry_type"),
-        "tags": ("tags",),
-        "keywords": ("keywords",),
-        "aliases": ("aliases",),
-        "authors": ("authors", "author"),
-        "about": ("about",),
-        "hints": ("entity_hints",),
-        "groups": ("graph_groups",),
-        "related": ("graph_related",),
-        "next_steps": ("graph_next_steps",),
-        "requires": ("graph_requires", "requires"),
-        "consumes": ("inputs", "consumes"),
-        "produces": ("outputs", "produces"),
-        "entities": ("graph_entities",),
-        "edges": ("graph_edges",),
-        "forbidden": ("graph_forbid",),
-        "texts": ("rdf_properties",),
-    }
-)
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "id": ("id",),
+    "url": ("canonical_url",),
+    "title": ("title",),
+    "summary": ("summary", "description"),
+    "published": ("date_published",),
+    "modified": ("date_modified",),
+    "source_project": ("source_project",),
+    "language": ("language",),
+    "prefixes": ("rdf_prefixes",),
+    "types": ("types", "rdf_types", "entry_type"),
+    "tags": ("tags",),
+    "keywords": ("keywords",),
+    "aliases": ("aliases",),
+    "authors": ("authors", "author"),
+    "about": ("about",),
+    "hints": ("entity_hints",),
+    "groups": ("graph_groups",),
+    "related": ("graph_related",),
+    "next_steps": ("graph_next_steps",),
+    "requires": ("graph_requires", "requires"),
+    "consumes": ("inputs", "consumes"),
+    "produces": ("outputs", "produces"),
+    "entities": ("graph_entities",),
+    "edges": ("graph_edges",),
+    "forbidden": ("graph_forbid",),
+    "texts": ("rdf_properties",),
+}
 """The keys of each field; the first is the one we write."""
 SINGLE_TEXTS = (
     "id", "url", "title", "summary", "published", "modified", "source_project", "language"
@@ -71,15 +68,13 @@ LINK_LISTS = (
 _KNOWN_KEYS = frozenset(key for keys in KEYS.values() for key in keys)
 _OWN = ("x-", "x_")
 """What a key of the author's own begins with."""
-_PREDICATES: Mapping[str, str] = MappingProxyType(
-    {
-        "title": "name",
-        "summary": "description",
-        "tags": "keywords",
-        "keywords": "keywords",
-        "aliases": "altLabel",
-    }
-)
+_PREDICATES: Mapping[str, str] = {
+    "title": "name",
+    "summary": "description",
+    "tags": "keywords",
+    "keywords": "keywords",
+    "aliases": "altLabel",
+}
 """The predicate of each field whose texts may stand in several languages."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")

@@ -22,7 +22,6 @@ from functools import partial
 from itertools import accumulate, chain, islice
 from pathlib import Path
 from threading import Timer
-from types import MappingProxyType
 from typing import IO, Any, Literal, TypeAlias, cast
 
 from rdflib import BNode, Graph
@@ -58,16 +57,14 @@ from graphs.rdf.sparql import serve
 serve(sys.stdin, sys.stdout)
 """
 """The package may lie outside the path of a fresh interpreter."""
-_REFUSED: Mapping[str, str] = MappingProxyType(
-    {
-        "DatasetClause": "FROM is refused: there is one graph, and nothing is fetched",
-        "GraphGraphPattern": "GRAPH is refused: there is one graph",
-    }
-)
+_REFUSED: Mapping[str, str] = {
+    "DatasetClause": "FROM is refused: there is one graph, and nothing is fetched",
+    "GraphGraphPattern": "GRAPH is refused: there is one graph",
+}
 _SERVICE = re.compile(r"service\s*<(.*?)>\s*\{(.*)\}\s*", re.DOTALL | re.IGNORECASE)
 AskService: TypeAlias = Callable[[str], Mapping[str, Any]]
 """Sends a query to one endpoint, and returns its SPARQL results in JSON. Raises `QueryError`."""
-NO_SERVICES: Mapping[str, AskService] = MappingProxyType({})
+NO_SERVICES: Mapping[str, AskService] = {}
 _FAULTS = (
     SPARQLError, NotImplementedError, ValueError, TypeError, LookupError, AttributeError, re.error
 )  # fmt: skip
