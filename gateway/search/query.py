@@ -12,14 +12,7 @@ import numpy as np
 from gateway.index.vectors import VectorQuery
 from gateway.runtime.text import literals
 from gateway.runtime.vectors import Vector
-from gateway.search.rank.parameters import (
-    CLAUSE_COSINE_WEIGHT,
-    LETTERS_PER_WORD,
-    LONG_REQUEST_WORDS,
-    MAX_CLAUSES,
-    MIN_CLAUSE_WORDS,
-    SHARED_WORDS,
-)
+from gateway.search.rank import parameters
 from graphs.lexical.analysis import Token, tokens
 
 _STOPS = "!?;\n\u2022\u3002\uff01\uff1f\uff1b"
@@ -104,7 +97,7 @@ class Query:
             return self
         own = self._terms(self.text, self.corrected)
         words = self._terms(self.english) - self._terms(*literals(self.text))
-        return replace(self, contradicts=len(words & own) <= SHARED_WORDS * len(words))
+        return replace(self, contradicts=len(words & own) <= parameters.SHARED_WORDS * len(words))
 
     def _terms(self, *texts: str) -> set[str]:
         found = chain.from_iterable(map(self.tokens, texts))
@@ -128,7 +121,9 @@ class Query:
         """Return the same query with the unit vector of each of `texts_to_embed`, shape (d,)."""
         texts = np.array([rows[text] for text in self.texts])
         clauses = np.array([rows[text] for text in self.clauses]) if self.clauses else texts[:0]
-        vectors = VectorQuery(texts=texts, clauses=clauses, clause_weight=CLAUSE_COSINE_WEIGHT)
+        vectors = VectorQuery(
+            texts=texts, clauses=clauses, clause_weight=parameters.CLAUSE_COSINE_WEIGHT
+        )
         return replace(self, vectors=vectors)
 
     def tokens(self, text: str) -> Sequence[Token]:
@@ -145,15 +140,15 @@ class Query:
 
 def split_clauses(text: str) -> tuple[str, ...]:
     """Split a long request into its parts; a short one, or one of a single part, has none."""
-    if _count_words(text) <= LONG_REQUEST_WORDS:
+    if _count_words(text) <= parameters.LONG_REQUEST_WORDS:
         return ()
     parts = (part.strip(" \t,:-") for part in re.split(_CLAUSE_END, text, flags=re.IGNORECASE))
-    clauses = [part for part in parts if _count_words(part) >= MIN_CLAUSE_WORDS]
-    return tuple(dict.fromkeys(clauses))[:MAX_CLAUSES] if len(clauses) > 1 else ()
+    clauses = [part for part in parts if _count_words(part) >= parameters.MIN_CLAUSE_WORDS]
+    return tuple(dict.fromkeys(clauses))[: parameters.MAX_CLAUSES] if len(clauses) > 1 else ()
 
 
 def _count_words(text: str) -> int:
     """Count words; where a script has no spaces, two letters are about one."""
     unspaced = 0 if text.isascii() else len(re.findall(_UNSPACED, text))
     rest = re.sub(_UNSPACED, " ", text) if unspaced else text
-    return len(rest.split()) + unspaced // LETTERS_PER_WORD
+    return len(rest.split()) + unspaced // parameters.LETTERS_PER_WORD

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from graphs import parameters
 from graphs.lexical.analysis import DocumentTokens, Fields, Token, Vocabulary, stem, tokens
 from graphs.lexical.query import (
     AnalyzedQuery,
@@ -24,20 +25,6 @@ from graphs.lexical.query import (
     Hits,
     QueryTerm,
     TrigramIndex,
-)
-from graphs.parameters import (
-    K1,
-    LONG_FIELD,
-    MAX_CORRECTIONS,
-    MAX_QUERY_WORDS,
-    MAX_REMEMBERED_WORDS,
-    MAX_WORD_LENGTH,
-    MIN_CORRECTED_LENGTH,
-    MIN_HALF,
-    SPLIT_SHARE,
-    STEM_OF_NUMBERED_SHARE,
-    USUAL_LENGTH,
-    B,
 )
 
 Query: TypeAlias = str | Sequence[Token] | AnalyzedQuery
@@ -106,8 +93,8 @@ class BM25Index:
         positions = positions[order]
         # What each entry contributes before saturation, normalized by its field's length.
         ratios = lengths / _usual_lengths(lengths)
-        ratios *= np.maximum(ratios / LONG_FIELD, 1)
-        shares = counts * (weights / (1 - B + B * ratios))[positions, numbers]
+        ratios *= np.maximum(ratios / parameters.LONG_FIELD, 1)
+        shares = counts * (weights / (1 - parameters.B + parameters.B * ratios))[positions, numbers]
         changes = (np.diff(terms, prepend=-1) != 0) | (np.diff(positions, prepend=-1) != 0)
         starts = np.flatnonzero(changes)
         totals = np.add.reduceat(shares, starts) if starts.size else shares
@@ -116,7 +103,9 @@ class BM25Index:
         words, word_terms = _spelt_words(counted, vocabulary, used)
         names = list(vocabulary.terms)
         idf = np.log1p((len(counted) - df[used] + 0.5) / (df[used] + 0.5)).astype(np.float32)
-        impacts = np.repeat(idf, df[used]) * (totals * (K1 + 1) / (K1 + totals))
+        impacts = np.repeat(idf, df[used]) * (
+            totals * (parameters.K1 + 1) / (parameters.K1 + totals)
+        )
         return cls(
             size=len(counted),
             fields=tuple(vocabulary.weights),
@@ -171,11 +160,11 @@ class BM25Index:
             return query
         read = tokens(query) if isinstance(query, str) else query
         distinct = {token.parts: token for token in read}
-        looked_up = islice(distinct.values(), MAX_QUERY_WORDS)
+        looked_up = islice(distinct.values(), parameters.MAX_QUERY_WORDS)
         terms = [term for token in looked_up for term in self._resolve(token)]
         corrections = sum(term.is_spelling_correction for term in terms)
-        if corrections > MAX_CORRECTIONS:
-            terms = [term.discounted(MAX_CORRECTIONS / corrections) for term in terms]
+        if corrections > parameters.MAX_CORRECTIONS:
+            terms = [term.discounted(parameters.MAX_CORRECTIONS / corrections) for term in terms]
         return AnalyzedQuery(terms=tuple(terms))
 
     def document_matches(self, query: Query, positions: Sequence[int]) -> DocumentMatches:
@@ -238,7 +227,7 @@ class BM25Index:
     def _resolve(self, token: Token) -> tuple[QueryTerm, ...]:
         resolved = self._resolved.get(token)
         if resolved is None:
-            if len(self._resolved) >= MAX_REMEMBERED_WORDS:
+            if len(self._resolved) >= parameters.MAX_REMEMBERED_WORDS:
                 self._resolved.clear()
             resolved = self._resolved[token] = tuple(map(self._query_term, self._units(token)))
         return resolved
@@ -252,7 +241,7 @@ class BM25Index:
             yield Token(surface=spelt, parts=(part,), spelt=(spelt,))
 
     def _query_term(self, token: Token) -> QueryTerm:
-        whole_share = 1.0 if len(token.parts) > 1 else STEM_OF_NUMBERED_SHARE
+        whole_share = 1.0 if len(token.parts) > 1 else parameters.STEM_OF_NUMBERED_SHARE
         expansions: list[Expansion] = [((whole,), whole_share) for whole in self._wholes(token)]
         forms = dict.fromkeys([token.parts, *self._foreign_stems(token.spelt)])
         indexed = (form for form in forms if all(part in self.terms for part in form))
@@ -277,11 +266,13 @@ class BM25Index:
     def _corrected(self, token: Token) -> QueryTerm:
         (word,) = token.spelt
         near: dict[tuple[int, ...], float] = {}
-        if len(word) >= MIN_CORRECTED_LENGTH:
+        if len(word) >= parameters.MIN_CORRECTED_LENGTH:
             for number, share in self.spelling.suggest(word):
                 near.setdefault((int(self.word_terms[number]),), share)
             if halves := self._halves(word):
-                near.setdefault(tuple(int(self.word_terms[half]) for half in halves), SPLIT_SHARE)
+                near.setdefault(
+                    tuple(int(self.word_terms[half]) for half in halves), parameters.SPLIT_SHARE
+                )
         unknown = float(np.log1p((self.size + 0.5) / 0.5))
         return QueryTerm(
             word=token.surface,
@@ -292,10 +283,10 @@ class BM25Index:
 
     def _halves(self, word: str) -> tuple[int, int] | None:
         """Return the two known words, the most even ones, that *word* is without its space."""
-        if len(word) > MAX_WORD_LENGTH:
+        if len(word) > parameters.MAX_WORD_LENGTH:
             return None
         middle = len(word) / 2
-        cuts = range(MIN_HALF, len(word) - MIN_HALF + 1)
+        cuts = range(parameters.MIN_HALF, len(word) - parameters.MIN_HALF + 1)
         for cut in sorted(cuts, key=lambda cut: abs(cut - middle)):
             left, right = self.word_ids.get(word[:cut]), self.word_ids.get(word[cut:])
             if left is not None and right is not None:
@@ -332,7 +323,9 @@ class BM25Index:
 def _usual_lengths(lengths: np.ndarray) -> np.ndarray:
     """Return the usual length of each field where it is not empty; few long ones do not move it."""
     filled = (column[column > 0] for column in lengths.T)
-    return np.array([np.quantile(each, USUAL_LENGTH) if each.size else 1 for each in filled])
+    return np.array(
+        [np.quantile(each, parameters.USUAL_LENGTH) if each.size else 1 for each in filled]
+    )
 
 
 def _stable_order(numbers: np.ndarray) -> np.ndarray:

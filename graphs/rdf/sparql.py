@@ -38,16 +38,10 @@ from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import FrozenBindings, Query, QueryContext, SPARQLError
 from rdflib.term import Identifier
 
+from graphs import parameters
 from graphs.errors import QueryError, QueryTimeoutError
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import NAMESPACES
-from graphs.parameters import (
-    MAX_QUERY_CHARS,
-    MAX_QUERY_DEPTH,
-    QUERY_LIMIT,
-    QUERY_START_TIMEOUT_S,
-    QUERY_TIMEOUT_S,
-)
 from graphs.rdf.serialization import to_rdf
 
 _PROGRAM = """
@@ -107,8 +101,8 @@ def query_sparql(
     facts: Iterable[Fact],
     text: str,
     *,
-    limit: int = QUERY_LIMIT,
-    timeout_s: float = QUERY_TIMEOUT_S,
+    limit: int = parameters.QUERY_LIMIT,
+    timeout_s: float = parameters.QUERY_TIMEOUT_S,
     services: Mapping[str, AskService] = NO_SERVICES,
 ) -> Answer:
     """Answer a SPARQL query over *facts*.
@@ -134,7 +128,7 @@ def query_sparql(
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
-    timer = Timer(QUERY_START_TIMEOUT_S + timeout_s, child.kill)
+    timer = Timer(parameters.QUERY_START_TIMEOUT_S + timeout_s, child.kill)
     timer.start()
     try:
         reply = _converse(child, request, services)
@@ -206,7 +200,7 @@ def answer(
     graph: Graph,
     text: str,
     *,
-    limit: int = QUERY_LIMIT,
+    limit: int = parameters.QUERY_LIMIT,
     services: Mapping[str, AskService] = NO_SERVICES,
 ) -> Answer:
     """Answer *text* over *graph*, without a time limit; see `query_sparql`."""
@@ -254,10 +248,10 @@ def _evaluate_service(
 
 
 def _parse(text: str, services: Collection[str]) -> Query:
-    if len(text) > MAX_QUERY_CHARS:
+    if len(text) > parameters.MAX_QUERY_CHARS:
         raise QueryError("the query is longer than 64 kB: shorten it")
     steps = ((mark in "({[") - (mark in ")}]") for mark in text)
-    if max(accumulate(steps, initial=0)) > MAX_QUERY_DEPTH:
+    if max(accumulate(steps, initial=0)) > parameters.MAX_QUERY_DEPTH:
         raise QueryError("the query is nested too deeply: flatten it")
     parsed = parseQuery(text)
     prefixes = set(NAMESPACES)

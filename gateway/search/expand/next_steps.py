@@ -36,21 +36,8 @@ from gateway.search.expand.supplements import (
     learned_steps_after,
 )
 from gateway.search.query import Query
+from gateway.search.rank import parameters
 from gateway.search.rank.fusion import lexical_deviations
-from gateway.search.rank.parameters import (
-    DECLARED_LEAD,
-    EDGE_WEIGHT,
-    FOLLOWING_CLAUSE_WEIGHT,
-    FOLLOWING_CLAUSES,
-    LEARNED_SCALE,
-    LEARNED_WEIGHT,
-    MAX_STEP_EDGES,
-    MIN_SQUARED_LENGTH,
-    NEIGHBOUR_WEIGHT,
-    POPULARITY_SHARE,
-    SERVER_WEIGHT,
-    TASK_WEIGHT,
-)
 from gateway.search.results import to_match
 from gateway.search.retrieve import find_candidates, score_lexical
 from gateway.search.state import with_timeout
@@ -148,7 +135,7 @@ async def _score_task(
     following = following_clauses(query.vectors.clauses, index, mean, last)
     if len(following):
         served = [_deviations(_cosines(index, clause)) for clause in following]
-        scores += FOLLOWING_CLAUSE_WEIGHT * np.max(served, axis=0)
+        scores += parameters.FOLLOWING_CLAUSE_WEIGHT * np.max(served, axis=0)
     return scores
 
 
@@ -179,7 +166,7 @@ class NextStepScores:
         below = np.nextafter(np.float32(ceiling), np.float32(-np.inf))
         for position, confidence in confidences(self.graph, learned, self.last).items():
             if position not in declared:
-                gain = LEARNED_WEIGHT * math.log1p(LEARNED_SCALE * confidence)
+                gain = parameters.LEARNED_WEIGHT * math.log1p(parameters.LEARNED_SCALE * confidence)
                 scores[position] = min(scores[position] + gain, below)
         paths = {
             position: learned_path(edge)
@@ -212,24 +199,24 @@ def score_next_steps(
     """
     scores = np.zeros(len(snapshot.entities), dtype=np.float32)
     if task is not None:
-        scores += TASK_WEIGHT * task
+        scores += parameters.TASK_WEIGHT * task
     if snapshot.vectors is not None and snapshot.mean_vector is not None:
         near = _cosines_with(snapshot.vectors, snapshot.mean_vector, used[-1])
-        scores += NEIGHBOUR_WEIGHT * _deviations(near)
+        scores += parameters.NEIGHBOUR_WEIGHT * _deviations(near)
     supported = mask if snapshot.vectors is not None else scores > 0
     for server in {snapshot.entities[position].server for position in used}:
-        scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)
+        scores += parameters.SERVER_WEIGHT * snapshot.eligibility.has("server", server)
     allowed = mask.copy()
     allowed[list(used)] = False
     edges = _edges_after(graph, used, mask)
     for position, neighbour in edges.items():
-        scores[position] += EDGE_WEIGHT * neighbour.score
+        scores[position] += parameters.EDGE_WEIGHT * neighbour.score
     declared = [at for at, edge in edges.items() if is_declared(edge) and allowed[at]]
     if declared:
         others = allowed.copy()
         others[declared] = False
         gap = float(scores.max(initial=-np.inf, where=others)) - float(scores[declared].min())
-        scores[declared] += max(gap + DECLARED_LEAD, 0.0)
+        scores[declared] += max(gap + parameters.DECLARED_LEAD, 0.0)
     scores = np.where(allowed, scores, -np.inf).astype(np.float32)
     return NextStepScores(
         graph=graph, last=used[-1], scores=scores, supported=supported, edges=edges
@@ -247,7 +234,7 @@ def _edges_after(graph: ToolGraph, used: Sequence[int], mask: Mask) -> dict[int,
             # What may not be suggested must not take the place of something that may.
             excluded=graph.excluded(mask),
             declared_only=declared,
-            limit=MAX_STEP_EDGES,
+            limit=parameters.MAX_STEP_EDGES,
         )
         edges = dict(entities_of(graph, expansion)) | edges
     return edges
@@ -262,7 +249,7 @@ def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[
     if not learned:
         return {}
     node = graph.nodes[position]
-    left = POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
+    left = parameters.POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
     shares: dict[int, float] = {}
     for tool, share in learned.often.items():
         target = node_of(tool)
@@ -292,7 +279,7 @@ def following_clauses(clauses: Matrix, index: VectorIndex, mean: Vector, used: i
         return clauses[:0]
     row = index.rows(np.asarray([used]))[0]
     first = int(np.argmax(clauses @ (row - mean)))
-    return clauses[first : first + FOLLOWING_CLAUSES]
+    return clauses[first : first + parameters.FOLLOWING_CLAUSES]
 
 
 def _cosines_with(index: VectorIndex, mean: Vector, position: int) -> Vector:
@@ -303,7 +290,7 @@ def _cosines_with(index: VectorIndex, mean: Vector, position: int) -> Vector:
     away = index.rows(np.asarray([position]))[0] - mean
     along = _cosines(index, away) - float(away @ mean)
     shared = _cosines(index, mean)
-    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean @ mean), MIN_SQUARED_LENGTH))
+    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean @ mean), parameters.MIN_SQUARED_LENGTH))
     return np.asarray(along / length, dtype=np.float32)
 
 

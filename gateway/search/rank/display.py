@@ -11,18 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Container, Sequence
 
-from gateway.search.rank.parameters import (
-    DISPLAY_KIND_SHARE,
-    DISPLAY_MIN_DEPTH,
-    DISPLAY_MIN_SCORE,
-    SERVER_TOOLS_MIN,
-    SERVER_TOOLS_PER_SERVER,
-    SERVER_TOOLS_SHARE,
-    TOOL_BREADTH,
-    TOOL_STRENGTH,
-    TOOL_WORD_IN_DESCRIPTION,
-    TOOL_WORD_IN_NAME,
-)
+from gateway.search.rank import parameters
 from gateway.types import Entity
 from graphs.lexical.analysis import stems
 
@@ -38,7 +27,7 @@ def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ())
         limit: How many are wanted; below 1 gives nothing.
         weak: The places that displace nothing: they are taken last.
     """
-    cap = math.ceil(DISPLAY_KIND_SHARE * limit)
+    cap = math.ceil(parameters.DISPLAY_KIND_SHARE * limit)
     last = {kind: place for place, kind in enumerate(kinds) if place not in weak}
     taken: Counter[str] = Counter()
     chosen: list[int] = []
@@ -73,7 +62,7 @@ def first_per_kind(kinds: Sequence[str], count: int) -> list[int]:
 
 def display_depth(limit: int) -> int:
     """Return how many of each kind compete for *limit* places."""
-    return max(2 * limit, DISPLAY_MIN_DEPTH)
+    return max(2 * limit, parameters.DISPLAY_MIN_DEPTH)
 
 
 def select(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[tuple[int, float]]:
@@ -97,7 +86,9 @@ def _strong(kinds: Sequence[str], scores: Sequence[float], limit: int) -> list[t
     competing = first_per_kind(kinds, display_depth(limit))
     displays = scale_scores([scores[place] for place in competing])
     ranked = zip(competing, displays, strict=True)
-    return [(place, display) for place, display in ranked if display >= DISPLAY_MIN_SCORE]
+    return [
+        (place, display) for place, display in ranked if display >= parameters.DISPLAY_MIN_SCORE
+    ]
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:
@@ -123,10 +114,10 @@ def server_tools(tools: Sequence[Entity], query: str, *, limit: int) -> list[tup
         The tools, and their scores on a scale of their own, in (0, 1].
     """
     words = frozenset(stems(query))
-    count = max(SERVER_TOOLS_MIN, math.ceil(SERVER_TOOLS_SHARE * limit))
+    count = max(parameters.SERVER_TOOLS_MIN, math.ceil(parameters.SERVER_TOOLS_SHARE * limit))
     scored = [(tool, score) for tool in tools if (score := _score(tool, words))]
     servers = len({tool.server for tool, _ in scored})
-    share = max(SERVER_TOOLS_PER_SERVER, math.ceil(count / max(servers, 1)))
+    share = max(parameters.SERVER_TOOLS_PER_SERVER, math.ceil(count / max(servers, 1)))
     scored.sort(key=lambda pair: (-pair[1], pair[0].server, pair[0].name))
     chosen = first_per_kind([tool.server for tool, _ in scored], share)
     return [scored[at] for at in chosen[:count]]
@@ -141,6 +132,9 @@ def _score(tool: Entity, query: frozenset[str]) -> float:
     described = len(query.intersection(stems(tool.description)) - in_name)
     if not in_name and not described:
         return 0.0
-    earned = TOOL_WORD_IN_NAME * len(in_name) + TOOL_WORD_IN_DESCRIPTION * described
+    earned = (
+        parameters.TOOL_WORD_IN_NAME * len(in_name)
+        + parameters.TOOL_WORD_IN_DESCRIPTION * described
+    )
     breadth = (len(in_name) + described) / len(query)
-    return round(TOOL_STRENGTH * min(1.0, earned) + TOOL_BREADTH * breadth, 4)
+    return round(parameters.TOOL_STRENGTH * min(1.0, earned) + parameters.TOOL_BREADTH * breadth, 4)
