@@ -18,17 +18,11 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from gateway import errors
 from gateway.cli import options
 from gateway.cli.app import COMMANDS
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED, NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.cli.tables import document, printable, to_json
-from gateway.errors import (
-    ConfigError,
-    GatewayError,
-    InvalidArgumentsError,
-    InvalidRequestError,
-    UpstreamError,
-)
 from gateway.types import CODES, Caller, Diagnostic
 from graphs.errors import GraphError
 
@@ -201,17 +195,17 @@ def report_errors(*, as_json: bool) -> Iterator[None]:
     """
     try:
         yield
-    except (GatewayError, GraphError) as error:
-        text = error.with_stderr if isinstance(error, UpstreamError) else str(error)
+    except (errors.GatewayError, GraphError) as error:
+        text = error.with_stderr if isinstance(error, errors.UpstreamError) else str(error)
         stderr().print(Text.assemble(("error: ", "bold red"), printable(text)))
         # The schema shows how to correct a call.
-        extra = {"schema": error.schema} if isinstance(error, InvalidArgumentsError) else {}
+        extra = {"schema": error.schema} if isinstance(error, errors.InvalidArgumentsError) else {}
         if as_json:
             error_data = {"type": type(error).__name__, "message": text, **extra}
             typer.echo(to_json({"error": error_data}))
         elif extra:
             stderr().print(to_json(extra))
-        is_usage = isinstance(error, ConfigError | InvalidRequestError | GraphError)
+        is_usage = isinstance(error, errors.ConfigError | errors.InvalidRequestError | GraphError)
         raise typer.Exit(USAGE if is_usage else UNAVAILABLE) from None
     except KeyboardInterrupt:
         stderr().print("stopped")

@@ -17,13 +17,7 @@ from typing import Any
 
 from mcp import ClientSession, MCPError, types
 
-from gateway.errors import (
-    ConfigError,
-    GatewayError,
-    InvalidRequestError,
-    UpstreamError,
-    UpstreamFloodError,
-)
+from gateway import errors
 from gateway.mcp.error_mapping import (
     SDK_ERRORS,
     connect_error,
@@ -109,7 +103,7 @@ class Session:
             traffic=Traffic(self.options, on_flood=self._ending.set),
         )
         self._session: ClientSession | None = None
-        self._failure: GatewayError | None = None
+        self._failure: errors.GatewayError | None = None
         self._owner = asyncio.create_task(self._hold(), name=f"session of {self.server}")
 
     @property
@@ -118,10 +112,10 @@ class Session:
         return not self._ending.is_set()
 
     @property
-    def flood(self) -> UpstreamFloodError | None:
+    def flood(self) -> errors.UpstreamFloodError | None:
         """Why it was ended, if the server sent too much."""
         why = self._callbacks.traffic.flood
-        return UpstreamFloodError(self.server, why) if why else None
+        return errors.UpstreamFloodError(self.server, why) if why else None
 
     async def ready(self) -> ClientSession:
         """Wait until it is open, and return the SDK's session.
@@ -135,7 +129,7 @@ class Session:
             raise self._failure
         if self._session is None:
             detail = "the connection was closed while it opened"
-            raise UpstreamError(self.server, detail, kind="connect", sent=False)
+            raise errors.UpstreamError(self.server, detail, kind="connect", sent=False)
         return self._session
 
     async def list_tools(self) -> Listing:
@@ -168,7 +162,7 @@ class Session:
                 result["_meta"] = meta
             if len(json.dumps(result, ensure_ascii=False)) > self.options.max_result_bytes:
                 detail = f"its answer to {method} is longer than UpstreamOptions.max_result_bytes"
-                raise UpstreamError(self.server, detail)
+                raise errors.UpstreamError(self.server, detail)
             return result
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
@@ -184,7 +178,7 @@ class Session:
     async def _subscribe(self, session: ClientSession, uri: str, callbacks: WatchCallbacks) -> None:
         capabilities = session.server_capabilities
         if not (capabilities and capabilities.resources and capabilities.resources.subscribe):
-            raise InvalidRequestError(f"the server does not report changes of {uri!r}")
+            raise errors.InvalidRequestError(f"the server does not report changes of {uri!r}")
         try:
             with self._notified(uri, callbacks):
                 async with asyncio.timeout(self.options.call_timeout_s):
@@ -245,14 +239,14 @@ class Session:
             self._failure = timeout_error(
                 self.server, "connect", options, "connect_timeout_s", sent=False
             )
-        except ConfigError as error:
+        except errors.ConfigError as error:
             self._failure = error
         except SDK_ERRORS as error:
             status = self._callbacks.status
             failure = connect_error(self.server, self.target, error, status=status)
             self._failure = self.flood or failure
         finally:
-            if isinstance(self._failure, UpstreamError):
+            if isinstance(self._failure, errors.UpstreamError):
                 self._failure.stderr = tuple(self._callbacks.traffic.stderr.lines)
             self._ending.set()
             self._opened.set()
@@ -277,7 +271,7 @@ class Session:
         try:
             with quiet_libraries(self.server):
                 yield
-        except GatewayError:
+        except errors.GatewayError:
             raise
         except TimeoutError as error:
             action = f"answer {method}"
@@ -287,7 +281,7 @@ class Session:
 
     def _to_gateway_error(
         self, method: str, error: Exception, not_found: frozenset[int]
-    ) -> GatewayError:
+    ) -> errors.GatewayError:
         code = error.code if isinstance(error, MCPError) else 0
         # By the second the SDK says that an HTTP server has forgotten the session.
         if is_closed(error) or code == types.INVALID_REQUEST:
@@ -296,7 +290,7 @@ class Session:
             return flood
         if isinstance(error, MCPError) and code in not_found:
             detail = clean(error.message, limit=_MAX_MESSAGE_CHARS)
-            return InvalidRequestError(f"{self.server!r} refused {method}: {detail}")
+            return errors.InvalidRequestError(f"{self.server!r} refused {method}: {detail}")
         if isinstance(error, MCPError) and code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
             return capability_error(self.server, error)
         status = self._callbacks.status
@@ -345,7 +339,7 @@ async def sign_in(
     """
     auth = target.auth
     if auth is None:
-        raise ConfigError(
+        raise errors.ConfigError(
             f'server {server!r} does not sign in: add "auth": {{"type": "oauth"}} beside its url'
         )
 

@@ -15,15 +15,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from graphs.errors import Code, Notice
-from graphs.facts.vocabulary import (
-    NAMESPACES,
-    PREDICATE_NAMES,
-    is_date,
-    is_iri,
-    is_language,
-    read_weight,
-    resolve,
-)
+from graphs.facts import vocabulary
 from graphs.markdown.document import Edge, Link, Text
 from graphs.markdown.frontmatter import Key, Scalar, Value
 from graphs.parameters import KEY_SIMILARITY, SHOWN_KEY_CHARS
@@ -146,7 +138,7 @@ class Fields:
     def date(self, name: str) -> str:
         """Return the date of a field as it was written; empty if there is none."""
         text = self.one(name)
-        if text and not is_date(text):
+        if text and not vocabulary.is_date(text):
             detail = f"{text!r} is no date: write one such as `2026-11-21`"
             self._note("date_invalid", detail, self._all(name)[0])
         return text
@@ -156,11 +148,11 @@ class Fields:
         described = {
             word for entry in self._each("texts") if isinstance(entry, dict) for word in entry
         }
-        namespaces = NAMESPACES.keys() | self.prefixes.keys()
+        namespaces = vocabulary.NAMESPACES.keys() | self.prefixes.keys()
         for key in front:
             prefix, colon, _ = key.partition(":")
             is_own = _snake(key).startswith(_OWN) or key in described
-            has_namespace = bool(colon) and (prefix in namespaces or is_iri(key))
+            has_namespace = bool(colon) and (prefix in namespaces or vocabulary.is_iri(key))
             if not (_snake(key) in _KNOWN_KEYS or is_own or has_namespace):
                 detail = f"unknown key {_meant(key)}. A key of your own begins with `x_`"
                 self._note("key_unknown", detail, key)
@@ -207,7 +199,7 @@ class Fields:
             yield Text(predicate=predicate, value=text, language=language, line=value.line)
 
     def _tag(self, tag: str, value: Value) -> str:
-        if is_language(tag):
+        if vocabulary.is_language(tag):
             return tag
         self._note("language_invalid", f"{tag!r} is no language tag: write one such as `de`", value)
         return ""
@@ -243,7 +235,7 @@ class Fields:
         if predicate is None:
             return None
         weight_text = self._entry(value, ("weight",), name) or "1"
-        weight = read_weight(weight_text)
+        weight = vocabulary.read_weight(weight_text)
         if weight is None:
             detail = f"{weight_text!r} is no weight: write a number above 0 and up to 1"
             self._note("weight_invalid", detail, value)
@@ -256,9 +248,9 @@ class Fields:
         )
 
     def _predicate(self, word: str, value: Value) -> str | None:
-        predicate = resolve(word, self.prefixes)
+        predicate = vocabulary.resolve(word, self.prefixes)
         if predicate is None:
-            detail = f"unknown predicate {word!r}: use an IRI or {PREDICATE_NAMES}"
+            detail = f"unknown predicate {word!r}: use an IRI or {vocabulary.PREDICATE_NAMES}"
             self._note("predicate_unknown", detail, value)
         return predicate
 
@@ -277,7 +269,7 @@ class Fields:
     def _target(self, value: Value) -> str:
         if isinstance(value, dict):
             return self._entry(value, ("id", *_OBJECT), "texts")
-        return value.text if isinstance(value, Scalar) and is_iri(value.text) else ""
+        return value.text if isinstance(value, Scalar) and vocabulary.is_iri(value.text) else ""
 
     def _literal(self, predicate: str, value: dict[Key, Value]) -> Iterator[Text]:
         text = self._entry(value, ("value", "@value"), "texts")
@@ -297,8 +289,8 @@ class Fields:
         for value in self._each("prefixes"):
             for name, item in value.items() if isinstance(value, dict) else [("", value)]:
                 iri = item.text.strip() if isinstance(item, Scalar) else ""
-                is_own = _PREFIX.fullmatch(name) and NAMESPACES.get(name, iri) == iri
-                if is_own and is_iri(iri):
+                is_own = _PREFIX.fullmatch(name) and vocabulary.NAMESPACES.get(name, iri) == iri
+                if is_own and vocabulary.is_iri(iri):
                     yield name, iri
                     continue
                 detail = f"the prefix {name!r} is no new name for an IRI: write `ex: https://…`"

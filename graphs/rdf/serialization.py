@@ -32,29 +32,16 @@ from rdflib.plugins.stores.memory import Memory
 from rdflib.term import Node
 
 from graphs.errors import DocumentError
+from graphs.facts import vocabulary
 from graphs.facts.fact import Fact
-from graphs.facts.vocabulary import (
-    ABOUT_STATEMENTS,
-    BLANK_BASE,
-    CONCEPT_TYPE,
-    CONTEXT_IRI,
-    DOCUMENT_BASE,
-    FILE_BASE,
-    NAMESPACES,
-    STATEMENT_BASE,
-    context,
-    iri,
-    is_iri,
-    is_language,
-    read_weight,
-    resolve,
-)
 from graphs.parameters import MAX_RDF_CHARS, MAX_RDF_DEPTH
 
-SCHEME = URIRef(NAMESPACES["tg"] + "concepts")
+SCHEME = URIRef(vocabulary.NAMESPACES["tg"] + "concepts")
 """The SKOS scheme that every group, topic and kind of data is in."""
 Triple: TypeAlias = tuple[URIRef, URIRef, URIRef | Literal]
-_WEIGHT, _ORIGIN, _LINE = (URIRef(ABOUT_STATEMENTS[name]) for name in ("weight", "origin", "line"))
+_WEIGHT, _ORIGIN, _LINE = (
+    URIRef(vocabulary.ABOUT_STATEMENTS[name]) for name in ("weight", "origin", "line")
+)
 _NODE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
 _LONE = re.compile("[\ud800-\udfff]")
 _FAULTS = (JSONLDException, ValueError, TypeError, LookupError, AttributeError, AssertionError)
@@ -79,18 +66,20 @@ def to_n_triples(facts: Iterable[Fact]) -> str:
 
 def to_json_ld(facts: Iterable[Fact]) -> str:
     """Write *facts* as JSON-LD with the context of the vocabulary inside."""
-    converter = _LosslessConverter(Context(context()), use_native_types=False, use_rdf_type=False)
+    converter = _LosslessConverter(
+        Context(vocabulary.context()), use_native_types=False, use_rdf_type=False
+    )
     converter.use_native_types = False  # A context alone switches it on.
     found = converter.convert(to_rdf(facts))
     document = {"@graph": found} if isinstance(found, list) else found
-    text = _sorted({**document, "@context": context()})
+    text = _sorted({**document, "@context": vocabulary.context()})
     return json.dumps(text, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
 
 
 def to_rdf(facts: Iterable[Fact]) -> Graph:
     """Build an RDF graph of *facts*."""
     graph = Graph()
-    for prefix, namespace in NAMESPACES.items():
+    for prefix, namespace in vocabulary.NAMESPACES.items():
         graph.bind(prefix, namespace, replace=True)
     for fact in facts:
         for triple in _triples(fact):
@@ -134,13 +123,13 @@ def from_json_ld(text: str, *, path: str = "", declared: bool = True) -> tuple[F
 
 def _triples(fact: Fact) -> Iterator[Triple]:
     subject = _iri(fact.subject)
-    triple = subject, URIRef(iri(fact.predicate)), _object(fact)
+    triple = subject, URIRef(vocabulary.iri(fact.predicate)), _object(fact)
     yield triple
     if not fact.literal and (fact.weight != 1 or fact.origin):
         yield from _reify(fact, triple)
     if fact.predicate != "type":
         return
-    if fact.object == CONCEPT_TYPE:
+    if fact.object == vocabulary.CONCEPT_TYPE:
         yield SCHEME, RDF.type, SKOS.ConceptScheme
         yield subject, SKOS.inScheme, SCHEME
     elif fact.path:
@@ -150,7 +139,7 @@ def _triples(fact: Fact) -> Iterator[Triple]:
 def _reify(fact: Fact, triple: Triple) -> Iterator[Triple]:
     """Yield the triples about the *triple* that *fact* is."""
     name = hashlib.sha256(" ".join(part.n3() for part in triple).encode()).hexdigest()[:32]
-    node = URIRef(STATEMENT_BASE + name)
+    node = URIRef(vocabulary.STATEMENT_BASE + name)
     yield node, RDF.type, RDF.Statement
     for predicate, part in zip((RDF.subject, RDF.predicate, RDF.object), triple, strict=True):
         yield node, predicate, part
@@ -166,23 +155,23 @@ def _reify(fact: Fact, triple: Triple) -> Iterator[Triple]:
 
 
 def _file(fact: Fact) -> URIRef:
-    return URIRef(FILE_BASE + quote(fact.path, errors="replace"))
+    return URIRef(vocabulary.FILE_BASE + quote(fact.path, errors="replace"))
 
 
 def _object(fact: Fact) -> URIRef | Literal:
     if not fact.literal:
         return _iri(fact.object)
     text = _LONE.sub("\ufffd", fact.object)
-    if fact.datatype and is_iri(fact.datatype):
+    if fact.datatype and vocabulary.is_iri(fact.datatype):
         # As it was written: rdflib would rewrite `01` as `1`.
         return Literal(text, datatype=URIRef(fact.datatype), normalize=False)
-    return Literal(text, lang=fact.language if is_language(fact.language) else None)
+    return Literal(text, lang=fact.language if vocabulary.is_language(fact.language) else None)
 
 
 def _iri(node: str) -> URIRef:
-    if _NODE.fullmatch(node) or is_iri(node):
+    if _NODE.fullmatch(node) or vocabulary.is_iri(node):
         return URIRef(_LONE.sub("\ufffd", node))
-    return URIRef(DOCUMENT_BASE + quote(node, errors="replace"))
+    return URIRef(vocabulary.DOCUMENT_BASE + quote(node, errors="replace"))
 
 
 class _LosslessConverter(Converter):
@@ -240,10 +229,10 @@ def _with_written_contexts(
         }
     if not is_context or value is None:
         return value
-    if value != CONTEXT_IRI:
+    if value != vocabulary.CONTEXT_IRI:
         detail = f"the context {value!r} would have to be fetched: write it out, or use"
-        raise DocumentError(f"{detail} {CONTEXT_IRI}", path=path)
-    return context()
+        raise DocumentError(f"{detail} {vocabulary.CONTEXT_IRI}", path=path)
+    return vocabulary.context()
 
 
 class _Ordered(Memory):
@@ -264,7 +253,7 @@ def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fac
     store = _Ordered()
     graph = Graph(store=store, bind_namespaces="none")
     try:
-        graph.parse(data=text, format=form, publicID=DOCUMENT_BASE)
+        graph.parse(data=text, format=form, publicID=vocabulary.DOCUMENT_BASE)
     except BadSyntax as error:
         raise DocumentError("no Turtle", path=path, line=error.lines + 1) from error
     except RecursionError as error:
@@ -288,7 +277,7 @@ def _read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fac
 
 
 def _is_statement(node: Node) -> bool:
-    return str(node).startswith(STATEMENT_BASE)
+    return str(node).startswith(vocabulary.STATEMENT_BASE)
 
 
 def _fact(triple: Any, names: dict[BNode, str], path: str, declared: bool) -> Fact:
@@ -296,7 +285,7 @@ def _fact(triple: Any, names: dict[BNode, str], path: str, declared: bool) -> Fa
     literal = isinstance(target, Literal)
     return Fact(
         subject=_node(subject, names),
-        predicate=resolve(str(predicate)) or str(predicate),
+        predicate=vocabulary.resolve(str(predicate)) or str(predicate),
         object=str(target) if literal else _node(target, names),
         literal=literal,
         language=(target.language or "") if literal else "",
@@ -308,7 +297,7 @@ def _fact(triple: Any, names: dict[BNode, str], path: str, declared: bool) -> Fa
 
 def _node(node: Any, names: dict[BNode, str]) -> str:
     if isinstance(node, BNode):
-        return names.setdefault(node, f"{BLANK_BASE}{len(names)}")
+        return names.setdefault(node, f"{vocabulary.BLANK_BASE}{len(names)}")
     return str(node)
 
 
@@ -320,9 +309,9 @@ def _with_statement(fact: Fact, graph: Graph, node: Node) -> Fact:
     )
     return replace(
         fact,
-        weight=read_weight(weight) or 1.0,
+        weight=vocabulary.read_weight(weight) or 1.0,
         origin=origin,
         declared=fact.declared and not origin,
-        path=unquote(source.removeprefix(FILE_BASE)) if source else fact.path,
+        path=unquote(source.removeprefix(vocabulary.FILE_BASE)) if source else fact.path,
         line=int(line) if line.isdecimal() and len(line) < 10 else 0,
     )
