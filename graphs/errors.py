@@ -53,18 +53,14 @@ class GraphError(Exception):
 class DocumentError(GraphError):
     """A document cannot be read; the message names the line and the remedy."""
 
-    path: str
-    """The document's path as it was given; empty when the text came from no file."""
-    line: int
-    """The line, counted from 1; 0 when the fault belongs to the whole document."""
-    detail: str
-    """What is wrong and how to mend it, without the place."""
-
     def __init__(self, detail: str, *, path: str = "", line: int = 0) -> None:
         super().__init__(f"{path or 'document'}:{line}: {detail}")
         self.path = path
+        """The document's path as it was given; empty when the text came from no file."""
         self.line = line
+        """The line, counted from 1; 0 when the fault belongs to the whole document."""
         self.detail = detail
+        """What is wrong and how to mend it, without the place."""
 
 
 class QueryError(GraphError):
@@ -74,20 +70,16 @@ class QueryError(GraphError):
 class QueryTimeoutError(QueryError):
     """A query took longer than it may; a narrower one helps."""
 
-    timeout_s: float
-    """The limit that was passed, in seconds."""
-
     def __init__(self, timeout_s: float) -> None:
         super().__init__(f"the query took longer than {timeout_s:g} s: ask for less")
         self.timeout_s = timeout_s
+        """The limit that was passed, in seconds."""
 
 
 class ExtraError(GraphError):
     """An optional part is not installed; the message says how to install it."""
 
-    extra: str
-    """The name of the extra."""
-
     def __init__(self, extra: str, *, package: str) -> None:
         super().__init__(f"{package} is not installed: pip install 'tool-gateway[{extra}]'")
         self.extra = extra
+        """The name of the extra."""

@@ -11,15 +11,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Generator,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -130,8 +122,7 @@ class InterceptedCall:
         # A generator that never began has nothing to close, and so would end nothing.
         await _settled(next(passed) if is_blocking else anext(passed))
         if self._is_raw:
-            body = _Body(passed) if is_blocking else _AsyncBody(passed)
-            return self._wrap(_response(self._raw.http_response, stream=body))
+            return self._wrap(_response(self._raw.http_response, stream=_Body(passed)))
         kind = MergedStream if is_blocking else AsyncMergedStream
         return kind(first, passed, self._loop)
 
@@ -298,26 +289,19 @@ async def _sse_lines(events: AsyncGenerator[BaseModel, None]) -> AsyncGenerator[
         yield _DONE
 
 
-class _Body(httpx2.SyncByteStream):
-    """The body of a raw response, which closes what it is read from."""
+class _Body(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """The body of a raw response, which closes what it is read from: lines of either client."""
 
-    def __init__(self, lines: Generator[bytes, None, None]) -> None:
+    def __init__(self, lines: Any) -> None:
         self._lines = lines
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Any:
         return self._lines
 
     def close(self) -> None:
         self._lines.close()
 
-
-class _AsyncBody(httpx2.AsyncByteStream):
-    """The same of an async client."""
-
-    def __init__(self, lines: AsyncGenerator[bytes, None]) -> None:
-        self._lines = lines
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> Any:
         return self._lines
 
     async def aclose(self) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import math
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -61,7 +60,7 @@ _NO_TOOLS = ToolList(names=MetaNames(search="", call=""), is_empty=True)
 
 
 def _new_store() -> Cache[ConversationState]:
-    return Cache("conversation", max_items=MAX_CONVERSATIONS, ttl_s=math.inf)
+    return Cache("conversation", max_items=MAX_CONVERSATIONS)
 
 
 class ContextOptions(TypedDict, total=False):
@@ -96,9 +95,7 @@ class ClientContext:
         self.tool_lists = ToolListBuilder(gateway)
         self.store = _new_store()
         """By response or conversation id."""
-        self._stores = Cache[Cache[ConversationState]](
-            "callers", max_items=MAX_CONVERSATIONS, ttl_s=math.inf
-        )
+        self._stores = Cache[Cache[ConversationState]]("callers", max_items=MAX_CONVERSATIONS)
         """Those of other callers."""
 
     def for_caller(self, caller: Caller) -> ClientContext:

@@ -13,7 +13,6 @@ called by `call_tool`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -139,9 +138,9 @@ class ToolListBuilder:
         self._gateway = gateway
         self._options = gateway.options.discovery
         self._without_native: set[str] = set()
-        self._searchable = Cache[SearchableTools]("tools", max_items=_MAX_CALLERS, ttl_s=math.inf)
+        self._searchable = Cache[SearchableTools]("tools", max_items=_MAX_CALLERS)
         """By version of the catalog and scopes of the caller."""
-        self._token_counts = Cache[int]("tokens", max_items=_MAX_COUNTED, ttl_s=math.inf)
+        self._token_counts = Cache[int]("tokens", max_items=_MAX_COUNTED)
 
     async def build(self, request: ToolListRequest) -> ToolList:
         """List what the model may see next; an empty catalog adds nothing to the host's tools.

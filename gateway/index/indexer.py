@@ -252,8 +252,9 @@ class Indexer:
             notes += (*faults, *self.entities.notes, *stored.diagnostics)
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
         missing = len(self._compiler.missing_texts) if self.embedder else 0
-        naming, is_late = self.entities.naming, self._documents.is_late
-        build = partial(build, settings=(*settings, *naming), failed=is_late)
+        # It takes all names, and a saved index alone asks for it.
+        naming = self.entities.naming if store else ()
+        build = partial(build, settings=(*settings, *naming), failed=self._documents.is_late)
         return build(snapshot=snapshot, missing=missing)
 
     async def _wait_until_prepared(self) -> bool:

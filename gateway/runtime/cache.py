@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
@@ -47,7 +48,7 @@ class Cache(Generic[V]):
         name: str,
         *,
         max_items: int,
-        ttl_s: float,
+        ttl_s: float = math.inf,
         clock: Clock = time.monotonic,
         on_event: CacheListener | None = None,
     ) -> None:

@@ -73,21 +73,16 @@ class Telemetry:
         self.call_host(None, measure)
 
     def _make_instruments(self, meter: metrics.Meter) -> None:
-        histograms = {
-            name: meter.create_histogram(
-                name,
-                metric.unit,
-                metric.description,
-                explicit_bucket_boundaries_advisory=metric.buckets,
-            )
-            for name, metric in METRICS.items()
-            if metric.kind == "histogram"
-        }
-        counters = {
-            name: meter.create_counter(name, metric.unit, metric.description)
-            for name, metric in METRICS.items()
-            if metric.kind == "counter"
-        }
+        histograms: dict[str, metrics.Histogram] = {}
+        counters: dict[str, metrics.Counter] = {}
+        for name, metric in METRICS.items():
+            texts = name, metric.unit, metric.description
+            if metric.kind == "histogram":
+                histograms[name] = meter.create_histogram(
+                    *texts, explicit_bucket_boundaries_advisory=metric.buckets
+                )
+            elif metric.kind == "counter":
+                counters[name] = meter.create_counter(*texts)
         self._histograms, self._counters = histograms, counters
 
     def call_host(
@@ -189,9 +184,8 @@ class Telemetry:
             labels["gateway.server.name"] = server
         attributes = {"gen_ai.tool.call.id": call_id} if call_id else {}
         metric = "gateway.tool.duration"
-        return self.operation(
-            "execute_tool", name, attributes, metric=metric, labels=labels
-        ).within()
+        span = self.operation("execute_tool", name, attributes, metric=metric, labels=labels)
+        return span.within()
 
     def model_request(
         self, operation: str, endpoint: ModelEndpoint, attributes: Attributes | None = None
@@ -209,10 +203,8 @@ class Telemetry:
 
     def cache_event(self, name: str, event: str) -> None:
         """Count one look-up in a cache."""
-        self.add(
-            "gateway.cache.requests",
-            attributes={"gateway.cache.name": name, "gateway.cache.result": event},
-        )
+        labels = {"gateway.cache.name": name, "gateway.cache.result": event}
+        self.add("gateway.cache.requests", attributes=labels)
 
 
 class TimedSpan:

@@ -110,8 +110,8 @@ class UsageTracker:
 
     def __post_init__(self) -> None:
         """Begin with nothing read."""
-        self._signals = Cache[UsageSignals]("usage", max_items=_MAX_TENANTS, ttl_s=math.inf)
-        self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS, ttl_s=math.inf)
+        self._signals = Cache[UsageSignals]("usage", max_items=_MAX_TENANTS)
+        self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS)
         self._flights = SingleFlight[object](self.submit)
         self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](self.submit)
 
