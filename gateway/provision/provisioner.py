@@ -12,21 +12,19 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import platformdirs
 
 from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
-from gateway.gateway import Gateway
 from gateway.manifests.config_file import server_names
 from gateway.options.environment import environment, variables
 from gateway.provision.candidates import ServerCandidate, available_servers, rank_servers
-from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import Plan, Programs, is_reference, make_plan, server_name
-from gateway.provision.policy import Consent, PolicyCheck, check_plan, refuse_all
+from gateway.provision.plan import Plan, is_reference, make_plan, server_name
+from gateway.provision.policy import PolicyCheck, check_plan
 from gateway.provision.registry_schema import Package, RegistryEntry, Remote
-from gateway.provision.steps import Audit, DeclinedError, OnStep, Outcome, ProvisionResult, Steps
+from gateway.provision.steps import Audit, DeclinedError, Outcome, ProvisionResult, Setup, Steps
 from gateway.registration.sources import LOCAL
 from gateway.runtime.text import near
 from gateway.types import ANYONE, Caller
@@ -35,8 +33,7 @@ _HOPELESS = 2
 _JudgedPlan = tuple[Plan, tuple[PolicyCheck, ...]]
 
 
-@dataclass(eq=False, repr=False)
-class Provisioner:
+class Provisioner(Setup):
     """Finds servers for what the catalog cannot do, and installs them.
 
     Args:
@@ -47,14 +44,6 @@ class Provisioner:
         programs: What installs and runs packages; None searches ``PATH``.
         progress: Called at each step.
     """
-
-    gateway: Gateway
-    _: KW_ONLY
-    options: ProvisionOptions = field(default_factory=ProvisionOptions)
-    config: Path | None = None
-    consent: Consent = refuse_all
-    programs: Programs = field(default_factory=Programs.find)
-    progress: OnStep | None = None
 
     @property
     def folder(self) -> Path:
@@ -196,17 +185,8 @@ class Provisioner:
         return registered | configured | {path.name for path in folders}
 
     async def _apply(self, result: ProvisionResult, plan: Plan, audit: Audit) -> ProvisionResult:
-        steps = Steps(
-            gateway=self.gateway,
-            config=self.config,
-            consent=self.consent,
-            programs=self.programs,
-            install_timeout_s=self.options.install_timeout_s,
-            audit=audit,
-            planned=result,
-        )
         try:
-            return await steps.provision_server(plan)
+            return await Steps(self, audit, result).provision_server(plan)
         except DeclinedError as error:
             return replace(result, outcome="declined", reason=str(error))
         except (UpstreamError, ConfigError) as error:

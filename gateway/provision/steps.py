@@ -17,7 +17,7 @@ import shutil
 import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -32,8 +32,9 @@ from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options.environment import approval_key_path, catalog_store_path
 from gateway.provision.candidates import ServerCandidate
 from gateway.provision.install import install
+from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, Programs
-from gateway.provision.policy import Consent, PolicyCheck, Question, Stage
+from gateway.provision.policy import Consent, PolicyCheck, Question, Stage, refuse_all
 from gateway.runtime.atomic_file import FOLDER_MODE, make_private_file, make_private_folder
 from gateway.sources.mcp import McpSource
 from gateway.storage.approval_key import approval_key
@@ -132,15 +133,24 @@ class ProvisionResult:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(eq=False, repr=False)
+class Setup:
+    """What servers are searched for, and installed, with; see `Provisioner`."""
+
+    gateway: Gateway
+    _: KW_ONLY
+    options: ProvisionOptions = field(default_factory=ProvisionOptions)
+    config: Path | None = None
+    consent: Consent = refuse_all
+    programs: Programs = field(default_factory=Programs.find)
+    progress: OnStep | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Steps:
     """The steps, and what they work on."""
 
-    gateway: Gateway
-    config: Path | None
-    consent: Consent
-    programs: Programs
-    install_timeout_s: float
+    setup: Setup
     audit: Audit
     planned: ProvisionResult
     """The result of the planning; its policy checks are shown with each question."""
@@ -171,9 +181,9 @@ class Steps:
                 undo.push_async_callback(
                     asyncio.to_thread, shutil.rmtree, plan.folder, ignore_errors=True
                 )
-                limit_s = self.install_timeout_s
+                limit_s = self.setup.options.install_timeout_s
                 self.audit.record("install", about=f"{plan.entry.name} {plan.entry.version}")
-                plan, packages = await install(plan, self.programs, limit_s=limit_s)
+                plan, packages = await install(plan, self.setup.programs, limit_s=limit_s)
                 about = f"{len(packages)} packages"
                 self.audit.record("install", about=about, packages=packages)
             await self._ask("run", plan)
@@ -204,7 +214,7 @@ class Steps:
             gates=self.planned.gates,
             warnings=warnings,
         )
-        is_agreed = await self.consent(question)
+        is_agreed = await self.setup.consent(question)
         self.audit.record(
             "consent",
             "ok" if is_agreed else "refused",
@@ -223,13 +233,13 @@ class Steps:
         target = manifest.servers.get(plan.server)
         if target is None:
             raise ConfigError("; ".join(warning.detail for warning in manifest.warnings))
-        path = "" if self.config is None else str(self.config.resolve())
+        path = "" if self.setup.config is None else str(self.setup.config.resolve())
         return replace(manifest, origin=path), target
 
     async def _probe(self, plan: Plan, target: StdioServer | HttpServer) -> Listing:
         """Start the server once, as it would run, and list its tools."""
-        options = replace(self.gateway.options.upstream, connect_attempts=1)
-        source = McpSource(plan.server, target, bridge=self.gateway.bridge, options=options)
+        options = replace(self.setup.gateway.options.upstream, connect_attempts=1)
+        source = McpSource(plan.server, target, bridge=self.setup.gateway.bridge, options=options)
         try:
             listing = await source.list_tools()
         finally:
@@ -248,9 +258,9 @@ class Steps:
         self, manifest: Manifest, server: str, target: StdioServer | HttpServer, listing: Listing
     ) -> None:
         """Store the probe's listing, so that the index starts nothing, and approve its content."""
-        records = SqliteCatalog(catalog_store_path(self.gateway.options))
+        records = SqliteCatalog(catalog_store_path(self.setup.gateway.options))
         owner = manifest.owner(server)
-        key = approval_key(approval_key_path(self.gateway.options))
+        key = approval_key(approval_key_path(self.setup.gateway.options))
         launch = {COMMAND_LINE_PIN: target.approval_digest(key)}
         pins = {**launch, **listing.digests} if owner else {}
         # Without the store the index lists the server itself.
@@ -261,17 +271,18 @@ class Steps:
         records.close()
 
     async def _configure(self, plan: Plan, manifest: Manifest, undo: AsyncExitStack) -> None:
-        undo.push_async_callback(self.gateway.remove_server, plan.server)
-        if self.config is not None:
-            undo.callback(undo_edit, add_server(self.config, plan.server, plan.config_entry()))
-            self.audit.record("configure", about=str(self.config), file=str(self.config))
-            await self.gateway.reload()
-        if plan.server not in self.gateway.server_states():
+        gateway, config = self.setup.gateway, self.setup.config
+        undo.push_async_callback(gateway.remove_server, plan.server)
+        if config is not None:
+            undo.callback(undo_edit, add_server(config, plan.server, plan.config_entry()))
+            self.audit.record("configure", about=str(config), file=str(config))
+            await gateway.reload()
+        if plan.server not in gateway.server_states():
             # The gateway does not read this file, or there is none.
-            self.gateway.add_config(manifest)
+            gateway.add_config(manifest)
 
     async def _index(self, server: str) -> tuple[Entity, ...]:
-        tools = await self.gateway.list_tools(Filters(servers=frozenset({server})))
+        tools = await self.setup.gateway.list_tools(Filters(servers=frozenset({server})))
         self.audit.record("index", "ok" if tools else "failed", f"{len(tools)} tools")
         if not tools:
             raise UpstreamError(server, "none of its tools came into the catalog")

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
+from gateway.mcp.definitions import is_too_deep
 from gateway.options.environment import environment
 from gateway.serve.api.catalog_routes import CatalogRoutes
 from gateway.serve.api.operations import (
@@ -138,17 +139,9 @@ async def _read_body(request: Request, model: type[M]) -> M:
         value = from_json(bytes(body), allow_inf_nan=False)
     except ValueError as error:
         raise RefusedError(400, "not_json", "the body is not JSON") from error
-    if _depth(value) > MAX_DEPTH:
+    if is_too_deep(value, MAX_DEPTH):
         raise RefusedError(422, "too_deep", f"the body is nested deeper than {MAX_DEPTH}")
     return _validate(model, value, "the body does not fit: see errors", "#/")
-
-
-def _depth(value: object) -> int:
-    """Return how deep the containers in *value* are nested; 0 for a scalar."""
-    if not isinstance(value, dict | list):
-        return 0
-    children = value.values() if isinstance(value, dict) else value
-    return 1 + max(map(_depth, children), default=0)
 
 
 def _read_parameters(query: QueryParams, model: type[M]) -> M:
