@@ -23,6 +23,7 @@ from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, top
+from gateway.search import retrieve
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
 from gateway.search.rank.copies import move_copies
@@ -37,17 +38,6 @@ from gateway.search.rank.fusion import (
 from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
-from gateway.search.retrieve import (
-    Candidates,
-    compare_vectors,
-    find_candidates,
-    find_named,
-    graph_coverage,
-    read_words,
-    score_graph,
-    score_lexical,
-    window_of,
-)
 from gateway.search.state import SearchState, with_timeout
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
@@ -224,8 +214,8 @@ class Search:
         """Rank by vectors, and as strategy or policy want it by words too."""
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
-            query = compare_vectors(vectors, snapshot.lexical, query, mask=state.mask)
-        candidates = find_candidates(
+            query = retrieve.compare_vectors(vectors, snapshot.lexical, query, mask=state.mask)
+        candidates = retrieve.find_candidates(
             vectors, query.vectors, mask=state.mask, count=self.options.pool(request.limit)
         )
         state.record_time("vector")
@@ -233,9 +223,9 @@ class Search:
             return self._by_policy(state, query, candidates)
         if self._ranks_by_vectors_alone(request):
             ranked = RankedList(positions=candidates.pool, scores=candidates.strengths)
-            reading = read_words(snapshot.lexical, query)
+            reading = retrieve.read_words(snapshot.lexical, query)
         else:
-            lexical = score_lexical(snapshot.lexical, query)
+            lexical = retrieve.score_lexical(snapshot.lexical, query)
             reading = lexical.best
             ranked = fuse(
                 candidates,
@@ -248,11 +238,11 @@ class Search:
         return self._ranking(state, query, ranked, reading, candidates=candidates)
 
     def _by_policy(
-        self, state: SearchState, query: Query, candidates: Candidates | None = None
+        self, state: SearchState, query: Query, candidates: retrieve.Candidates | None = None
     ) -> Ranking:
         """Rank by the policy that the request names; without vectors words rank alone."""
         request, snapshot, policy = state.request, state.snapshot, state.request.ranking
-        lexical = score_lexical(snapshot.lexical, query)
+        lexical = retrieve.score_lexical(snapshot.lexical, query)
         any_tool = replace(request.filters, kinds=frozenset({"tool"}), tags=frozenset())
         evidence = PolicyEvidence(
             snapshot=snapshot,
@@ -270,13 +260,13 @@ class Search:
 
     def _by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
         """Rank by the graph's text search."""
-        hits = score_graph(graph, query)
+        hits = retrieve.score_graph(graph, query)
         scores = np.where(state.mask, hits.scores, np.float32(0))
         best = top(scores, self.options.pool(state.request.limit))
         best = best[scores[best] > 0]
         state.record_time("graph")
         ranked = RankedList(positions=best, scores=scores[best])
-        reading = read_words(state.snapshot.lexical, query)
+        reading = retrieve.read_words(state.snapshot.lexical, query)
         return self._ranking(state, query, ranked, reading, hits=hits)
 
     def _ranking(
@@ -286,23 +276,23 @@ class Search:
         ranked: RankedList,
         reading: AnalyzedQuery,
         *,
-        candidates: Candidates | None = None,
+        candidates: retrieve.Candidates | None = None,
         hits: Hits | None = None,
     ) -> Ranking:
         """Put a ranking together, and ask the graph about the entities that may be listed."""
         snapshot, request, graph = state.snapshot, state.request, state.snapshot.graph
-        named = find_named(snapshot, query.text, state.mask)
+        named = retrieve.find_named(snapshot, query.text, state.mask)
         state.record_time("lexical")
         if candidates is None:
             eligible = int(np.count_nonzero(state.mask))
-            window = window_of(
+            window = retrieve.window_of(
                 ranked.positions, ranked.scores, request.limit, self.options, eligible=eligible
             )
         else:
             window = candidates.window(request.limit, self.options)
         listed = ranked.positions
         if hits is None and graph is not None:
-            hits = score_graph(graph, query)
+            hits = retrieve.score_graph(graph, query)
             head = listed[: self.options.window(request.limit)].tolist()
             listed = np.array(sorted(window.union(head)), dtype=np.intp)
             state.record_time("graph")
@@ -318,7 +308,7 @@ class Search:
             named=frozenset(named),
             candidates=candidates,
             model=self.model,
-            graph={} if hits is None else graph_coverage(hits, listed),
+            graph={} if hits is None else retrieve.graph_coverage(hits, listed),
         )
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:

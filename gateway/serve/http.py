@@ -34,17 +34,9 @@ from gateway.options.validation import Meta, OptionObject, PositiveCount, Timeou
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.telemetry import Labels, Telemetry
 from gateway.runtime.telemetry_names import OTHER
+from gateway.serve import auth
 from gateway.serve.api.operations import problem
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.auth import (
-    CALLER,
-    LIVENESS,
-    METRICS,
-    OPERATOR,
-    BearerToken,
-    authenticate,
-    check_right,
-)
 from gateway.serve.connections import ConnectionLimits
 from gateway.serve.sessions import SessionShares
 from gateway.types import ANYONE, Caller
@@ -86,7 +78,7 @@ class HttpOptions(OptionObject):
     token: str = field(default="", repr=False)
     """The operator's bearer token. Without any token no client needs one, which is allowed on
     loopback only."""
-    tokens: tuple[BearerToken, ...] = ()
+    tokens: tuple[auth.BearerToken, ...] = ()
     """More bearer tokens, each with its caller."""
     caller: Caller = ANYONE
     """The operator, which every client is where none needs a token. It may write and rebuild."""
@@ -117,12 +109,12 @@ class HttpOptions(OptionObject):
         """Whether a request needs one of the tokens."""
         return bool(self.token or self.tokens)
 
-    def accepted_tokens(self) -> tuple[BearerToken, ...]:
+    def accepted_tokens(self) -> tuple[auth.BearerToken, ...]:
         """Return what `authenticate` accepts: the tokens, or one that needs no secret."""
-        operator = replace(self.caller, scopes=self.caller.scopes | OPERATOR)
+        operator = replace(self.caller, scopes=self.caller.scopes | auth.OPERATOR)
         if not self.needs_token:
-            return (BearerToken(name="operator", caller=operator),)
-        own = (BearerToken.from_secret("operator", self.token, operator),) if self.token else ()
+            return (auth.BearerToken(name="operator", caller=operator),)
+        own = [auth.BearerToken.from_secret("operator", self.token, operator)] if self.token else []
         return (*own, *self.tokens)
 
 
@@ -181,7 +173,7 @@ async def _http_error(_request: Request, error: Exception) -> Response:
 def _metrics_route(metrics: MetricsPage) -> Route:
     async def answer(request: Request) -> ASGIApp:
         try:
-            check_right(request.scope[CALLER], METRICS)
+            auth.check_right(request.scope[auth.CALLER], auth.METRICS)
         except RefusedError as error:
             return problem(error)
         return metrics
@@ -236,11 +228,11 @@ class Guard:
             raise RefusedError(421, "foreign", "the Host of the request is not ours")
         if not all(self._is_ours(origin, scope) for origin in headers.getlist("origin")):
             raise RefusedError(403, "foreign", "the Origin of the request is not ours")
-        if scope["path"] == LIVENESS and scope.get("method") in _SAFE:
-            scope[CALLER] = ANYONE
+        if scope["path"] == auth.LIVENESS and scope.get("method") in _SAFE:
+            scope[auth.CALLER] = ANYONE
             return
-        token = authenticate(self._tokens, headers.get("authorization", ""))
-        scope[CALLER] = token.caller
+        token = auth.authenticate(self._tokens, headers.get("authorization", ""))
+        scope[auth.CALLER] = token.caller
         if self._needs_token:
             scope["user"] = token.to_user()
 

@@ -12,14 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from graphs.parameters import (
-    DISTANCE_SHARES,
-    JARO_WINKLER_SHARE,
-    MAX_CANDIDATES,
-    MAX_SUGGESTIONS,
-    MAX_WORD_LENGTH,
-    MIN_JARO_WINKLER,
-)
+from graphs import parameters
 
 Expansion: TypeAlias = tuple[tuple[int, ...], float]
 """Rows of index terms, and the share of the word that a match of all of them earns."""
@@ -106,7 +99,9 @@ class TrigramIndex:
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        ids, found = _trigrams([word if len(word) <= MAX_WORD_LENGTH else "" for word in words])
+        ids, found = _trigrams(
+            [word if len(word) <= parameters.MAX_WORD_LENGTH else "" for word in words]
+        )
         order = np.argsort(found, kind="stable")
         self._words = words
         self._members = ids[order]
@@ -124,7 +119,7 @@ class TrigramIndex:
             with digits or of more than 32 characters, and where nothing is near.
         """
         has_digits = any(mark.isdigit() for mark in word)
-        if len(word) > MAX_WORD_LENGTH or has_digits or not self._grams.size:
+        if len(word) > parameters.MAX_WORD_LENGTH or has_digits or not self._grams.size:
             return ()
         _, wanted = _trigrams([word])
         rows = self._grams.searchsorted(wanted)
@@ -135,15 +130,15 @@ class TrigramIndex:
         counts = np.bincount(np.concatenate(members), minlength=len(self._words))
         # One edit changes three trigrams at most: a word that shares less than a third is not near.
         sharing = (counts >= max(1, len(word) // 3)).nonzero()[0]
-        if len(sharing) > MAX_CANDIDATES:
+        if len(sharing) > parameters.MAX_CANDIDATES:
             # Ties with the last one stay, so that the order of the words decides nothing.
             shared = counts[sharing]
-            last = np.partition(shared, -MAX_CANDIDATES)[-MAX_CANDIDATES]
+            last = np.partition(shared, -parameters.MAX_CANDIDATES)[-parameters.MAX_CANDIDATES]
             sharing = sharing[shared >= last]
         candidates = {number: self._words[number] for number in sharing.tolist()}
         shares = _verified(word, candidates)
         best = sorted(shares.items(), key=lambda pair: (-pair[1], self._words[pair[0]]))
-        return tuple(best[:MAX_SUGGESTIONS])
+        return tuple(best[: parameters.MAX_SUGGESTIONS])
 
 
 def _verified(word: str, candidates: dict[int, str]) -> dict[int, float]:
@@ -156,12 +151,12 @@ def _verified(word: str, candidates: dict[int, str]) -> dict[int, float]:
         word, candidates, scorer=OSA.distance, score_cutoff=distance, limit=None
     )
     if edits:
-        return {number: DISTANCE_SHARES[int(edit)] for _, edit, number in edits}
+        return {number: parameters.DISTANCE_SHARES[int(edit)] for _, edit, number in edits}
     similarity = JaroWinkler.similarity
     similar = process.extract(
-        word, candidates, scorer=similarity, score_cutoff=MIN_JARO_WINKLER, limit=None
+        word, candidates, scorer=similarity, score_cutoff=parameters.MIN_JARO_WINKLER, limit=None
     )
-    return {number: JARO_WINKLER_SHARE for _, _, number in similar}
+    return {number: parameters.JARO_WINKLER_SHARE for _, _, number in similar}
 
 
 def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

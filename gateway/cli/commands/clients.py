@@ -29,13 +29,7 @@ from gateway.cli.command import Output, command, command_group
 from gateway.cli.session import read_config
 from gateway.cli.tables import table
 from gateway.errors import ConfigError
-from gateway.manifests.config_file import (
-    backup_path,
-    read_text,
-    server_table,
-    set_server,
-    write_text,
-)
+from gateway.manifests import config_file
 from gateway.manifests.json_edit import parse, with_member, without_member
 from gateway.mcp.naming import to_server_name
 
@@ -71,13 +65,13 @@ class ServerImport:
             entry = conversion.entry(name, original)
         except ConfigError as error:
             return "skipped", str(error), {}
-        present = server_table(self.text, where=self.where)[1].get(name)
+        present = config_file.server_table(self.text, where=self.where)[1].get(name)
         if present not in (None, entry) and not self.replace:
             return "conflict", "another server of this name is there: rename one, or --replace", {}
         self.conversion = conversion
         if present == entry:
             return "there", "", {}
-        self.text = set_server(self.text, name, entry, where=self.where)
+        self.text = config_file.set_server(self.text, name, entry, where=self.where)
         return "imported" if present is None else "replaced", "", entry
 
 
@@ -91,11 +85,11 @@ def import_(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Take over the servers of another client. Secrets become references, never copies."""
-    before = read_text(config)
+    before = config_file.read_text(config)
     run = ServerImport(text=before, where=config.name, replace=replace)
     folder, servers = Path.cwd(), []
     for path, project in _files(client, source, folder):
-        document = parse(read_text(path), where=str(path))
+        document = parse(config_file.read_text(path), where=str(path))
         run.conversion.inputs, run.conversion.project = input_descriptions(document), project
         for theirs, original in server_entries(document, folder):
             name = to_server_name(theirs)
@@ -105,7 +99,7 @@ def import_(
             row = {"name": name, "source": str(path), "outcome": outcome, "detail": detail}
             servers.append({**row, "entry": entry})
     if run.text != before and not dry_run:
-        write_text(config, run.text, expected=before)
+        config_file.write_text(config, run.text, expected=before)
     variables, notes = run.conversion.required, run.conversion.notes
     data = {
         "config": str(config),
@@ -154,8 +148,8 @@ def install(  # noqa: PLR0913  (one for each option)
 ) -> Output:
     """Write this gateway into another client's file, with a dated copy of what was there."""
     file = ClientFile.read(client, name, to=to, project=project)
-    ours = before = read_text(config)
-    copy, moved, env = backup_path(file.path, datetime.now(UTC)), [], file.env
+    ours = before = config_file.read_text(config)
+    copy, moved, env = config_file.backup_path(file.path, datetime.now(UTC)), [], file.env
     if take_over:
         folder = Path.cwd() if project else None
         conversion = Conversion(inputs=input_descriptions(file.document), project=folder)
@@ -178,7 +172,7 @@ def install(  # noqa: PLR0913  (one for each option)
     if outcome != "there":
         text = with_member(text, file.place, entry, where=str(file.path))
     if ours != before and not dry_run:
-        write_text(config, ours, expected=before)
+        config_file.write_text(config, ours, expected=before)
     data = {"moved": moved, "variables": _variables(ours, env)}
     return file.write(text, outcome, data, notes, copy=copy, dry_run=dry_run)
 
@@ -196,7 +190,7 @@ def uninstall(
     file = ClientFile.read(client, name, to=to, project=project)
     text, restored, notes = file.without([name]), list[str](), []
     for copy in map(Path, filter(None, file.env.get(_COPIES, "").split(os.pathsep))):
-        former = read_text(copy)
+        former = config_file.read_text(copy)
         if not former:
             notes.append(f"the copy {str(copy)!r} is gone: what it held is in our configuration")
         for theirs, entry in ClientFile(file.path, former, (file.place[0], name)).others:
@@ -206,7 +200,7 @@ def uninstall(
         if former and parse(text, where=str(file.path)) == parse(former, where=str(copy)):
             # Comments and order come back too.
             text = former
-    copy = backup_path(file.path, datetime.now(UTC))
+    copy = config_file.backup_path(file.path, datetime.now(UTC))
     outcome = "removed" if file.present else "absent"
     return file.write(text, outcome, {"restored": restored}, notes, copy=copy, dry_run=dry_run)
 
@@ -229,7 +223,7 @@ class ClientFile:
         """
         path = to or client_files(client, Path.cwd())[-1 if project else 0]
         place = ("servers" if client == "vscode" else "mcpServers", name)
-        file = cls(path, read_text(path), place)
+        file = cls(path, config_file.read_text(path), place)
         if file.present is not None and not is_this_gateway(file.present):
             raise ConfigError(
                 f"{str(path)!r} has another server {name!r}: take another name with --name"
@@ -279,7 +273,7 @@ class ClientFile:
         """Write *text* unless it is as before or *dry_run*; return what is shown of that."""
         backup = None
         if text != self.text and not dry_run:
-            backup = write_text(self.path, text, expected=self.text, backup=copy)
+            backup = config_file.write_text(self.path, text, expected=self.text, backup=copy)
         advice = "nothing was written" if dry_run else "restart the client"
         return Output(
             {
