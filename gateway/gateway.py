@@ -257,8 +257,7 @@ class Gateway(GatewaySources):
     ) -> tuple[Entity, ...]:
         """Return all tools that *caller* may find, ordered by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(caller.filters(self._servers.resolve_filters(filters)))
-        return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
+        return snapshot.visible(caller.filters(self._servers.resolve_filters(filters)))
 
     async def invoke(
         self,

@@ -14,7 +14,7 @@ called by `call_tool`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -153,14 +153,9 @@ class ToolListBuilder:
         searchable = await self.searchable(request.caller)
         host = frozenset(name for tool in request.host_tools for name in names_of_tool(tool))
         names = meta_names(self._options, host, avoid=searchable.by_name)
+        listed = ToolList(names=names, host=host, caller=request.caller)
         if not searchable.by_name:
-            return ToolList(
-                tools=tuple(request.host_tools),
-                names=names,
-                host=host,
-                is_empty=True,
-                caller=request.caller,
-            )
+            return replace(listed, tools=tuple(request.host_tools), is_empty=True)
         mode = "all" if self._lists_all(searchable, request) else self._mode(request)
         own = _meta_tools(names, searchable.digest, mode, request.wire_format)
         if mode == "all":
@@ -172,15 +167,13 @@ class ToolListBuilder:
         proxies = [
             to_wire(proxy(entity, self._options), request.wire_format) for entity in entities
         ]
-        return ToolList(
+        return replace(
+            listed,
             tools=(*request.host_tools, *own, *proxies),
-            names=names,
-            host=host,
             proxies=tuple(entity.exposed_name for entity in entities),
             mode=mode,
             own_tokens=sum(map(json_tokens, (*own, *proxies))),
             searchable=searchable,
-            caller=request.caller,
         )
 
     async def _preselect(self, request: ToolListRequest) -> dict[int, tuple[str, ...]]:
@@ -200,8 +193,7 @@ class ToolListBuilder:
         key = (snapshot.version, caller.scopes)
         searchable = self._searchable.peek(key)
         if searchable is None:
-            mask = snapshot.mask(caller.filters())
-            entities = [entity for index, entity in enumerate(snapshot.entities) if mask[index]]
+            entities = snapshot.visible(caller.filters())
             searchable = SearchableTools(
                 by_name={entity.exposed_name: entity for entity in entities},
                 digest=catalog_digest(entities, budget=self._options.digest_token_budget),

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
+import numpy as np
+
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, UnknownToolError
 from gateway.index.eligibility import Eligibility, Mask, Positions
@@ -98,6 +100,10 @@ class Snapshot:
     def mask(self, filters: Filters) -> Mask:
         """Return the mask of *filters*, shape (n,), read-only."""
         return self.eligibility.mask(filters)
+
+    def visible(self, filters: Filters) -> tuple[Entity, ...]:
+        """Return the entities that *filters* hold; the others are not looked at."""
+        return tuple(self.entities[at] for at in np.flatnonzero(self.mask(filters)).tolist())
 
     def exposed(self, name: str, mask: Mask) -> tuple[int, ...]:
         """Return the position of the eligible entity with exactly this exposed name; () if none."""

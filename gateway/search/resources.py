@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-import numpy as np
-
 from gateway.catalog.identity import from_gateway_uri
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
@@ -78,8 +76,7 @@ class ResourceLibrary:
     async def entities(self, kind: Kind, *, caller: Caller = ANYONE) -> tuple[Entity, ...]:
         """Return what there is of *kind* and *caller* may see, by address."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(caller.filters(Filters(kinds=frozenset({kind}))))
-        return tuple(snapshot.entities[at] for at in np.flatnonzero(mask).tolist())
+        return snapshot.visible(caller.filters(Filters(kinds=frozenset({kind}))))
 
     async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
         """Read a resource.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress, islice
+from itertools import islice
 from typing import Protocol
 from urllib.parse import quote
 
@@ -102,8 +102,7 @@ def batches(
     """
     by_server: defaultdict[str, list[Entity]] = defaultdict(list)
     kinds = frozenset(each.kind for each in snapshot.entities if row_of(each.kind).graph)
-    visible = compress(snapshot.entities, snapshot.mask(filters_for(caller, kinds)))
-    for entity in sorted(visible, key=lambda each: each.id):
+    for entity in sorted(snapshot.visible(filters_for(caller, kinds)), key=lambda each: each.id):
         by_server[entity.server].append(entity)
     unknown = sorted(set(servers) - by_server.keys())
     if unknown:
