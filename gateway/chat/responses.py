@@ -145,11 +145,8 @@ class ResponsesConversation(Conversation[Response]):
     def __init__(self, request: Mapping[str, object], store: Cache[ConversationState]) -> None:
         super().__init__(request)
         source = request.get("input")
-        self._input: list[JsonItem] = (
-            [{"role": "user", "content": source}]
-            if isinstance(source, str)
-            else to_json_items(source, "input")
-        )
+        items = [{"role": "user", "content": source}] if isinstance(source, str) else source
+        self._input = to_json_items(items, "input")
         conversation = request.get("conversation")
         if isinstance(conversation, Mapping):
             conversation = conversation.get("id")
@@ -217,9 +214,8 @@ class ResponsesConversation(Conversation[Response]):
         self._input = [*outputs, *self._input]
         self._unsent = [*outputs, *self._unsent]
         self._has_new_input = True
-        found = (
-            name for answer in answers if answer.search for name in direct_names_in(answer.text)
-        )
+        texts = (answer.text for answer in answers if answer.search)
+        found = (name for text in texts for name in direct_names_in(text))
         self.recalled = tuple(dict.fromkeys((*self.recalled, *found)))
 
     def _outputs(self, answers: Sequence[ToolAnswer], load: LoadTools) -> list[JsonItem]:

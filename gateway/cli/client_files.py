@@ -15,6 +15,7 @@ from typing import Literal
 
 from gateway.errors import ConfigError
 from gateway.options.environment import settings_dir
+from gateway.runtime.json_schema import as_object, as_objects
 from gateway.runtime.secret_scanner import Span, find_in_arguments, find_secret, looks_random
 
 Client = Literal["claude", "cursor", "vscode"]
@@ -50,19 +51,14 @@ def server_entries(document: object, folder: Path) -> Iterator[tuple[str, object
     projects = member(document, "projects")
     for holder in (document, member(document, "mcp"), member(projects, str(folder))):
         for key in ("mcpServers", "servers"):
-            servers = member(holder, key)
-            if isinstance(servers, dict):
-                yield from servers.items()
+            yield from as_object(member(holder, key)).items()
 
 
 def input_descriptions(document: object) -> dict[str, str]:
     """Return the inputs that a file of VS Code asks its user for: id to description."""
-    descriptions: dict[str, str] = {}
-    for holder in (document, member(document, "mcp")):
-        inputs = member(holder, "inputs")
-        for item in inputs if isinstance(inputs, list) else ():
-            descriptions[str(member(item, "id"))] = str(member(item, "description") or "")
-    return descriptions
+    holders = (document, member(document, "mcp"))
+    inputs = [item for holder in holders for item in as_objects(member(holder, "inputs"))]
+    return {str(item.get("id")): str(item.get("description") or "") for item in inputs}
 
 
 def member(value: object, key: str) -> object:

@@ -32,6 +32,7 @@ from gateway.errors import ConfigError
 from gateway.manifests import config_file
 from gateway.manifests.json_edit import parse, with_member, without_member
 from gateway.mcp.naming import to_server_name
+from gateway.runtime.json_schema import as_object
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -243,15 +244,14 @@ class ClientFile:
     @property
     def others(self) -> list[tuple[str, object]]:
         """The other servers, by name."""
-        table = member(self.document, self.place[0])
-        entries = table.items() if isinstance(table, dict) else ()
-        return [(name, entry) for name, entry in entries if not is_this_gateway(entry)]
+        table = as_object(member(self.document, self.place[0]))
+        return [(name, entry) for name, entry in table.items() if not is_this_gateway(entry)]
 
     @property
     def env(self) -> dict[str, str]:
         """The variables in our own entry."""
-        env = member(self.present, "env")
-        return {name: str(value) for name, value in env.items()} if isinstance(env, dict) else {}
+        env = as_object(member(self.present, "env"))
+        return {name: str(value) for name, value in env.items()}
 
     def without(self, names: Iterable[str]) -> str:
         """Return the text without the servers called *names*."""
