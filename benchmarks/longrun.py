@@ -14,8 +14,6 @@ import json
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -25,9 +23,9 @@ from mcp import Client
 from benchmarks.soak import memory_mb
 from gateway import Gateway, Options
 from gateway.options import CacheOptions, UpstreamOptions
-from gateway.serve.http import HttpOptions, serve_http
-from gateway.serve.mcp_server import mcp_server
+from gateway.serve.http import HttpOptions
 from gateway.testing import HashingEmbedder
+from tests.serve.test_http import served
 
 _TOOLS = 300
 _OURS = ("gateway.", "mcp.", "asyncio.", "_asyncio.", "builtins.coroutine")
@@ -88,7 +86,7 @@ async def run(
     with tempfile.TemporaryDirectory() as place:
         async with (
             _gateway(Path(place), cache or CacheOptions(), embedder) as gateway,
-            _served(gateway) as url,
+            served(gateway, HttpOptions(port=0)) as url,
         ):
             for part in range(parts):
                 for number in range(searches // parts):
@@ -125,18 +123,6 @@ def _gateway(folder: Path, cache: CacheOptions, embedder: HashingEmbedder) -> Ga
         gateway.add_tool(echo, name=f"weigh_{number}", description=about)
     gateway.add_server("tiny", command=sys.executable, args=("-ISc", _SERVER))
     return gateway
-
-
-@asynccontextmanager
-async def _served(gateway: Gateway) -> AsyncIterator[str]:
-    where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    serving = serve_http(mcp_server(gateway), HttpOptions(port=0), on_listening=where.set_result)
-    task = asyncio.create_task(serving)
-    try:
-        yield await where
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 async def _left() -> list[tuple[str, float]]:

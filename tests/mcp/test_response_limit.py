@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -29,9 +30,9 @@ HELLO = {
 GOOD = {"name": "good", "description": "Works.", "inputSchema": {"type": "object"}}
 
 
-def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
-    """A server of one tool, with a description of *size* characters."""
-    results = {"initialize": HELLO, "tools/list": {"tools": [{**GOOD, "description": "x" * size}]}}
+def answering(tools: list[dict[str, Any]], write: Callable[[str, str], Response]) -> Starlette:
+    """A server of *tools*; *write* makes its answers of a request's method and the JSON for it."""
+    results = {"initialize": HELLO, "tools/list": {"tools": tools}}
 
     async def answer(request: Request) -> Response:
         if request.method != "POST":
@@ -40,16 +41,24 @@ def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
         if "id" not in message:
             return Response(status_code=202)
         method = message["method"]
-        if endless and method == "tools/list":
-            return StreamingResponse(_endless(), media_type="application/json")
         unknown = {"error": {"code": -32601, "message": "no such method"}}
         found = {"result": results[method]} if method in results else unknown
-        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **found}).encode()
-        headers = {"content-encoding": "gzip"} if packed else {}
-        content = gzip.compress(body) if packed else body
-        return Response(content, media_type="application/json", headers=headers)
+        return write(method, json.dumps({"jsonrpc": "2.0", "id": message["id"], **found}))
 
     return Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET", "DELETE"])])
+
+
+def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
+    """A server of one tool, with a description of *size* characters."""
+
+    def write(method: str, body: str) -> Response:
+        if endless and method == "tools/list":
+            return StreamingResponse(_endless(), media_type="application/json")
+        headers = {"content-encoding": "gzip"} if packed else {}
+        content = gzip.compress(body.encode()) if packed else body
+        return Response(content, media_type="application/json", headers=headers)
+
+    return answering([{**GOOD, "description": "x" * size}], write)
 
 
 async def _endless() -> AsyncIterator[bytes]:
@@ -102,21 +111,13 @@ async def test_half_a_character_costs_no_tool(
         {**GOOD, "name": f"t{at}", "description": f"a{text}b"} for at, text in enumerate(texts)
     ]
 
-    async def answer(request: Request) -> Response:
-        if request.method != "POST":
-            return Response(status_code=405)
-        message = json.loads(await request.body())
-        if "id" not in message:
-            return Response(status_code=202)
-        result = {"tools": tools} if message["method"] == "tools/list" else HELLO
-        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+    def write(_method: str, body: str) -> Response:
         kind = "text/event-stream" if is_stream else "application/json"
         text = f"event: message\ndata: {body}\n\n" if is_stream else body
         return StreamingResponse(_pieces(text.encode(), size), media_type=kind)
 
-    routes = [Route("/mcp", answer, methods=["POST", "GET", "DELETE"])]
     async with (
-        served(bridge, Starlette(routes=routes)) as port,
+        served(bridge, answering(tools, write)) as port,
         opened(bridge, target(port), OPTIONS) as source,
     ):
         listing = await source.list_tools()

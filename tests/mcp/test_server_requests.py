@@ -65,6 +65,15 @@ async def under_way(calls: ActiveCalls, person: Person | None = None) -> AsyncIt
             yield call
 
 
+@asynccontextmanager
+async def heard(person: Person) -> AsyncIterator[tuple[ActiveCall, Any]]:
+    """Hold a call of *person*, whose door is shut, and give it with what takes its progress."""
+    person.door.clear()
+    async with under_way(active_calls(), person) as call:
+        assert call.progress_listener is not None
+        yield call, call.progress_listener
+
+
 async def test_a_question_goes_to_the_only_caller() -> None:
     """A server of before 2026-07-28 names no call; one without a client does not count."""
     calls, person = active_calls(), Person(CAN)
@@ -117,11 +126,8 @@ async def test_no_more_questions_wait_than_a_person_could_answer() -> None:
 
 async def test_progress_that_its_caller_does_not_take_is_dropped() -> None:
     """A later report says more than one that waits."""
-    calls, person = active_calls(), Person(CAN)
-    person.door.clear()
-    async with under_way(calls, person) as call:
-        report = call.progress_listener
-        assert report is not None
+    person = Person(CAN)
+    async with heard(person) as (_, report):
         reporting = [asyncio.ensure_future(report(each, None, None)) for each in range(1000)]
         await asyncio.sleep(0)
         person.door.set()
@@ -252,11 +258,8 @@ async def test_a_call_ends_after_its_progress_and_reports_it_in_order() -> None:
 
 async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> None:
     """It loses the progress, and neither the call nor the server pays for it."""
-    calls, person = active_calls(), Person(CAN)
-    person.door.clear()
-    async with under_way(calls, person) as call:
-        listener = call.progress_listener
-        assert listener is not None
+    person = Person(CAN)
+    async with heard(person) as (call, listener):
         stuck = asyncio.ensure_future(listener(1, 3, None))
         await asyncio.sleep(0)
         await call.flush_progress(0.001)

@@ -18,20 +18,10 @@ from gateway.serve.auth import BearerToken
 from gateway.serve.http import HttpOptions
 from gateway.types import Caller
 from tests.conftest import OpenGateway
-from tests.serve.test_http import served
+from tests.serve.test_http import HELLO, served
 
 HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
 BODY = b"\r\n{"
-START = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "x", "version": "0"},
-    },
-}
 PATIENCE_S = 60
 
 
@@ -91,7 +81,7 @@ class Party:
 
     async def begin(self) -> dict[str, str]:
         """Begin a session; return its header."""
-        started = await self.client.post(self.url, json=START)
+        started = await self.client.post(self.url, json=HELLO)
         assert 200 == started.status_code
         return {"mcp-session-id": started.headers["mcp-session-id"]}
 
@@ -132,10 +122,10 @@ async def test_one_session_too_many_is_refused_until_one_has_ended(
     """Each holds memory. An idle one ends by itself."""
     async with parties(open_gateway(), 2, session_idle_s=0.5) as (one, two, three):
         started = [
-            (await each.client.post(each.url, json=START)).status_code for each in (one, two, three)
+            (await each.client.post(each.url, json=HELLO)).status_code for each in (one, two, three)
         ]
         async with asyncio.timeout(PATIENCE_S):
-            while (await three.client.post(three.url, json=START)).status_code != 200:
+            while (await three.client.post(three.url, json=HELLO)).status_code != 200:
                 pass
 
     assert [200, 200, 503] == started

@@ -28,6 +28,17 @@ from tests.metrics import Watch, documented, recorded
 from tests.serve.upstream import ERAS
 
 TOKEN = "s3cret-of-the-test"  # noqa: S105  (no secret)
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+"""What a client of before 2026-07-28 begins a session with."""
 
 
 @asynccontextmanager
@@ -151,20 +162,10 @@ async def test_a_session_is_kept_to_the_token_that_began_it(open_gateway: OpenGa
         port=0, token=TOKEN, tokens=(BearerToken.from_secret("other", other, ANYONE),)
     )
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-    hello = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        },
-    }
     accept = {"Accept": "application/json, text/event-stream"}
     async with served(open_gateway(), options) as url, httpx2.AsyncClient(trust_env=False) as http:
         own = accept | {"Authorization": f"Bearer {TOKEN}"}
-        began = await http.post(url, json=hello, headers=own)
+        began = await http.post(url, json=HELLO, headers=own)
         session = {"Mcp-Session-Id": began.headers["mcp-session-id"]}
         statuses = [
             (await http.post(url, json=ping, headers=accept | session | bearer)).status_code
