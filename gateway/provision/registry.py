@@ -145,9 +145,8 @@ async def _fetch_pages(
     url = f"{path}/servers" if path.endswith(("/v0.1", "/v0")) else f"{path}/v0.1/servers"
     query = {"limit": str(_PAGE_SIZE), "version": "latest"}
     for _ in range(options.max_pages):
-        page = await retry_connect(
-            partial(_fetch_page, client, url, query, origin(base), options), upstream
-        )
+        fetch_page = partial(_fetch_page, client, url, query, options.max_page_bytes)
+        page = await retry_connect(fetch_page, upstream)
         room = options.max_entries - len(answer.raw)
         answer.raw += page.servers[:room]
         cursor = page.metadata and page.metadata.cursor
@@ -161,13 +160,9 @@ async def _fetch_pages(
 
 
 async def _fetch_page(
-    client: httpx2.AsyncClient,
-    url: str,
-    query: Mapping[str, str],
-    shown: str,
-    options: ProvisionOptions,
+    client: httpx2.AsyncClient, url: str, query: Mapping[str, str], max_bytes: int
 ) -> _Page:
-    body = bytearray()
+    shown, body = origin(url), bytearray()
     try:
         async with client.stream("GET", url, params=query) as response:
             status = response.status_code
@@ -177,9 +172,8 @@ async def _fetch_page(
                 raise UpstreamError(shown, f"answered {status}: is it a registry?")
             async for chunk in response.aiter_bytes():
                 body += chunk
-                if len(body) > options.max_page_bytes:
-                    limit = f"sent a page of more than {options.max_page_bytes} bytes"
-                    raise UpstreamError(shown, limit)
+                if len(body) > max_bytes:
+                    raise UpstreamError(shown, f"sent a page of more than {max_bytes} bytes")
     except httpx2.TransportError as error:
         detail = f"cannot be reached: {type(error).__name__}"
         raise UpstreamError(shown, detail, kind="connect") from error
