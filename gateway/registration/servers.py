@@ -23,7 +23,7 @@ from gateway.sources.cached import CachedSource, CacheKey
 from gateway.sources.listing_store import ListingStore
 from gateway.sources.mcp import ClientCapabilities, McpSource
 from gateway.sources.protocol import Source, Transform
-from gateway.sources.registry import Registry
+from gateway.sources.registry import Registration, Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualServer, VirtualSource
 from gateway.storage.approval_key import approval_key
@@ -224,7 +224,7 @@ class Servers:
                 owner=entry.owner,
                 options=self._upstream,
             )
-            self.registry.add(virtual, {}, follows=target.servers, access=entry.access)
+            self.registry.add(Registration(virtual, follows=target.servers, access=entry.access))
             return
         if isinstance(target, HttpServer):
             target = with_token_store(name, target, self._tokens)
@@ -370,7 +370,7 @@ class Servers:
         if entry.transforms:
             source = TransformedSource(source, *entry.transforms)
         itself = ToolDefinition(name=name, kind="server") if self._are_entities else None
-        self.registry.add(source, hints, itself=itself, access=entry.access)
+        self.registry.add(Registration(source, hints, itself=itself, access=entry.access))
         self._next_check = -math.inf
 
     def _real_sources(self) -> dict[str, Source]:

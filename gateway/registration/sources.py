@@ -26,7 +26,7 @@ from gateway.sources.entries import EntrySource
 from gateway.sources.functions import FunctionSource
 from gateway.sources.name_bindings import NameBindings
 from gateway.sources.protocol import Function, Source, Transform
-from gateway.sources.registry import Registry
+from gateway.sources.registry import Registration, Registry
 from gateway.sources.virtual import Alias, VirtualServer, aliases
 from gateway.storage.protocol import Store
 from gateway.types import Access, Diagnostic, Hints, ToolDefinition
@@ -64,7 +64,7 @@ class GatewaySources:
         self._reloading = asyncio.Lock()
         self._local = FunctionSource(LOCAL, options=options.upstream)
         self._entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
-        registry.add(self._entries, {})
+        registry.add(Registration(self._entries))
 
     def add_tool(
         self,
@@ -109,7 +109,7 @@ class GatewaySources:
         if registration is not None:
             self._registry.mark_dirty(LOCAL)
         else:
-            self._registry.add(self._local, {})
+            self._registry.add(Registration(self._local))
         return f"{LOCAL}/{tool.name}"
 
     def remove_tool(self, name: str) -> bool:
@@ -295,13 +295,8 @@ class GatewaySources:
         check_server_name(source.server)
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
-        self._registry.add(
-            source,
-            {} if hints is None else hints,
-            itself=itself,
-            access=access,
-            limits=self._upstream_options,
-        )
+        own, limits = {} if hints is None else hints, self._upstream_options
+        self._registry.add(Registration(source, own, itself=itself, access=access, limits=limits))
 
     def set_rules(self, rules: Mapping[str, Access]) -> None:
         """Replace the rules of `CatalogOptions.rules`; nothing is listed or embedded anew.

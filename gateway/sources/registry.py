@@ -9,7 +9,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fnmatch import translate
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from gateway.types.access import NO_ACCESS_RULE, combine
 from gateway.types.listing import Listing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Registration:
     """A source and what the host says of its tools.
 
@@ -35,8 +35,9 @@ class Registration:
     """
 
     source: Source
-    hints: Mapping[str, Hints]
+    hints: Mapping[str, Hints] = field(default_factory=dict)
     """By the source's own tool name; they win over what the source says."""
+    _: KW_ONLY
     follows: frozenset[str] = frozenset()
     """The servers whose changes are changes of this one."""
     itself: ToolDefinition | None = None
@@ -108,29 +109,13 @@ class Registry:
         for on_change in tuple(self._watchers.values()):
             on_change()
 
-    def add(
-        self,
-        source: Source,
-        hints: Mapping[str, Hints],
-        *,
-        follows: frozenset[str] = frozenset(),
-        itself: ToolDefinition | None = None,
-        access: Access = NO_ACCESS_RULE,
-        limits: UpstreamOptions | None = None,
-    ) -> None:
-        """Register *source*.
-
-        Args:
-            source: Whatever lists and calls.
-            hints: By its own tool name.
-            follows: The servers whose changes are changes of this one.
-            itself: The source as an entity, if it is a server.
-            access: What the host says of the use of all of it.
-            limits: By which its listing is checked; None if the source does that itself.
+    def add(self, registration: Registration) -> None:
+        """Register a source.
 
         Raises:
-            ConfigError: If its name is taken, or *hints* are of another type.
+            ConfigError: If its name is taken, or its hints are of another type.
         """
+        source, hints = registration.source, registration.hints
         if not isinstance(hints, Mapping):
             raise ConfigError(
                 f"hints of server {source.server!r} must be a Mapping by the names of its tools, "
@@ -144,14 +129,7 @@ class Registry:
                     f"a server {source.server!r} is there already: remove it first, "
                     "or choose another name"
                 )
-            self._registrations[source.server] = Registration(
-                source=source,
-                hints=hints,
-                follows=follows,
-                itself=itself,
-                access=access,
-                limits=limits,
-            )
+            self._registrations[source.server] = registration
             self._note_change(source.server)
         self._notify()
 

@@ -14,7 +14,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.search.resources import ResourceLibrary
 from gateway.sources.combined import CombinedSource
 from gateway.sources.mcp import ClientCapabilities
-from gateway.sources.registry import Registry
+from gateway.sources.registry import Registration, Registry
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Caller, Entity, Filters, Hints, JsonObject, Kind, ToolDefinition
@@ -394,7 +394,7 @@ async def test_a_read_looks_at_its_own_server_alone(
         return replace(whole, entities=counted)
 
     registry = Registry()
-    registry.add(shop, {})
+    registry.add(Registration(shop))
     library = ResourceLibrary(registry, snapshot, ClientCapabilities())
     await library.read(uri)
 

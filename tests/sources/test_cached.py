@@ -17,7 +17,7 @@ from gateway.runtime.background_loop import Bridge
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.cached import preload
 from gateway.sources.listing_store import StoredListing, StoredServer
-from gateway.sources.registry import Registry, list_sources
+from gateway.sources.registry import Registration, Registry, list_sources
 from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
@@ -264,7 +264,7 @@ def registered(room: Room, **tools: ToolDefinition) -> Registry:
         live.instructions = name
         source = room.source(live, fingerprint=name)
         source.server = name
-        registry.add(source, {})
+        registry.add(Registration(source))
     return registry
 
 

@@ -11,7 +11,7 @@ from gateway.runtime.telemetry import Telemetry
 from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.name_bindings import NameBindings
 from gateway.sources.protocol import Source
-from gateway.sources.registry import ListResult, Registry, list_sources, merge_hints
+from gateway.sources.registry import ListResult, Registration, Registry, list_sources, merge_hints
 from gateway.types import Diagnostic, Hints
 from gateway.types.listing import Listing
 from tests.fakes import ListSource, tool
@@ -23,7 +23,7 @@ TELEMETRY = Telemetry()
 def registered(*sources: Source) -> Registry:
     registry = Registry()
     for source in sources:
-        registry.add(source, {})
+        registry.add(Registration(source))
     return registry
 
 
@@ -104,10 +104,8 @@ async def known(registry: Registry) -> EntityRegistry:
 async def test_entities_carry_the_hosts_hints_and_trust() -> None:
     """What the host says wins over what the source says."""
     registry = Registry()
-    registry.add(
-        ListSource("a", [tool("t", hints=Hints(read_only=True, tags=("x",)))], trusted=True),
-        {"t": Hints(read_only=False, tags=("y",))},
-    )
+    source = ListSource("a", [tool("t", hints=Hints(read_only=True, tags=("x",)))], trusted=True)
+    registry.add(Registration(source, {"t": Hints(read_only=False, tags=("y",))}))
 
     (entity,) = (await known(registry)).entities.values()
 
