@@ -24,7 +24,7 @@ from gateway.index.vectors import VectorIndex
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, top
 from gateway.search import retrieve
-from gateway.search.expand.supplements import Supplements, supplement
+from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.query import Query
 from gateway.search.rank.copies import move_copies
 from gateway.search.rank.display import select, spread
@@ -370,16 +370,16 @@ class Search:
             state.add_diagnostic("graph", "graph_unavailable")
         if graph is None or state.request.display_limit:
             return Supplements()
-        added = supplement(
+        gatherer = Gatherer(
             graph,
             matches,
-            text_hits=[hit for ranking in rankings for hit in ranking.graph.items()],
             window=window,
-            is_semantic=any(ranking.candidates is not None for ranking in rankings),
             mask=state.mask,
             options=self.options,
             nearness=lambda at: np.max([ranking.nearness(at) for ranking in rankings], axis=0),
-            learned=state.usage.learned,
+            is_semantic=any(ranking.candidates is not None for ranking in rankings),
         )
+        text_hits = [hit for ranking in rankings for hit in ranking.graph.items()]
+        added = gatherer.gather(text_hits, state.usage.learned)
         state.record_time("graph")
         return added

@@ -13,7 +13,7 @@ from gateway.discovery.call_handler import next_steps_hint
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
 from gateway.search.expand.next_steps import confidences, score_next_steps
-from gateway.search.expand.supplements import learned_steps_after, supplement
+from gateway.search.expand.supplements import Gatherer, learned_steps_after
 from gateway.search.rank.parameters import LEARNED_SCALE, LEARNED_WEIGHT, POPULARITY_SHARE
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import ANYONE, Caller, Entity, Filters, Match
@@ -227,17 +227,15 @@ def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -
     learned = LearnedSteps(edges={"srv/find_room": steps})
 
     def listed(window: set[int], primaries: Sequence[int] = (find,), limit: int = 6) -> list[int]:
-        found = supplement(
+        gatherer = Gatherer(
             graph,
             primaries,
-            text_hits=(),
             window=window,
             mask=np.ones(4, dtype=np.bool_),
             options=SearchOptions(max_next_steps=limit),
             nearness=lambda positions: np.zeros(len(positions), np.float32),
-            learned=learned,
         )
-        return [each.position for each in found.next_steps]
+        return [each.position for each in gatherer.gather((), learned).next_steps]
 
     assert [book, read, send] == listed({book, find, read, send})
     assert [send] == listed({find, send})

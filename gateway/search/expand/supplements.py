@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from typing import Literal
 
@@ -26,7 +26,7 @@ from gateway.runtime.vectors import Vector
 from gateway.search.rank.parameters import DERIVED_HOPS, PREREQUISITE_HOPS, RELATED_COVERAGE
 from gateway.types import PathStep
 from gateway.usage.transitions import LearnedSteps, Transition
-from graphs.expansion import ExcludeNode, Expansion, Neighbour, expand
+from graphs.expansion import Expansion, Neighbour, expand
 from graphs.facts.vocabulary import PREDICATES
 
 Nearness = Callable[[Sequence[int]], Vector]
@@ -59,68 +59,57 @@ class Supplements:
     """Graph nodes that were looked at."""
 
 
-def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
-    graph: ToolGraph,
-    primaries: Sequence[int],
-    *,
-    text_hits: Sequence[tuple[int, float]],
-    window: Collection[int],
-    is_semantic: bool = True,
-    mask: Mask,
-    options: SearchOptions,
-    nearness: Nearness,
-    learned: LearnedSteps,
-) -> Supplements:
-    """Gather the neighbours of *primaries*.
+@dataclass(eq=False, repr=False)
+class Gatherer:
+    """Gathers the neighbours of the matches.
 
     Args:
         graph: The compiled graph.
         primaries: The matches' positions, best first.
-        text_hits: What the graph's own text search found, as positions and coverages, 0 to 1;
-            those inside the window that hold enough of the words are related.
         window: Positions that related and next steps may come from.
-        is_semantic: Whether vectors chose the window. If not, related tools and next steps that
-            the host declares may come from anywhere.
         mask: Eligible entities at all, shape (n,).
         options: The budget of each list.
         nearness: Orders conditions that are equally far and equally sure.
-        learned: Next steps that calls have shown; they stand behind those that the host wrote.
+        is_semantic: Whether vectors chose the window. If not, related tools and next steps that
+            the host declares may come from anywhere.
     """
-    gatherer = _Gatherer(
-        graph=graph,
-        primaries=primaries,
-        inside=frozenset(position for position in window if mask[position]),
-        is_semantic=is_semantic,
-        excluded=graph.excluded(mask),
-        options=options,
-        nearness=nearness,
-        listed=set(primaries),
-    )
-    for declared in (True, False) if graph.has_declared else (False,):
-        gatherer.add_prerequisites(declared=declared)
-        gatherer.add_neighbours("next_step", declared=declared)
-        if learned and not declared:
-            gatherer.add_learned_steps(learned)
-        gatherer.add_neighbours("related", declared=declared)
-    gatherer.add_text_hits(text_hits)
-    return gatherer.added
 
-
-@dataclass(slots=True, kw_only=True)
-class _Gatherer:
     graph: ToolGraph
     primaries: Sequence[int]
-    inside: frozenset[int]
-    """The eligible positions of the window."""
-    is_semantic: bool
-    excluded: ExcludeNode | None
-    """What may not be found. No way leads through it either, since ways are shown."""
+    _: KW_ONLY
+    window: Collection[int]
+    mask: Mask
     options: SearchOptions
     nearness: Nearness
-    listed: set[int]
-    """The positions of all matches and of all that stands in a list. An entity stands in one list
-    only; the exception are matches that other matches need."""
-    added: Supplements = field(default_factory=Supplements)
+    is_semantic: bool = True
+
+    def __post_init__(self) -> None:
+        """Begin with nothing gathered."""
+        self.inside = frozenset(position for position in self.window if self.mask[position])
+        """The eligible positions of the window."""
+        self.excluded = self.graph.excluded(self.mask)
+        """What may not be found. No way leads through it either, since ways are shown."""
+        self.listed = set(self.primaries)
+        """The positions of all matches and of all that stands in a list. An entity stands in one
+        list only; the exception are matches that other matches need."""
+        self.added = Supplements()
+
+    def gather(self, text_hits: Sequence[tuple[int, float]], learned: LearnedSteps) -> Supplements:
+        """Return the neighbours.
+
+        Args:
+            text_hits: What the graph's own text search found, as positions and coverages, 0 to 1;
+                those inside the window that hold enough of the words are related.
+            learned: Next steps that calls have shown; they stand behind those that the host wrote.
+        """
+        for declared in (True, False) if self.graph.has_declared else (False,):
+            self.add_prerequisites(declared=declared)
+            self.add_neighbours("next_step", declared=declared)
+            if learned and not declared:
+                self.add_learned_steps(learned)
+            self.add_neighbours("related", declared=declared)
+        self.add_text_hits(text_hits)
+        return self.added
 
     def add_prerequisites(self, *, declared: bool) -> None:
         """List what the matches need: by match, the nearest first, all under one budget.
