@@ -185,16 +185,15 @@ def _by_schema(
         if met:
             whole = len(met) == len(terms) == len(held)
             share = 1.0 if whole else SCHEMA_PARTLY * len(met) / len(terms)
-            found[fact.subject].append(
-                TextEvidence(
-                    predicate=fact.predicate,
-                    text=value,
-                    words=met,
-                    score=weight * share,
-                    path=fact.path,
-                    line=_line(fact),
-                )
+            evidence = TextEvidence(
+                predicate=fact.predicate,
+                text=value,
+                words=met,
+                score=weight * share,
+                path=fact.path,
+                line=_line(fact),
             )
+            found[fact.subject].append(evidence)
     return found
 
 

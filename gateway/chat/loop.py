@@ -233,14 +233,13 @@ class Loop(Generic[R]):
             definition_tokens=tokens,
             catalog_tokens=tool_list.searchable.tokens if tool_list.searchable else 0,
         )
-        self._emit(
-            Requested(
-                turn=self.turn,
-                tools=tool_list.tool_names,
-                proxies=tool_list.proxies,
-                definition_tokens=tokens,
-            )
+        requested = Requested(
+            turn=self.turn,
+            tools=tool_list.tool_names,
+            proxies=tool_list.proxies,
+            definition_tokens=tokens,
         )
+        self._emit(requested)
         body = conversation.body(self.turn, tool_list)
         self.trace.begin_turn(is_stream=body.get("stream") is True)
         return body
@@ -255,17 +254,16 @@ class Loop(Generic[R]):
 
     async def _build_tool_list(self) -> ToolList:
         conversation = self.conversation
-        return await self._context.tool_lists.build(
-            ToolListRequest(
-                messages=conversation.messages(),
-                host_tools=conversation.host_tools,
-                wire_format=conversation.wire_format,
-                model=conversation.model,
-                required=conversation.required_tools,
-                recalled=conversation.recalled,
-                caller=self._context.caller,
-            )
+        request = ToolListRequest(
+            messages=conversation.messages(),
+            host_tools=conversation.host_tools,
+            wire_format=conversation.wire_format,
+            model=conversation.model,
+            required=conversation.required_tools,
+            recalled=conversation.recalled,
+            caller=self._context.caller,
         )
+        return await self._context.tool_lists.build(request)
 
     def _check_limits(self) -> None:
         options = self._options

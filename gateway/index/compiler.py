@@ -116,9 +116,8 @@ class SnapshotCompiler:
         gone = [item for key, item in before.items() if key not in same]
         prepared = sorted([*same.values(), *new], key=attrgetter("sort_key"))
         self._prepared = {item.entity.id: item for item in prepared}
-        texts = dict(
-            chain.from_iterable(item.texts.items() for item in (prepared if gone else new))
-        )
+        read = prepared if gone else new
+        texts = dict(chain.from_iterable(item.texts.items() for item in read))
         if gone:
             self._vectors = {key: row for key, row in self._vectors.items() if key in texts}
             self._missing.clear()

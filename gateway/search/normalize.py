@@ -117,9 +117,8 @@ def settle(query: str, answer: str) -> str:
     that the rewriting lost are put back at its end.
     """
     lines = (re.sub(_LABEL, "", line.strip(_MARKS), count=1) for line in answer.splitlines())
-    text = clean(
-        next(filter(None, (line.strip(_MARKS) for line in lines)), ""), limit=MAX_CHARS + 1
-    )
+    first = next(filter(None, (line.strip(_MARKS) for line in lines)), "")
+    text = clean(first, limit=MAX_CHARS + 1)
     if not text or text.casefold() == query.casefold() or not _is_rewrite(query, text):
         return query
     lost = [literal for literal in literals(query) if literal.casefold() not in text.casefold()]

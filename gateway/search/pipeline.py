@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -125,16 +126,9 @@ class Search:
         for text, english in zip(texts, rewritten, strict=True):
             if english not in {None, text}:
                 state.add_diagnostic("normalize", "query_normalized")
-            corrected = self._correct(state, text)
-            queries.append(
-                Query(
-                    text=text,
-                    corrected=corrected,
-                    english=english or text,
-                    context=state.request.context,
-                )
-            )
-        queries = [query.compare_words() for query in queries]
+            corrected, context = self._correct(state, text), state.request.context
+            query = Query(text=text, corrected=corrected, english=english or text, context=context)
+            queries.append(query.compare_words())
         return [query.split() for query in queries] if len(queries) == 1 else queries
 
     def _correct(self, state: SearchState, text: str) -> str:
@@ -319,26 +313,19 @@ class Search:
     ) -> SearchResult:
         """Choose the matches, add the graph's supplements, and write the result."""
         request, kinds = state.request, state.snapshot.eligibility.kinds
-        lists = [ranking.ranked for ranking in rankings]
+        lists, limit = [ranking.ranked for ranking in rankings], request.limit
         if multipliers := state.usage.multipliers:
-            lists = [
-                rerank_by_usage(
-                    ranking.ranked,
-                    multipliers,
-                    named=ranking.named,
-                    entities=state.snapshot.entities,
-                    limit=request.limit,
-                )
-                for ranking in rankings
-            ]
+            entities = state.snapshot.entities
+            rerank = partial(
+                rerank_by_usage, multipliers=multipliers, entities=entities, limit=limit
+            )
+            lists = [rerank(ranking.ranked, named=ranking.named) for ranking in rankings]
         if request.diversify:
             lists = [
-                ranked.at(
-                    spread(kinds(ranked.positions), ranked.scores.tolist(), limit=request.limit)
-                )
+                ranked.at(spread(kinds(ranked.positions), ranked.scores.tolist(), limit=limit))
                 for ranked in lists
             ]
-        chosen = interleave(lists, limit=request.limit)
+        chosen = interleave(lists, limit=limit)
         shown: list[tuple[int, float]] = []
         if request.display_limit:
             positions = np.array([position for _, position, _ in chosen], dtype=np.intp)

@@ -172,9 +172,8 @@ def build_result(
     matches: list[Match] = []
     for index, (number, position, score) in enumerate(chosen):
         confidence, evidence = assessed[number][index]
-        matches.append(
-            to_match(entities[position], score=score, confidence=confidence, evidence=evidence)
-        )
+        match = to_match(entities[position], score=score, confidence=confidence, evidence=evidence)
+        matches.append(match)
     for index, each in enumerate(extra, start=len(chosen)):
         confidence, evidence = max((scores[index] for scores in assessed), key=itemgetter(0))
         matches.append(
@@ -263,9 +262,8 @@ def visible_build_notes(snapshot: Snapshot, filters: Filters, mask: Mask) -> lis
         return diagnostics
     servers_of, traits = snapshot.eligibility.servers, snapshot.eligibility.by_trait
     kinds = frozenset(str(value) for trait, value in traits if trait == "kind")
-    hidden = servers_of(np.ones_like(mask)) - servers_of(
-        snapshot.mask(replace(filters, kinds=kinds))
-    )
+    eligible = snapshot.mask(replace(filters, kinds=kinds))
+    hidden = servers_of(np.ones_like(mask)) - servers_of(eligible)
     return [
         replace(note, detail="") if _names(note, hidden, filters) else note for note in diagnostics
     ]

@@ -114,9 +114,8 @@ class SpellingCorrector:
         """
         corrector = self._corrector
         if corrector is None or corrector.catalog.postings is not index:
-            corrector = self._corrector = CatalogCorrector(
-                CatalogWords(postings=index), self._folder
-            )
+            words = CatalogWords(postings=index)
+            corrector = self._corrector = CatalogCorrector(words, self._folder)
         return corrector.correct(query, mask)
 
 

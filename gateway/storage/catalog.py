@@ -99,9 +99,8 @@ class SqliteCatalog:
 
     def __init__(self, path: Path, *, wall: Clock = time.time, busy_s: float = BUSY_S) -> None:
         self._database = Database(path, CATALOG, busy_s=busy_s)
-        self._approvals = Database(
-            path.with_name(f"{path.stem}.approvals.sqlite3"), APPROVALS, busy_s=busy_s
-        )
+        beside = path.with_name(f"{path.stem}.approvals.sqlite3")
+        self._approvals = Database(beside, APPROVALS, busy_s=busy_s)
         self._wall = wall
         self._used: dict[str, float] = {}
         """When listings were read whose use is still to be recorded, by fingerprint."""

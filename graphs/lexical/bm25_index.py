@@ -270,9 +270,8 @@ class BM25Index:
             for number, share in self.spelling.suggest(word):
                 near.setdefault((int(self.word_terms[number]),), share)
             if halves := self._halves(word):
-                near.setdefault(
-                    tuple(int(self.word_terms[half]) for half in halves), parameters.SPLIT_SHARE
-                )
+                terms = tuple(int(self.word_terms[half]) for half in halves)
+                near.setdefault(terms, parameters.SPLIT_SHARE)
         unknown = float(np.log1p((self.size + 0.5) / 0.5))
         return QueryTerm(
             word=token.surface,
@@ -298,9 +297,8 @@ class BM25Index:
         found = [self._expanded(rows, share, weight) for rows, share in term.expansions]
         if len(found) == 1:
             return found[0]
-        positions, inverse = np.unique(
-            np.concatenate([one[0] for one in found]), return_inverse=True
-        )
+        everywhere = np.concatenate([one[0] for one in found])
+        positions, inverse = np.unique(everywhere, return_inverse=True)
         impacts = np.zeros(len(positions), dtype=np.float32)
         shares = np.zeros(len(positions), dtype=np.float32)
         np.maximum.at(impacts, inverse, np.concatenate([one[1] for one in found], dtype=np.float32))

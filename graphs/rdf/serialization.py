@@ -66,13 +66,12 @@ def to_n_triples(facts: Iterable[Fact]) -> str:
 
 def to_json_ld(facts: Iterable[Fact]) -> str:
     """Write *facts* as JSON-LD with the context of the vocabulary inside."""
-    converter = _LosslessConverter(
-        Context(vocabulary.context()), use_native_types=False, use_rdf_type=False
-    )
+    context = vocabulary.context()
+    converter = _LosslessConverter(Context(context), use_native_types=False, use_rdf_type=False)
     converter.use_native_types = False  # A context alone switches it on.
     found = converter.convert(to_rdf(facts))
     document = {"@graph": found} if isinstance(found, list) else found
-    text = _sorted({**document, "@context": vocabulary.context()})
+    text = _sorted({**document, "@context": context})
     return json.dumps(text, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
 
 

