@@ -109,8 +109,9 @@ THREATS: Mapping[str, Threat] = dict(
             "matches.",
             "20 tools stuffed with all words beside 233 made-up ones: 0 of their places taken in "
             "59 searches, `graph` and `auto`, recall@5 no lower. Beside the 233 real ones of "
-            "mcp_bench the same cost 2.0 points of recall@5 (28.7 without), and 20 with the words "
-            "of the requests 2.7 (`graph`, `python -m benchmarks.attacks`)",
+            "mcp_bench the same cost 2.0 points of recall@5 in `graph` (28.7 without) and 1.1 in "
+            "`auto` (49.9 without), and 20 with the words of the requests 2.7 in `graph` (`python "
+            "-m benchmarks.attacks`)",
             {"search/test_stuffing.py": "twenty_stuffed_tools_take_no_place_of_233_honest_ones"},
         ),
         _threat(
@@ -237,13 +238,14 @@ THREATS: Mapping[str, Threat] = dict(
             "Texts are cut first. A pattern of a server is never run, and checks have a budget of "
             "steps.",
             "17 hostile texts of 1 MB cost each of 7 functions at most 16 times the CPU of an "
-            "eighth of them; a template of 5,000 variables ends; 0 patterns run. The time of a "
-            "whole search is not asserted",
+            "eighth of them, and a search at most 4 times that of 4,096 characters and 20 ms; a "
+            "template of 5,000 variables ends; 0 patterns run. Milliseconds are not asserted",
             {
                 "runtime/test_text.py": "a_long_word_costs_no_more_than_its_letters "
                 "a_megabyte_costs_what_its_letters_cost "
                 "cleaning_reads_only_the_head_of_a_giant",
-                "search/test_request.py": "whatever_is_said_fits_the_caps",
+                "search/test_request.py": "whatever_is_said_fits_the_caps "
+                "a_search_costs_no_more_than_what_it_reads_of_a_megabyte",
                 "catalog/test_identity.py": "a_malicious_template_is_cheap",
                 "catalog/test_arguments.py": "a_pattern_of_a_stranger_is_never_run "
                 "a_check_that_would_not_end_is_given_up",

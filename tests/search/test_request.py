@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,9 @@ from gateway.search.query import Query, split_clauses
 from gateway.search.rank.parameters import LONG_REQUEST_WORDS, MAX_CLAUSES, MIN_CLAUSE_WORDS
 from gateway.search.request import prepare
 from gateway.types import Diagnostic, Filters, SearchRequest
+from tests.conftest import OpenGateway
+from tests.fakes import definitions
+from tests.runtime.test_text import COSTLY
 
 OPTIONS = SearchOptions(max_query_chars=64)
 LONG = (
@@ -88,6 +93,24 @@ def test_whatever_is_said_fits_the_caps(queries: list[str], summary: str) -> Non
     assert all(0 < len(query) <= 64 for query in request.queries)
     assert len(request.context) <= 64
     assert sum(len(query) > 64 for query in queries) == len(notes)
+
+
+@pytest.mark.parametrize("piece", COSTLY)
+async def test_a_search_costs_no_more_than_what_it_reads_of_a_megabyte(
+    open_gateway: OpenGateway, piece: str
+) -> None:
+    """As query, context and summary: four times the CPU of 4,096 characters at most."""
+    gateway = open_gateway(definitions(100))
+    times = []
+    for number, size in enumerate((2**12, 2**12, 2**20)):
+        # Another text each time, or the result would be in the cache.
+        text = f"{number} {piece * size}"[:size]
+        start = time.process_time()
+        await gateway.search(text, context={"a": text}, context_summary=text)
+        times.append(time.process_time() - start)
+
+    # The first search builds the index.
+    assert times[2] < 4 * times[1] + 0.02
 
 
 def test_a_short_request_has_no_clauses() -> None:
