@@ -140,8 +140,8 @@ def serve_pipes(flood: str) -> None:
             token = message.get("params", {}).get("_meta", {}).get("progressToken")
             is_asked = kind == "progress" and token is not None
             piece = _progress([token]) if is_asked else ENDLESS[kind]()
-            if kind == "list_changed":
-                # It answers meanwhile, as a server that is listed again and again would.
+            if kind == "list_changed" and flood != kind:
+                # It answers meanwhile, and so is listed again and again.
                 threading.Thread(target=pour, args=(flood, piece), daemon=True).start()
             else:
                 pour(flood, piece)
