@@ -204,6 +204,7 @@ def test_near_names_are_the_misspelt_ones_best_first() -> None:
     assert "zzz" not in near("sendemail", names)
     assert () == near("qqqqqq", names)
     assert 1 == len(near("send", names, limit=1))
+    assert () == near(f"{'q' * 256} send_email", names), "the end of a long one is not read"
 
 
 @pytest.mark.parametrize(
