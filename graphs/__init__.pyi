@@ -31,12 +31,6 @@ from graphs.markdown.document import Edge as Edge
 from graphs.markdown.document import Link as Link
 from graphs.markdown.document import Section as Section
 from graphs.markdown.document import Text as Text
-from graphs.node_search import FindMode as FindMode
-from graphs.node_search import FoundNode as FoundNode
-from graphs.node_search import TextEvidence as TextEvidence
-from graphs.node_search import TextMatch as TextMatch
-from graphs.node_search import find as find
-from graphs.node_search import search_text as search_text
 from graphs.rdf.serialization import from_json_ld as from_json_ld
 from graphs.rdf.serialization import from_turtle as from_turtle
 from graphs.rdf.serialization import to_json_ld as to_json_ld
@@ -47,6 +41,12 @@ from graphs.rdf.shapes import validate as validate
 from graphs.rdf.sparql import Answer as Answer
 from graphs.rdf.sparql import Term as Term
 from graphs.rdf.sparql import query_sparql as query_sparql
+from graphs.text_search import FindMode as FindMode
+from graphs.text_search import FoundNode as FoundNode
+from graphs.text_search import TextEvidence as TextEvidence
+from graphs.text_search import TextMatch as TextMatch
+from graphs.text_search import find as find
+from graphs.text_search import search_text as search_text
 
 __all__ = [
     "AnalyzedQuery",

@@ -16,8 +16,5 @@ def prerequisite_cycles(index: GraphIndex) -> tuple[tuple[str, ...], ...]:
     edges = index.network.edges(data=True)
     needs = DiGraph((start, end) for start, end, data in edges if data["role"] == "prerequisite")
     groups = map(sorted, strongly_connected_components(needs))
-    return tuple(
-        sorted(
-            tuple(group) for group in groups if len(group) > 1 or needs.has_edge(group[0], group[0])
-        )
-    )
+    cycles = [group for group in groups if len(group) > 1 or needs.has_edge(group[0], group[0])]
+    return tuple(sorted(map(tuple, cycles)))

@@ -13,7 +13,7 @@ from graphs.facts.fact import Fact
 from graphs.graph import GraphIndex
 from graphs.graph_builder import GraphBuilder, compile_facts
 from graphs.markdown.document import Document, Edge, Link
-from graphs.node_search import search_text
+from graphs.text_search import search_text
 
 DOCUMENTS = [
     Document(id=f"urn:t:{n}", title=f"tool {n}", related=(Link(target="tool 0"),)) for n in range(5)
