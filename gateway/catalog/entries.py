@@ -101,15 +101,13 @@ def entry_id(kind: str, namespace: str, name: str) -> str:
 def _faults(entry: Entry) -> list[str]:
     """Return what is wrong with an entry whose fields are all of their type."""
     is_name = entry.name.strip() and is_visible(entry.name) and len(entry.name) <= MAX_NAME_CHARS
+    is_kind = re.fullmatch(KIND, entry.kind)
+    are_texts = all(map(_is_writable, (entry.parent, *entry.scopes)))
     rules = {
-        f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64": re.fullmatch(
-            KIND, entry.kind
-        ),
+        f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64": is_kind,
         f"kind {entry.kind!r}: servers list these, add the server": entry.kind not in LISTED,
         f"its name must be a text of 1 to {MAX_NAME_CHARS} characters that can be seen": is_name,
-        "its parent and its scopes must be texts that UTF-8 can write": all(
-            map(_is_writable, (entry.parent, *entry.scopes))
-        ),
+        "its parent and its scopes must be texts that UTF-8 can write": are_texts,
     }
     faults = [fault for fault, is_kept in rules.items() if not is_kept]
     faults += [hints_fault("hints", entry.hints), _metadata_fault(entry.metadata)]

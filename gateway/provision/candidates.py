@@ -210,17 +210,16 @@ class _EntrySource:
     # Entries are ranked, and nothing else: a server's tools are checked when it lists them.
 
     async def list_tools(self) -> Listing:
-        return Listing(
-            definitions=tuple(
-                ToolDefinition(
-                    name=name,
-                    title=entry.title,
-                    description=entry.description,
-                    input_schema={"type": "object"},
-                )
-                for name, entry in self.by_name.items()
+        definitions = tuple(
+            ToolDefinition(
+                name=name,
+                title=entry.title,
+                description=entry.description,
+                input_schema={"type": "object"},
             )
+            for name, entry in self.by_name.items()
         )
+        return Listing(definitions=definitions)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         raise AssertionError(tool, arguments, tool_id)

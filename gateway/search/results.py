@@ -176,15 +176,14 @@ def build_result(
         matches.append(match)
     for index, each in enumerate(extra, start=len(chosen)):
         confidence, evidence = max((scores[index] for scores in assessed), key=itemgetter(0))
-        matches.append(
-            to_match(
-                entities[each.position],
-                score=each.score,
-                confidence=confidence,
-                evidence=replace(evidence, path=each.path),
-                direct=each.direct,
-            )
+        match = to_match(
+            entities[each.position],
+            score=each.score,
+            confidence=confidence,
+            evidence=replace(evidence, path=each.path),
+            direct=each.direct,
         )
+        matches.append(match)
     rest = iter(matches)
     scoring = (rankings[number].scoring.get(position) for number, position, _ in chosen)
     return replace(
