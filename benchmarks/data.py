@@ -20,6 +20,14 @@ from gateway.types.listing import Listing
 from graphs import Document, Link
 
 Row = Mapping[str, object]
+ORIGIN_FILE = "origin.txt"
+"""In a folder: one line, the group of the sets that were made by the same people."""
+_ORIGINS: Mapping[str, str] = {
+    "acebench_en": "acebench",
+    "acebench_zh": "acebench",
+    "bfcl_india": "bfcl",
+}
+"""The groups of sets whose folders have no such file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +76,13 @@ def read(folder: Path, *, extra: Sequence[Path] = (), limit: int = 0) -> Benchma
         entity_ids=entity_ids,
         tool_ids={entity: tool for tool, entity in entity_ids.items()},
     )
+
+
+def origin_of(folder: Path) -> str:
+    """Return the group of origin of the set in *folder*: its own name where nothing names one."""
+    file = folder / ORIGIN_FILE
+    text = file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+    return text or _ORIGINS.get(folder.name, folder.name)
 
 
 def rows(path: Path) -> Iterable[Row]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.data import edge_documents, read, sources
+from benchmarks.data import ORIGIN_FILE, edge_documents, origin_of, read, sources
 from benchmarks.ranking import query_texts
 from benchmarks.typos import noisy
 from gateway.errors import ConfigError
@@ -102,3 +102,12 @@ def test_queries_are_misspelt_by_their_ids() -> None:
 
     assert clean.keys() == typed.keys()
     assert "accounts of the customer" == clean["q5"] != typed["q5"]
+
+
+def test_a_set_is_of_the_origin_that_its_folder_names(tmp_path: Path) -> None:
+    """Without a name a known set has its group, and any other one is a group of its own."""
+    named, known, other = (tmp_path / name for name in ("calls", "acebench_zh", "mine"))
+    named.mkdir()
+    (named / ORIGIN_FILE).write_text("bfcl\n", encoding="utf-8")
+
+    assert ["bfcl", "acebench", "mine"] == [origin_of(each) for each in (named, known, other)]
