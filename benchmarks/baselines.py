@@ -97,7 +97,7 @@ async def run_baselines(
     """
     documents = [text_of(tool) for tool in benchmark.tools]
     words, grams = bm25(documents), char_ngrams(documents)
-    rows = await _vectors(embedder, documents, "document") if embedder else None
+    rows = await embed_texts(embedder, documents, "document") if embedder else None
     found: list[dict[str, list[dict[str, object]]]] = []
     for texts in variants:
         queries = list(texts.values())
@@ -106,7 +106,7 @@ async def run_baselines(
             "char n-grams": np.stack([grams.scores(_grams(query)) for query in queries]),
         }
         if embedder and rows is not None:
-            near = await _vectors(embedder, queries, "query") @ rows.T
+            near = await embed_texts(embedder, queries, "query") @ rows.T
             scores["dense"] = near.astype(np.float64) + 1.0  # none below zero, so all are ranked
             scores["BM25 + dense"] = fused(scores["BM25"], scores["dense"])
         found.append(dict(_runs(benchmark, list(texts), scores)))
@@ -229,7 +229,8 @@ def _grams(text: str) -> Mapping[str, float]:
     return {gram: 1 + float(np.log(count)) for gram, count in found.items()}
 
 
-async def _vectors(embedder: Embedder, texts: Sequence[str], role: Role) -> Matrix:
+async def embed_texts(embedder: Embedder, texts: Sequence[str], role: Role) -> Matrix:
+    """Return a unit row for each of *texts*, at least one, as the embedder's limits allow."""
     limits = embedder.info.limits
     fitting = [fit_text(text, limits) for text in texts]
     parts = [

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 _TAILS = (0.025, 0.975)
 
@@ -42,11 +43,49 @@ def paired(
     Raises:
         ValueError: If there are no queries, or not equally many.
     """
+    return paired_sets([ours], [theirs], resamples=resamples, seed=seed)
+
+
+def paired_sets(
+    ours: Sequence[Sequence[float]],
+    theirs: Sequence[Sequence[float]],
+    *,
+    resamples: int = 10_000,
+    seed: int = 7,
+) -> Difference:
+    """Compare two systems over several sets of queries, each of which has the same weight.
+
+    Queries are drawn within their set.
+
+    Args:
+        ours: A figure of each query, by set.
+        theirs: The same figure of the same queries, in the same order.
+        resamples: How often as many queries are drawn, with replacement.
+        seed: Another seed draws others.
+
+    Raises:
+        ValueError: If there are no sets or no queries, or not equally many.
+    """
     if not ours or len(ours) != len(theirs):
-        raise ValueError(f"cannot pair {len(ours)} figures with {len(theirs)}")
+        raise ValueError(f"cannot pair {len(ours)} sets with {len(theirs)}")
+    rng = np.random.default_rng(seed)
+    pairs = [
+        _resampled(one, other, rng, resamples) for one, other in zip(ours, theirs, strict=True)
+    ]
+    means = np.mean([drawn for _, drawn in pairs], axis=0)
+    low, high = np.quantile(means, _TAILS)
+    mean = float(np.mean([mean for mean, _ in pairs]))
+    return Difference(mean=mean, low=float(low), high=float(high))
+
+
+def _resampled(
+    ours: Sequence[float], theirs: Sequence[float], rng: np.random.Generator, resamples: int
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the mean difference, and that of each resample, shape (resamples,)."""
+    count = len(ours)
+    if not count or count != len(theirs):
+        raise ValueError(f"cannot pair {count} figures with {len(theirs)}")
     # Equal differences are drawn alike, so a draw is how often each value comes.
     values, counts = np.unique(np.subtract(ours, theirs), return_counts=True)
-    drawn = np.random.default_rng(seed).multinomial(len(ours), counts / len(ours), size=resamples)
-    means = drawn @ values / len(ours)
-    low, high = np.quantile(means, _TAILS)
-    return Difference(mean=float(values @ counts / len(ours)), low=float(low), high=float(high))
+    drawn = rng.multinomial(count, counts / count, size=resamples)
+    return float(values @ counts / count), drawn @ values / count

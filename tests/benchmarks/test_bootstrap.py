@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.bootstrap import Difference, paired
+from benchmarks.bootstrap import Difference, paired, paired_sets
 
 
 def test_a_clear_difference_wins_whichever_side_it_is_on() -> None:
@@ -42,3 +42,14 @@ def test_what_cannot_be_paired_is_refused(ours: list[float], theirs: list[float]
     """A mean of nothing is no figure."""
     with pytest.raises(ValueError, match="cannot pair"):
         paired(ours, theirs)
+
+
+def test_sets_have_equal_weights_however_many_queries_they_have() -> None:
+    """A large set that gains nothing and a small one that gains all make a half."""
+    small, large = [1.0] * 5, [0.5] * 500
+    found = paired_sets([small, large], [[0.0] * 5, large])
+
+    assert Difference(mean=0.5, low=0.5, high=0.5) == found
+    assert paired(small, [0.0] * 5) == paired_sets([small], [[0.0] * 5])
+    with pytest.raises(ValueError, match="cannot pair"):
+        paired_sets([small], [small, large])

@@ -1,0 +1,191 @@
+"""A linear adapter of the vectors, fitted on queries and their relevant tools. Pure.
+
+* A query and its tool differ in directions that say nothing of which tool it is: the adapter
+  shrinks these. W = (S + ridge x mean eigenvalue x I)^(-1/2), where S is the covariance of the
+  query's vector less the tool's over the training pairs.
+* With a rank, only those directions stay in which the tools of the training sets differ most after
+  that. Together this is linear discriminant analysis: Fisher (1936), Rao (1948).
+* Each training set has the same weight. Adapted vectors have unit length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.generalization.candidates import Candidate
+from benchmarks.generalization.evidence import Evidence
+from benchmarks.generalization.scoring import Vectors, fused
+from gateway.runtime.vectors import Matrix, unit_rows
+
+Encoders = tuple[int, ...]
+"""The numbers of the encoders whose parts of the vectors count, from 0."""
+Covariance = NDArray[np.float64]
+RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+RANKS = (128, 256, 512)
+"""Beside all directions."""
+_RANKED_RIDGES = (0.3, 1.0, 3.0)
+"""The ridges that are tried with ranks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What an adapter is fitted with."""
+
+    encoders: Encoders
+    ridge: float
+    """In mean eigenvalues of the covariance."""
+    rank: int = 0
+    """How many directions stay; 0 for all."""
+
+    @property
+    def name(self) -> str:
+        """A name in a report."""
+        rank = f" rank {self.rank}" if self.rank else ""
+        return f"whitening {encoder_names(self.encoders)} ridge {self.ridge:g}{rank}"
+
+
+def encoder_names(encoders: Encoders) -> str:
+    """Return the encoders in words: ``first+third``."""
+    return "+".join(("first", "second", "third")[number] for number in encoders)
+
+
+def parts(rows: Matrix, widths: Sequence[int], encoders: Encoders) -> Matrix:
+    """Return the parts of *rows* that *encoders* made, as unit rows."""
+    if len(encoders) == len(widths):
+        return rows
+    ends = np.cumsum(widths)
+    chosen = [rows[:, ends[number] - widths[number] : ends[number]] for number in encoders]
+    return unit_rows(np.concatenate(chosen, axis=1))
+
+
+@lru_cache(maxsize=32)
+def parts_of(evidence: Evidence, encoders: Encoders) -> Vectors:
+    """Return the vectors of a set with the parts of *encoders* alone."""
+    return Vectors(
+        tools=parts(evidence.tools, evidence.widths, encoders),
+        texts=parts(evidence.texts, evidence.widths, encoders),
+        clauses=parts(evidence.clauses, evidence.widths, encoders),
+    )
+
+
+def pairs(evidence: Evidence) -> tuple[list[int], list[int]]:
+    """Return the row of a query's first form and the position of a relevant tool, pair by pair.
+
+    Relevant tools that the catalog lacks are left out.
+    """
+    positions = {key: at for at, key in enumerate(evidence.tool_ids)}
+    first = np.searchsorted(evidence.text_queries, np.arange(len(evidence.gold))).tolist()
+    found = [
+        (row, positions[key])
+        for row, gold in zip(first, evidence.gold, strict=True)
+        for key in sorted(frozenset[str]().union(*gold))
+        if key in positions
+    ]
+    return [row for row, _ in found], [at for _, at in found]
+
+
+@lru_cache(maxsize=32)
+def covariances(evidence: Evidence, encoders: Encoders) -> tuple[Covariance, Covariance]:
+    """Return the covariance of query less tool over a set's pairs, and that of its tools."""
+    vectors = parts_of(evidence, encoders)
+    rows, positions = pairs(evidence)
+    return _covariance(vectors.texts[rows] - vectors.tools[positions]), _covariance(vectors.tools)
+
+
+def _covariance(rows: Matrix) -> Covariance:
+    centred = rows - rows.mean(axis=0)
+    found: Covariance = (centred.T @ centred / max(len(rows), 1)).astype(np.float64)
+    return found
+
+
+@lru_cache(maxsize=32)
+def _eigen(train: tuple[Evidence, ...], encoders: Encoders) -> tuple[Covariance, Covariance]:
+    """Return the eigenvalues of the mean covariance of the differences, and its directions."""
+    mean = sum(covariances(evidence, encoders)[0] for evidence in train) / len(train)
+    values, directions = np.linalg.eigh(mean)
+    return np.maximum(values, 0.0), directions
+
+
+@lru_cache(maxsize=32)
+def _tool_directions(train: tuple[Evidence, ...], encoders: Encoders, ridge: float) -> Covariance:
+    """Return the directions in which whitened tools differ, those of the largest first."""
+    whitening = _whitening(train, encoders, ridge)
+    mean = sum(covariances(evidence, encoders)[1] for evidence in train) / len(train)
+    _, directions = np.linalg.eigh(whitening @ mean @ whitening)
+    found: Covariance = directions[:, ::-1]
+    return found
+
+
+def _whitening(train: tuple[Evidence, ...], encoders: Encoders, ridge: float) -> Covariance:
+    values, directions = _eigen(train, encoders)
+    scales = (values + ridge * values.mean()) ** -0.5
+    found: Covariance = directions * scales @ directions.T
+    return found
+
+
+def fit_adapter(train: Sequence[Evidence], shape: Shape) -> Matrix:
+    """Return the adapter, shape (d, r): a row of d numbers times it is the adapted row."""
+    sets = tuple(train)
+    adapter = _whitening(sets, shape.encoders, shape.ridge)
+    if shape.rank:
+        adapter = adapter @ _tool_directions(sets, shape.encoders, shape.ridge)[:, : shape.rank]
+    return np.asarray(adapter, dtype=np.float32)
+
+
+def adapt(evidence: Evidence, encoders: Encoders, adapter: Matrix) -> Vectors:
+    """Return the adapted vectors of a set."""
+    vectors = parts_of(evidence, encoders)
+    return Vectors(
+        tools=unit_rows(vectors.tools @ adapter),
+        texts=unit_rows(vectors.texts @ adapter),
+        clauses=unit_rows(vectors.clauses @ adapter)
+        if len(vectors.clauses)
+        else np.zeros((0, adapter.shape[1]), dtype=np.float32),
+    )
+
+
+def adapted(shape: Shape, evidence: Evidence, adapter: Matrix) -> Matrix:
+    """Score by the product's formula with adapted vectors."""
+    return fused(evidence, vectors=adapt(evidence, shape.encoders, adapter))
+
+
+def encoders_alone(encoders: Encoders, evidence: Evidence, _: object = None) -> Matrix:
+    """Score by the product's formula with some encoders' parts of the vectors."""
+    return fused(evidence, vectors=parts_of(evidence, encoders))
+
+
+def adapter_candidates(widths: Sequence[int]) -> Iterable[Candidate]:
+    """Yield each set of encoders alone, then adapted with each ridge and rank."""
+    for encoders in encoder_sets(len(widths)):
+        size = sum(widths[number] for number in encoders)
+        if len(encoders) < len(widths):
+            name = f"encoders {encoder_names(encoders)}"
+            yield Candidate(name=name, score=partial(encoders_alone, encoders))
+        shapes = [Shape(encoders=encoders, ridge=ridge) for ridge in RIDGES]
+        shapes += [
+            Shape(encoders=encoders, ridge=ridge, rank=rank)
+            for ridge, rank in product(_RANKED_RIDGES, RANKS)
+            if rank < size
+        ]
+        for shape in shapes:
+            yield Candidate(
+                name=shape.name,
+                score=partial(adapted, shape),
+                fit=partial(fit_adapter, shape=shape),
+                describe=lambda adapter: {"directions": int(adapter.shape[1])},
+            )
+
+
+def encoder_sets(count: int) -> list[Encoders]:
+    """Return all encoders, then each two, then each one; of one encoder that alone."""
+    if count < 2:
+        return [(0,)]
+    every = tuple(range(count))
+    two = [tuple(other for other in every if other != number) for number in reversed(every)]
+    return list(dict.fromkeys([every, *two, *((number,) for number in every)]))

@@ -1,0 +1,155 @@
+"""Evidence -> scores -> rankings -> figures, for all queries of a set at once. Pure.
+
+`fused` is the formula of `gateway.search.rank.fusion`, over whole arrays and with other weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from benchmarks.generalization.evidence import OPTIONS, POOL, Evidence, Numbers, Words
+from benchmarks.metrics import DEPTH, score
+from gateway.runtime.vectors import Matrix, top
+from gateway.search.rank.fusion import group_scores
+from gateway.search.rank.parameters import CLAUSE_COSINE_WEIGHT
+
+NOT_RANKED = np.float32(-np.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What each part of the score counts, in deviations; those of the product unless named."""
+
+    words: float = OPTIONS.lexical_weight
+    clause_words: float = OPTIONS.lexical_weight
+    clause_cosine: float = CLAUSE_COSINE_WEIGHT
+    """What the cosine of the best clause adds to that of the whole query, before deviations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vectors:
+    """The vectors of one set, unit rows, all of one length."""
+
+    tools: Matrix
+    texts: Matrix
+    clauses: Matrix
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Vectors:
+        """Return the product's vectors."""
+        return cls(tools=evidence.tools, texts=evidence.texts, clauses=evidence.clauses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryFigures:
+    """What each query of a set reaches, in its order; shares of 1."""
+
+    recalls: tuple[float, ...]
+    """Recall@5."""
+    ndcgs: tuple[float, ...]
+    """NDCG@10."""
+
+    @property
+    def recall(self) -> float:
+        """The mean recall@5."""
+        return float(np.mean(self.recalls))
+
+    @property
+    def ndcg(self) -> float:
+        """The mean nDCG@10."""
+        return float(np.mean(self.ndcgs))
+
+
+def cosines(evidence: Evidence, vectors: Vectors) -> tuple[Matrix, Matrix]:
+    """Return the best cosine of each tool over the forms of each query, and over its clauses.
+
+    Returns:
+        Shape (q, n); and (l, n) for the l long requests, in their order.
+    """
+    whole = _best(vectors.texts @ vectors.tools.T, evidence.text_queries)
+    return whole, _best(vectors.clauses @ vectors.tools.T, evidence.clause_queries)
+
+
+@lru_cache(maxsize=64)
+def product_cosines(evidence: Evidence) -> tuple[Matrix, Matrix]:
+    """Return `cosines` of the product's vectors; not to be changed."""
+    return cosines(evidence, Vectors.of(evidence))
+
+
+def fused(
+    evidence: Evidence,
+    vectors: Vectors | None = None,
+    words: Words | None = None,
+    weights: Weights | None = None,
+) -> Matrix:
+    """Score the tools as the product does.
+
+    Args:
+        evidence: The set.
+        vectors: Other vectors than the product's.
+        words: Other scores by words than the product's.
+        weights: Other weights than the product's.
+
+    Returns:
+        Shape (q, n); minus infinity for what is not among the nearest `POOL` by vectors.
+    """
+    words, weights = words or evidence.words, weights or Weights()
+    whole, clause = cosines(evidence, vectors) if vectors else product_cosines(evidence)
+    long = np.unique(evidence.clause_queries)
+    near = whole.copy()
+    near[long] += np.float32(weights.clause_cosine) * clause
+    scores = deviations(near)
+    scores += np.float32(weights.words) * deviations(words.scores)
+    scores[long] += np.float32(weights.clause_words) * deviations(words.clauses[long])
+    for query in range(len(scores)):
+        pool = top(near[query], POOL)
+        fused_scores = scores[query, pool]
+        clauses = int(evidence.clause_counts[query])
+        fused_scores += group_scores(evidence.server_ids, pool, fused_scores, clauses)
+        scores[query] = NOT_RANKED
+        scores[query, pool] = fused_scores
+    return scores
+
+
+def deviations(scores: Matrix) -> Matrix:
+    """Measure each row from its mean in units of its spread; zeros where there is none."""
+    spread = scores.std(axis=1, keepdims=True)
+    away = scores - scores.mean(axis=1, keepdims=True)
+    found: Matrix = np.divide(away, spread, out=np.zeros_like(away), where=spread > 0)
+    return found
+
+
+def rankings(evidence: Evidence, scores: Matrix) -> Iterator[list[str]]:
+    """Yield the ids of the first `DEPTH` tools of each query by *scores*, shape (q, n).
+
+    Tools that a query calls by their exact names come first; ties fall by position.
+    """
+    for row, names in zip(scores, evidence.exact_names, strict=True):
+        best = top(row, DEPTH + len(names)).tolist()
+        ranked = (at for at in best if row[at] > NOT_RANKED)
+        yield [evidence.tool_ids[at] for at in dict.fromkeys((*names, *ranked))][:DEPTH]
+
+
+def judge(evidence: Evidence, scores: Matrix) -> QueryFigures:
+    """Rank by *scores*, shape (q, n), and judge each query."""
+    figures = [
+        score(ranked, gold)
+        for ranked, gold in zip(rankings(evidence, scores), evidence.gold, strict=True)
+    ]
+    return QueryFigures(
+        recalls=tuple(each["recall@5"] for each in figures),
+        ndcgs=tuple(each["ndcg@10"] for each in figures),
+    )
+
+
+def _best(scores: Matrix, owners: Numbers) -> Matrix:
+    """Return the best of the rows of each owner; *owners* ascend."""
+    if not len(owners):
+        return scores
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    found: Matrix = np.maximum.reduceat(scores, starts, axis=0)
+    return found

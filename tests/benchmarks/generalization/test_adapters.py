@@ -1,0 +1,99 @@
+"""The linear adapter, on vectors whose differences are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.generalization.adapters import (
+    Shape,
+    adapt,
+    adapter_candidates,
+    encoder_sets,
+    fit_adapter,
+    pairs,
+    parts,
+)
+from benchmarks.generalization.evidence import Evidence
+from benchmarks.generalization.scoring import Vectors, cosines, judge
+from gateway.runtime.vectors import unit_rows
+
+ALL = (0,)
+
+
+def noisy(evidence: Evidence) -> Evidence:
+    """Return the set with eight more numbers, in which queries are far from all tools."""
+    rng = np.random.default_rng(1)
+    tools, texts, clauses = (
+        unit_rows(np.hstack([rows, rng.standard_normal((len(rows), 8))]))
+        for rows in (evidence.tools, evidence.texts, evidence.clauses)
+    )
+    return replace(evidence, tools=tools, texts=texts, clauses=clauses, widths=(56,))
+
+
+def test_pairs_are_first_forms_and_relevant_tools(sets: list[Evidence]) -> None:
+    """A query with two relevant tools gives two pairs; one that the catalog lacks gives none."""
+    large = sets[0]
+    lacking = replace(large, gold=((frozenset({"gone"}),), *large.gold[1:]))
+
+    rows, positions = pairs(large)
+
+    assert 22 == len(rows)
+    assert np.flatnonzero(large.text_queries == 20)[0] == rows[-1] == rows[-2]
+    assert ["create-invoice", "send-invoice"] == [large.tool_ids[at] for at in positions[-2:]]
+    assert 21 == len(pairs(lacking)[0])
+
+
+def test_directions_in_which_queries_differ_from_their_tools_are_shrunk(
+    sets: list[Evidence],
+) -> None:
+    """What was learned on one set helps another one."""
+    spoilt = [noisy(evidence) for evidence in sets]
+    (whitening,) = (
+        each for each in adapter_candidates((56,)) if each.name == "whitening first ridge 0.1"
+    )
+
+    adapter = whitening.fit(spoilt[:2])
+
+    assert (56, 56) == adapter.shape
+    lengths = np.linalg.norm(adapter, axis=1)
+    assert lengths[48:].max() < lengths[:48].mean()
+    before, vectors = Vectors.of(spoilt[2]), adapt(spoilt[2], ALL, adapter)
+    recalls = [judge(spoilt[2], cosines(spoilt[2], each)[0]).recall for each in (before, vectors)]
+    assert recalls[1] > recalls[0]
+    assert np.allclose(1.0, np.linalg.norm(vectors.tools, axis=1), atol=1e-5)
+
+
+def test_a_large_ridge_changes_nothing_but_lengths(sets: list[Evidence]) -> None:
+    """The adapter is then a multiple of the identity."""
+    adapter = fit_adapter(sets, Shape(encoders=ALL, ridge=1e6))
+
+    assert np.allclose(np.eye(48), adapter / adapter[0, 0], atol=1e-3)
+
+
+def test_a_rank_keeps_the_directions_in_which_tools_differ(sets: list[Evidence]) -> None:
+    """Cosines of whole and reduced vectors are nearly the same if little is left out."""
+    whole = fit_adapter(sets, Shape(encoders=ALL, ridge=1.0))
+    reduced = fit_adapter(sets, Shape(encoders=ALL, ridge=1.0, rank=40))
+
+    assert (48, 40) == reduced.shape
+    first, second = adapt(sets[0], ALL, whole), adapt(sets[0], ALL, reduced)
+    before, after = first.tools @ first.tools.T, second.tools @ second.tools.T
+    assert np.abs(before - after).mean() < 0.1
+    assert np.corrcoef(before.ravel(), after.ravel())[0, 1] > 0.98
+
+
+def test_encoders_are_parts_of_the_vectors() -> None:
+    """All encoders leave them as they are; a part has unit length again."""
+    rows = unit_rows(np.array([[3.0, 4.0, 0.0, 12.0]]))
+
+    assert rows is parts(rows, (2, 1, 1), (0, 1, 2))
+    assert np.allclose([[0.6, 0.8]], parts(rows, (2, 1, 1), (0,)))
+    assert np.allclose([[0.0, 1.0]], parts(rows, (2, 1, 1), (1, 2)))
+    assert [(0, 1, 2), (0, 1), (0, 2), (1, 2), (0,), (1,), (2,)] == encoder_sets(3)
+    assert [(0,)] == encoder_sets(1)
+    names = [each.name for each in adapter_candidates((200, 200, 200))]
+    assert {"encoders first+third", "whitening second ridge 1 rank 128"} < set(names)
+    assert "encoders first+second+third" not in names
+    assert len(set(names)) == len(names)

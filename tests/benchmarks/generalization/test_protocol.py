@@ -1,0 +1,96 @@
+"""Groups are left out, and the verdict follows its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.generalization.candidates import Candidate
+from benchmarks.generalization.evidence import Evidence
+from benchmarks.generalization.protocol import check_sets, evaluate
+from gateway.errors import ConfigError
+from gateway.runtime.vectors import Matrix
+
+
+def test_no_set_is_judged_by_what_was_fitted_on_its_origin(sets: list[Evidence]) -> None:
+    """In sample all sets are fitted on; both figures are there."""
+    fitted: list[tuple[str, ...]] = []
+    scored: list[tuple[str, tuple[str, ...]]] = []
+
+    def fit(train: Sequence[Evidence]) -> tuple[str, ...]:
+        names = tuple(evidence.name for evidence in train)
+        fitted.append(names)
+        return names
+
+    def score(evidence: Evidence, parameters: tuple[str, ...]) -> Matrix:
+        scored.append((evidence.name, parameters))
+        # Who saw the set scores it right.
+        return evidence.product if evidence.name in parameters else np.zeros_like(evidence.product)
+
+    (result,) = evaluate(sets, [Candidate(name="memory", fit=fit, score=score)], lambda _: None)
+
+    everything = ("large", "small", "other")
+    assert {everything, ("other",), ("large", "small")} == set(fitted)
+    assert [
+        *(("large", ("other",)), ("large", everything)),
+        *(("small", ("other",)), ("small", everything)),
+        *(("other", ("large", "small")), ("other", everything)),
+    ] == scored
+    assert all(each.in_sample == each.plain for each in result.sets)
+    assert all(each.left_out.recall < each.plain.recall for each in result.sets)
+    gains = [each.left_out.recall - each.plain.recall for each in result.sets]
+    assert pytest.approx(np.mean(gains)) == result.difference.mean
+    assert min(gains) == pytest.approx(result.worst.difference.mean)
+    assert result.difference.high < 0
+    assert not result.is_taken
+
+
+def with_wrong(sets: Sequence[Evidence], wrong: Sequence[int]) -> tuple[list[Evidence], Candidate]:
+    """Return sets of which the product serves nothing, and a candidate that fails in so many."""
+    spoilt = [
+        replace(each, product=np.zeros_like(each.product), exact_names=((),) * len(each.gold))
+        for each in sets
+    ]
+    right = {each.name: each for each in sets}
+    failures = dict(zip(right, wrong, strict=True))
+
+    def score(evidence: Evidence, _: object) -> Matrix:
+        scores = right[evidence.name].product.copy()
+        scores[: failures[evidence.name]] = 0.0
+        return scores
+
+    return spoilt, Candidate(name="right", score=score)
+
+
+def test_what_gains_enough_and_loses_nowhere_is_taken(sets: list[Evidence]) -> None:
+    """The product against itself gains nothing."""
+    spoilt, candidate = with_wrong(sets, (0, 0, 0))
+    (better,) = evaluate(spoilt, [candidate], lambda _: None)
+    (same,) = evaluate(spoilt, [Candidate(name="plain", score=lambda each, _: each.product)], print)
+
+    assert better.is_taken
+    assert better.difference.low > 0
+    assert (0.0, False) == (same.difference.mean, same.is_taken)
+
+
+def test_what_loses_on_one_set_is_not_taken(sets: list[Evidence]) -> None:
+    """However much the others gain."""
+    spoilt, candidate = with_wrong(sets, (0, 0, 21))
+    spoilt[2] = replace(spoilt[2], product=sets[2].product)
+    (result,) = evaluate(spoilt, [candidate], lambda _: None)
+
+    assert result.difference.mean > 0.1
+    assert "other" == result.worst.name
+    assert not result.is_taken
+
+
+def test_groups_that_cannot_be_left_out_are_refused(sets: list[Evidence]) -> None:
+    """One origin leaves nothing to fit on."""
+    check_sets(sets)
+    with pytest.raises(ConfigError, match="two groups"):
+        check_sets(sets[:2])
+    with pytest.raises(ConfigError, match="same name"):
+        check_sets([*sets, sets[2]])
