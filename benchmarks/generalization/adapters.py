@@ -6,31 +6,42 @@
 * With a rank, only those directions stay in which the tools of the training sets differ most after
   that. Together this is linear discriminant analysis: Fisher (1936), Rao (1948).
 * Each training set has the same weight. Adapted vectors have unit length.
+* In blocks, the covariances between encoders count as 0. Beside, the adapted cosine is added to the
+  product's score and changes nothing else.
+* Two simpler ones: the adapter of the searched catalog's own covariance, which is fitted on no
+  query; and shares of the encoders, chosen from a grid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.generalization.candidates import Candidate
+from benchmarks.generalization.candidates import Candidate, best_choice
 from benchmarks.generalization.evidence import Evidence
-from benchmarks.generalization.scoring import Vectors, fused
+from benchmarks.generalization.scoring import Vectors, cosines, deviations, fused
 from gateway.runtime.vectors import Matrix, unit_rows
 
 Encoders = tuple[int, ...]
 """The numbers of the encoders whose parts of the vectors count, from 0."""
 Covariance = NDArray[np.float64]
-RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 RANKS = (128, 256, 512)
 """Beside all directions."""
 _RANKED_RIDGES = (0.3, 1.0, 3.0)
-"""The ridges that are tried with ranks."""
+"""The ridges that are tried with ranks and beside the product's score."""
+_BESIDE = (0.25, 0.5, 1.0)
+_CATALOG_RIDGES = (1.0, 3.0, 10.0, 30.0)
+SHARES = tuple(
+    (first, 1.0, third)
+    for first, third in product((1.0, 0.25, 0.5, 2.0, 4.0), (1.0, 0.0, 0.5, 2.0, 4.0))
+)
+"""What the share of each encoder is multiplied by; the first choice is the product's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +53,25 @@ class Shape:
     """In mean eigenvalues of the covariance."""
     rank: int = 0
     """How many directions stay; 0 for all."""
+    blocks: bool = False
+    """Whether each encoder is adapted by itself."""
+    beside: float = 0.0
+    """What the adapted cosine adds to the product's score, in deviations; 0 puts the adapted
+    vectors in the place of the product's."""
 
     @property
     def name(self) -> str:
         """A name in a report."""
         rank = f" rank {self.rank}" if self.rank else ""
-        return f"whitening {encoder_names(self.encoders)} ridge {self.ridge:g}{rank}"
+        blocks = " in blocks" if self.blocks else ""
+        beside = f" beside x {self.beside:g}" if self.beside else ""
+        name = f"whitening {encoder_names(self.encoders)} ridge {self.ridge:g}"
+        return f"{name}{rank}{blocks}{beside}"
 
 
 def encoder_names(encoders: Encoders) -> str:
-    """Return the encoders in words: ``first+third``."""
-    return "+".join(("first", "second", "third")[number] for number in encoders)
+    """Return the encoders by their numbers from 1, in the order of the vectors: ``1+3``."""
+    return "+".join(str(number + 1) for number in encoders)
 
 
 def parts(rows: Matrix, widths: Sequence[int], encoders: Encoders) -> Matrix:
@@ -105,36 +124,46 @@ def _covariance(rows: Matrix) -> Covariance:
 
 
 @lru_cache(maxsize=32)
-def _eigen(train: tuple[Evidence, ...], encoders: Encoders) -> tuple[Covariance, Covariance]:
+def _eigen(
+    train: tuple[Evidence, ...], encoders: Encoders, *, blocks: bool
+) -> tuple[Covariance, Covariance]:
     """Return the eigenvalues of the mean covariance of the differences, and its directions."""
     mean = sum(covariances(evidence, encoders)[0] for evidence in train) / len(train)
+    if blocks:
+        owners = np.repeat(encoders, [train[0].widths[number] for number in encoders])
+        mean = np.where(owners[:, None] == owners, mean, 0.0)
     values, directions = np.linalg.eigh(mean)
     return np.maximum(values, 0.0), directions
 
 
 @lru_cache(maxsize=32)
-def _tool_directions(train: tuple[Evidence, ...], encoders: Encoders, ridge: float) -> Covariance:
+def _tool_directions(train: tuple[Evidence, ...], shape: Shape) -> Covariance:
     """Return the directions in which whitened tools differ, those of the largest first."""
-    whitening = _whitening(train, encoders, ridge)
-    mean = sum(covariances(evidence, encoders)[1] for evidence in train) / len(train)
+    whitening = _whitening(train, shape)
+    mean = sum(covariances(evidence, shape.encoders)[1] for evidence in train) / len(train)
     _, directions = np.linalg.eigh(whitening @ mean @ whitening)
     found: Covariance = directions[:, ::-1]
     return found
 
 
-def _whitening(train: tuple[Evidence, ...], encoders: Encoders, ridge: float) -> Covariance:
-    values, directions = _eigen(train, encoders)
-    scales = (values + ridge * values.mean()) ** -0.5
-    found: Covariance = directions * scales @ directions.T
+def _whitening(train: tuple[Evidence, ...], shape: Shape) -> Covariance:
+    values, directions = _eigen(train, shape.encoders, blocks=shape.blocks)
+    return _power(values, directions, shape.ridge)
+
+
+def _power(values: Covariance, directions: Covariance, ridge: float) -> Covariance:
+    """Return (S + ridge x mean eigenvalue x I)^(-1/2) by the eigenvalues and directions of S."""
+    found: Covariance = directions * (values + ridge * values.mean()) ** -0.5 @ directions.T
     return found
 
 
 def fit_adapter(train: Sequence[Evidence], shape: Shape) -> Matrix:
     """Return the adapter, shape (d, r): a row of d numbers times it is the adapted row."""
     sets = tuple(train)
-    adapter = _whitening(sets, shape.encoders, shape.ridge)
+    adapter = _whitening(sets, shape)
     if shape.rank:
-        adapter = adapter @ _tool_directions(sets, shape.encoders, shape.ridge)[:, : shape.rank]
+        directions = _tool_directions(sets, replace(shape, rank=0))
+        adapter = adapter @ directions[:, : shape.rank]
     return np.asarray(adapter, dtype=np.float32)
 
 
@@ -151,8 +180,12 @@ def adapt(evidence: Evidence, encoders: Encoders, adapter: Matrix) -> Vectors:
 
 
 def adapted(shape: Shape, evidence: Evidence, adapter: Matrix) -> Matrix:
-    """Score by the product's formula with adapted vectors."""
-    return fused(evidence, vectors=adapt(evidence, shape.encoders, adapter))
+    """Score by the product's formula with adapted vectors, or with their cosine beside."""
+    vectors = adapt(evidence, shape.encoders, adapter)
+    if not shape.beside:
+        return fused(evidence, vectors=vectors)
+    scores: Matrix = np.float32(shape.beside) * deviations(cosines(evidence, vectors)[0])
+    return scores + evidence.product
 
 
 def encoders_alone(encoders: Encoders, evidence: Evidence, _: object = None) -> Matrix:
@@ -160,26 +193,64 @@ def encoders_alone(encoders: Encoders, evidence: Evidence, _: object = None) -> 
     return fused(evidence, vectors=parts_of(evidence, encoders))
 
 
+@lru_cache(maxsize=32)
+def _catalog_eigen(evidence: Evidence) -> tuple[Covariance, Covariance]:
+    values, directions = np.linalg.eigh(_covariance(evidence.tools))
+    return np.maximum(values, 0.0), directions
+
+
+def catalog_adapted(ridge: float, evidence: Evidence, _: object = None) -> Matrix:
+    """Score by the product's formula, adapted by the covariance of the catalog's own vectors."""
+    adapter = np.asarray(_power(*_catalog_eigen(evidence), ridge), dtype=np.float32)
+    encoders = tuple(range(len(evidence.widths)))
+    return fused(evidence, vectors=adapt(evidence, encoders, adapter))
+
+
+def shared(evidence: Evidence, shares: tuple[float, ...]) -> Matrix:
+    """Score by the product's formula with the part of each encoder times a number."""
+    scales = np.repeat(np.sqrt(shares), evidence.widths).astype(np.float32)
+    vectors = Vectors(
+        tools=unit_rows(evidence.tools * scales),
+        texts=unit_rows(evidence.texts * scales),
+        clauses=unit_rows(evidence.clauses * scales) if len(evidence.clauses) else evidence.clauses,
+    )
+    return fused(evidence, vectors=vectors)
+
+
+# -- candidates ------------------------------------------------------------------------------------
+
+
 def adapter_candidates(widths: Sequence[int]) -> Iterable[Candidate]:
-    """Yield each set of encoders alone, then adapted with each ridge and rank."""
+    """Yield shares, the catalog's own adapter, each set of encoders, and each adapter of these."""
+    if len(widths) == len(SHARES[0]):
+        yield Candidate(name="shares", score=shared, fit=best_choice(SHARES, shared))
+    for ridge in _CATALOG_RIDGES:
+        name = f"catalog whitening ridge {ridge:g}"
+        yield Candidate(name=name, score=partial(catalog_adapted, ridge))
     for encoders in encoder_sets(len(widths)):
-        size = sum(widths[number] for number in encoders)
         if len(encoders) < len(widths):
             name = f"encoders {encoder_names(encoders)}"
             yield Candidate(name=name, score=partial(encoders_alone, encoders))
-        shapes = [Shape(encoders=encoders, ridge=ridge) for ridge in RIDGES]
-        shapes += [
-            Shape(encoders=encoders, ridge=ridge, rank=rank)
-            for ridge, rank in product(_RANKED_RIDGES, RANKS)
-            if rank < size
-        ]
-        for shape in shapes:
+        for shape in _shapes(encoders, widths):
             yield Candidate(
                 name=shape.name,
                 score=partial(adapted, shape),
                 fit=partial(fit_adapter, shape=shape),
                 describe=lambda adapter: {"directions": int(adapter.shape[1])},
             )
+
+
+def _shapes(encoders: Encoders, widths: Sequence[int]) -> Iterable[Shape]:
+    """Yield the adapters that are tried with *encoders*; those of all encoders have more forms."""
+    size = sum(widths[number] for number in encoders)
+    yield from (Shape(encoders=encoders, ridge=ridge) for ridge in RIDGES)
+    for ridge, rank in product(_RANKED_RIDGES, RANKS):
+        if rank < size:
+            yield Shape(encoders=encoders, ridge=ridge, rank=rank)
+    if len(encoders) == len(widths):
+        yield from (Shape(encoders=encoders, ridge=ridge, blocks=True) for ridge in RIDGES)
+        for ridge, beside in product(_RANKED_RIDGES, _BESIDE):
+            yield Shape(encoders=encoders, ridge=ridge, beside=beside)
 
 
 def encoder_sets(count: int) -> list[Encoders]:

@@ -7,16 +7,20 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.generalization.adapters import (
+    SHARES,
     Shape,
     adapt,
+    adapted,
     adapter_candidates,
+    catalog_adapted,
     encoder_sets,
     fit_adapter,
     pairs,
     parts,
+    shared,
 )
 from benchmarks.generalization.evidence import Evidence
-from benchmarks.generalization.scoring import Vectors, cosines, judge
+from benchmarks.generalization.scoring import Vectors, cosines, deviations, fused, judge
 from gateway.runtime.vectors import unit_rows
 
 ALL = (0,)
@@ -51,7 +55,7 @@ def test_directions_in_which_queries_differ_from_their_tools_are_shrunk(
     """What was learned on one set helps another one."""
     spoilt = [noisy(evidence) for evidence in sets]
     (whitening,) = (
-        each for each in adapter_candidates((56,)) if each.name == "whitening first ridge 0.1"
+        each for each in adapter_candidates((56,)) if each.name == "whitening 1 ridge 0.1"
     )
 
     adapter = whitening.fit(spoilt[:2])
@@ -94,6 +98,54 @@ def test_encoders_are_parts_of_the_vectors() -> None:
     assert [(0, 1, 2), (0, 1), (0, 2), (1, 2), (0,), (1,), (2,)] == encoder_sets(3)
     assert [(0,)] == encoder_sets(1)
     names = [each.name for each in adapter_candidates((200, 200, 200))]
-    assert {"encoders first+third", "whitening second ridge 1 rank 128"} < set(names)
-    assert "encoders first+second+third" not in names
+    assert {"encoders 1+3", "whitening 2 ridge 1 rank 128"} < set(names)
+    assert "encoders 1+2+3" not in names
     assert len(set(names)) == len(names)
+
+
+def test_in_blocks_each_encoder_is_adapted_by_itself(sets: list[Evidence]) -> None:
+    """No direction of the adapter has numbers of two encoders."""
+    two = [replace(evidence, widths=(16, 32)) for evidence in sets]
+    shape = Shape(encoders=(0, 1), ridge=1.0)
+
+    whole, blocks = fit_adapter(two, shape), fit_adapter(two, replace(shape, blocks=True))
+
+    assert np.abs(whole[:16, 16:]).max() > 1e-3
+    assert np.abs(blocks[:16, 16:]).max() < 1e-4
+    assert np.allclose(blocks, blocks.T, atol=1e-5)
+
+
+def test_beside_the_product_an_adapted_cosine_is_added(sets: list[Evidence]) -> None:
+    """What the product does not rank stays out."""
+    large, shape = sets[0], Shape(encoders=ALL, ridge=1.0, beside=0.5)
+    adapter = fit_adapter(sets[1:], shape)
+
+    scores = adapted(shape, large, adapter)
+
+    added = 0.5 * deviations(cosines(large, adapt(large, ALL, adapter))[0])
+    ranked = np.isfinite(large.product)
+    assert np.array_equal(ranked, np.isfinite(scores))
+    assert np.allclose((large.product + added)[ranked], scores[ranked], atol=1e-5)
+
+
+def test_the_catalogs_own_covariance_adapts_without_any_query(sets: list[Evidence]) -> None:
+    """A large ridge leaves the product's ranking."""
+    large = sets[0]
+
+    assert not np.array_equal(fused(large), catalog_adapted(0.1, large))
+    assert judge(large, fused(large)) == judge(large, catalog_adapted(1e6, large))
+
+
+def test_shares_weigh_the_encoders(sets: list[Evidence]) -> None:
+    """The first choice is the product's; without a share an encoder counts for nothing."""
+    three = replace(sets[0], widths=(16, 16, 16))
+
+    assert judge(three, fused(three)) == judge(three, shared(three, SHARES[0]))
+    first = Vectors(
+        tools=parts(three.tools, three.widths, (0,)),
+        texts=parts(three.texts, three.widths, (0,)),
+        clauses=parts(three.clauses, three.widths, (0,)),
+    )
+    alone = fused(three, vectors=first)
+    ranked = np.isfinite(alone)
+    assert np.allclose(alone[ranked], shared(three, (1.0, 0.0, 0.0))[ranked], atol=1e-4)
