@@ -27,6 +27,7 @@ _FORM: Json = {"message": "Name?", "requestedSchema": {"type": "object", "proper
 _WORST = "add password in " * 1250
 _MARKS = "a" + "\u0300\u0316" * 9999
 """Takes long to normalize."""
+_PLAIN = "Reads the report of a day and returns its lines. " * 120
 _PAGES = 4
 _WRITING = threading.Lock()
 _REPEATS = 500
@@ -65,6 +66,7 @@ LISTS: dict[str, Callable[[int], bytes]] = {
     "worst_text": lambda _page: json.dumps({"tools": _tools(0, 20, _WORST, 12)}).encode(),
     "big_tools": lambda page: _page(page, 65, _MARKS, 2),
     "many_tools": lambda page: _page(page, 1240, _WORST[:6000], 0),
+    "plain_tools": lambda page: _page(page, 1240, _PLAIN, 0),
     "giant_description": lambda page: _page(page, 1, _MARKS * 195, 0),
 }
 """By flood, the result of a page of its list."""

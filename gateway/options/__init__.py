@@ -161,7 +161,7 @@ class UpstreamOptions(OptionObject):
     """What is kept of a tool's description; the rest is never read."""
     max_schema_bytes: Annotated[int, Meta(ge=1024)] = 256 * 1024
     """A tool whose schemas are larger is left out."""
-    max_listing_bytes: PositiveCount = 32 * _MIB
+    max_listing_bytes: PositiveCount = 8 * _MIB
     """If the tools of one server are larger together, the rest is left out."""
     max_listing_cpu_s: Timeout = 4.0
     """The same if they take longer to check."""
