@@ -21,6 +21,7 @@ from benchmarks.bootstrap import Difference
 from benchmarks.generalization.adapters import adapter_candidates
 from benchmarks.generalization.candidates import Candidate, baseline_candidates, grid_candidates
 from benchmarks.generalization.evidence import Evidence, load_evidence
+from benchmarks.generalization.linear import linear_candidates
 from benchmarks.generalization.protocol import CandidateResult, SetResult, check_sets, evaluate
 from benchmarks.tables import print_figures, print_table
 from gateway import Embedder
@@ -94,6 +95,7 @@ def candidates(sets: Sequence[Evidence]) -> Iterable[Candidate]:
     """Yield all candidates, the product's own ranking first."""
     yield from baseline_candidates()
     yield from grid_candidates(sets)
+    yield from linear_candidates(sets[0])
     yield from adapter_candidates(sets[0].widths)
 
 
