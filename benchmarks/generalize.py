@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -44,6 +45,9 @@ def generalize(
     only: Annotated[
         list[str] | None, typer.Option(help="Candidates whose names begin so; may be repeated.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where every digit is written too, as JSON.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
     """Fit ways to rank with each group of sets left out, and judge them on it."""
@@ -53,9 +57,13 @@ def generalize(
     folder = cache or environment().cache_dir / "evidence"
     sets = load_sets(data, read_groups(group or []), embedder, folder)
     chosen = [each for each in candidates(sets) if _is_wanted(each.name, only)]
-    results = evaluate(sets, chosen, Console(stderr=True).print)
+    log = Console(stderr=True, soft_wrap=True, highlight=False).print
+    results = evaluate(sets, chosen, log)
+    report = to_json(sets, results)
+    if out:
+        out.write_text(json.dumps(report, indent=2, ensure_ascii=False), encoding="utf-8")
     if as_json:
-        print_figures(to_json(sets, results), as_json=True)
+        print_figures(report, as_json=True)
     else:
         print_results(results)
 

@@ -57,6 +57,13 @@ class CandidateResult:
         return min(self.sets, key=lambda each: each.difference.mean)
 
     @property
+    def line(self) -> str:
+        """The gain and the worst set in points, and the verdict."""
+        worst = f"worst {self.worst.name} {100 * self.worst.difference.mean:+.2f}"
+        verdict = "taken" if self.is_taken else "not taken"
+        return f"{self.name}: {100 * self.difference.mean:+.2f}, {worst}, {verdict}"
+
+    @property
     def is_taken(self) -> bool:
         """Whether it gains enough in the mean and loses too much nowhere."""
         loss = -self.worst.difference.mean
@@ -83,13 +90,14 @@ def evaluate(
     Args:
         sets: As `check_sets` wants them.
         candidates: In the order of the results.
-        log: Called with the name of each candidate before it is fitted.
+        log: Called with one line a candidate, as soon as it is judged.
     """
     plain = {evidence.name: judge(evidence, evidence.product) for evidence in sets}
     results = []
     for candidate in candidates:
-        log(candidate.name)
-        results.append(_evaluate(candidate, sets, [plain[evidence.name] for evidence in sets]))
+        result = _evaluate(candidate, sets, [plain[evidence.name] for evidence in sets])
+        log(result.line)
+        results.append(result)
     return results
 
 

@@ -68,11 +68,15 @@ def with_wrong(sets: Sequence[Evidence], wrong: Sequence[int]) -> tuple[list[Evi
 def test_what_gains_enough_and_loses_nowhere_is_taken(sets: list[Evidence]) -> None:
     """The product against itself gains nothing."""
     spoilt, candidate = with_wrong(sets, (0, 0, 0))
-    (better,) = evaluate(spoilt, [candidate], lambda _: None)
+    lines: list[str] = []
+    (better,) = evaluate(spoilt, [candidate], lines.append)
     (same,) = evaluate(spoilt, [Candidate(name="plain", score=lambda each, _: each.product)], print)
 
     assert better.is_taken
     assert better.difference.low > 0
+    gain = f"{100 * better.difference.mean:+.2f}"
+    worst = f"{better.worst.name} {100 * better.worst.difference.mean:+.2f}"
+    assert [f"right: {gain}, worst {worst}, taken"] == lines
     assert (0.0, False) == (same.difference.mean, same.is_taken)
 
 
