@@ -22,9 +22,10 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.generalization.candidates import Candidate, best_choice
+from benchmarks.generalization.candidates import Candidate, best_choice, choose_left_out, plain
 from benchmarks.generalization.evidence import Evidence
 from benchmarks.generalization.scoring import Vectors, cosines, deviations, fused
+from gateway.errors import ConfigError
 from gateway.runtime.vectors import Matrix, unit_rows
 
 Encoders = tuple[int, ...]
@@ -33,8 +34,8 @@ Covariance = NDArray[np.float64]
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 RANKS = (128, 256, 512)
 """Beside all directions."""
-_RANKED_RIDGES = (0.3, 1.0, 3.0)
-"""The ridges that are tried with ranks and beside the product's score."""
+_FEW_RIDGES = (1.0, 3.0, 10.0)
+"""The ridges that are tried in all other ways."""
 _BESIDE = (0.25, 0.5, 1.0)
 _CATALOG_RIDGES = (1.0, 3.0, 10.0, 30.0)
 SHARES = tuple(
@@ -55,6 +56,9 @@ class Shape:
     """How many directions stay; 0 for all."""
     blocks: bool = False
     """Whether each encoder is adapted by itself."""
+    single: bool = False
+    """Whether it is fitted on queries with one relevant tool alone: a request of several steps is
+    far from each of its tools."""
     beside: float = 0.0
     """What the adapted cosine adds to the product's score, in deviations; 0 puts the adapted
     vectors in the place of the product's."""
@@ -64,9 +68,10 @@ class Shape:
         """A name in a report."""
         rank = f" rank {self.rank}" if self.rank else ""
         blocks = " in blocks" if self.blocks else ""
+        single = " single" if self.single else ""
         beside = f" beside x {self.beside:g}" if self.beside else ""
         name = f"whitening {encoder_names(self.encoders)} ridge {self.ridge:g}"
-        return f"{name}{rank}{blocks}{beside}"
+        return f"{name}{rank}{blocks}{single}{beside}"
 
 
 def encoder_names(encoders: Encoders) -> str:
@@ -93,28 +98,37 @@ def parts_of(evidence: Evidence, encoders: Encoders) -> Vectors:
     )
 
 
-def pairs(evidence: Evidence) -> tuple[list[int], list[int]]:
+def pairs(evidence: Evidence, *, single: bool = False) -> tuple[list[int], list[int]]:
     """Return the row of a query's first form and the position of a relevant tool, pair by pair.
 
-    Relevant tools that the catalog lacks are left out.
+    Relevant tools that the catalog lacks are left out. With *single* so are queries with several
+    groups of relevant tools.
     """
     positions = {key: at for at, key in enumerate(evidence.tool_ids)}
     first = np.searchsorted(evidence.text_queries, np.arange(len(evidence.gold))).tolist()
     found = [
         (row, positions[key])
         for row, gold in zip(first, evidence.gold, strict=True)
+        if len(gold) == 1 or not single
         for key in sorted(frozenset[str]().union(*gold))
         if key in positions
     ]
     return [row for row, _ in found], [at for _, at in found]
 
 
-@lru_cache(maxsize=32)
-def covariances(evidence: Evidence, encoders: Encoders) -> tuple[Covariance, Covariance]:
-    """Return the covariance of query less tool over a set's pairs, and that of its tools."""
+@lru_cache(maxsize=64)
+def _difference_covariance(
+    evidence: Evidence, encoders: Encoders, *, single: bool
+) -> Covariance | None:
+    """Return the covariance of query less tool over a set's pairs; None without pairs."""
     vectors = parts_of(evidence, encoders)
-    rows, positions = pairs(evidence)
-    return _covariance(vectors.texts[rows] - vectors.tools[positions]), _covariance(vectors.tools)
+    rows, positions = pairs(evidence, single=single)
+    return _covariance(vectors.texts[rows] - vectors.tools[positions]) if rows else None
+
+
+@lru_cache(maxsize=64)
+def _tool_covariance(evidence: Evidence, encoders: Encoders) -> Covariance:
+    return _covariance(parts_of(evidence, encoders).tools)
 
 
 def _covariance(rows: Matrix) -> Covariance:
@@ -123,37 +137,48 @@ def _covariance(rows: Matrix) -> Covariance:
     return found
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=256)
 def _eigen(
-    train: tuple[Evidence, ...], encoders: Encoders, *, blocks: bool
-) -> tuple[Covariance, Covariance]:
-    """Return the eigenvalues of the mean covariance of the differences, and its directions."""
-    mean = sum(covariances(evidence, encoders)[0] for evidence in train) / len(train)
+    train: tuple[Evidence, ...], encoders: Encoders, *, blocks: bool, single: bool
+) -> tuple[Covariance, Matrix]:
+    """Return the eigenvalues of the mean covariance of the differences, and its directions.
+
+    Raises:
+        ConfigError: No training set has a pair.
+    """
+    every = (_difference_covariance(each, encoders, single=single) for each in train)
+    found = [each for each in every if each is not None]
+    if not found:
+        raise ConfigError("no query of the training sets has a relevant tool to be fitted on")
+    mean = np.mean(found, axis=0)
     if blocks:
         owners = np.repeat(encoders, [train[0].widths[number] for number in encoders])
         mean = np.where(owners[:, None] == owners, mean, 0.0)
-    values, directions = np.linalg.eigh(mean)
-    return np.maximum(values, 0.0), directions
+    return _eigen_of(mean)
+
+
+def _eigen_of(covariance: Covariance) -> tuple[Covariance, Matrix]:
+    values, directions = np.linalg.eigh(covariance)
+    return np.maximum(values, 0.0), directions.astype(np.float32)
 
 
 @lru_cache(maxsize=32)
-def _tool_directions(train: tuple[Evidence, ...], shape: Shape) -> Covariance:
+def _tool_directions(train: tuple[Evidence, ...], shape: Shape) -> Matrix:
     """Return the directions in which whitened tools differ, those of the largest first."""
     whitening = _whitening(train, shape)
-    mean = sum(covariances(evidence, shape.encoders)[1] for evidence in train) / len(train)
-    _, directions = np.linalg.eigh(whitening @ mean @ whitening)
-    found: Covariance = directions[:, ::-1]
-    return found
+    mean = np.mean([_tool_covariance(each, shape.encoders) for each in train], axis=0)
+    return _eigen_of(whitening @ mean @ whitening)[1][:, ::-1]
 
 
-def _whitening(train: tuple[Evidence, ...], shape: Shape) -> Covariance:
-    values, directions = _eigen(train, shape.encoders, blocks=shape.blocks)
-    return _power(values, directions, shape.ridge)
+def _whitening(train: tuple[Evidence, ...], shape: Shape) -> Matrix:
+    found = _eigen(train, shape.encoders, blocks=shape.blocks, single=shape.single)
+    return _power(*found, shape.ridge)
 
 
-def _power(values: Covariance, directions: Covariance, ridge: float) -> Covariance:
+def _power(values: Covariance, directions: Matrix, ridge: float) -> Matrix:
     """Return (S + ridge x mean eigenvalue x I)^(-1/2) by the eigenvalues and directions of S."""
-    found: Covariance = directions * (values + ridge * values.mean()) ** -0.5 @ directions.T
+    scales = ((values + ridge * values.mean()) ** -0.5).astype(np.float32)
+    found: Matrix = directions * scales @ directions.T
     return found
 
 
@@ -164,7 +189,7 @@ def fit_adapter(train: Sequence[Evidence], shape: Shape) -> Matrix:
     if shape.rank:
         directions = _tool_directions(sets, replace(shape, rank=0))
         adapter = adapter @ directions[:, : shape.rank]
-    return np.asarray(adapter, dtype=np.float32)
+    return adapter
 
 
 def adapt(evidence: Evidence, encoders: Encoders, adapter: Matrix) -> Vectors:
@@ -194,15 +219,14 @@ def encoders_alone(encoders: Encoders, evidence: Evidence, _: object = None) -> 
 
 
 @lru_cache(maxsize=32)
-def _catalog_eigen(evidence: Evidence) -> tuple[Covariance, Covariance]:
-    values, directions = np.linalg.eigh(_covariance(evidence.tools))
-    return np.maximum(values, 0.0), directions
+def _catalog_eigen(evidence: Evidence) -> tuple[Covariance, Matrix]:
+    return _eigen_of(_covariance(evidence.tools))
 
 
 def catalog_adapted(ridge: float, evidence: Evidence, _: object = None) -> Matrix:
     """Score by the product's formula, adapted by the covariance of the catalog's own vectors."""
-    adapter = np.asarray(_power(*_catalog_eigen(evidence), ridge), dtype=np.float32)
     encoders = tuple(range(len(evidence.widths)))
+    adapter = _power(*_catalog_eigen(evidence), ridge)
     return fused(evidence, vectors=adapt(evidence, encoders, adapter))
 
 
@@ -231,26 +255,42 @@ def adapter_candidates(widths: Sequence[int]) -> Iterable[Candidate]:
         if len(encoders) < len(widths):
             name = f"encoders {encoder_names(encoders)}"
             yield Candidate(name=name, score=partial(encoders_alone, encoders))
-        for shape in _shapes(encoders, widths):
-            yield Candidate(
-                name=shape.name,
-                score=partial(adapted, shape),
-                fit=partial(fit_adapter, shape=shape),
-                describe=lambda adapter: {"directions": int(adapter.shape[1])},
-            )
+        yield from map(_adapter_candidate, _shapes(encoders, widths))
+    yield choose_left_out("whitening chosen", _choices(widths))
+
+
+def _adapter_candidate(shape: Shape) -> Candidate:
+    return Candidate(
+        name=shape.name,
+        score=partial(adapted, shape),
+        fit=partial(fit_adapter, shape=shape),
+        describe=lambda adapter: {"directions": int(adapter.shape[1])},
+    )
+
+
+def _choices(widths: Sequence[int]) -> list[Candidate]:
+    """Return the product's ranking and the adapters of which one is chosen."""
+    encoders = tuple(range(len(widths)))
+    shapes = [Shape(encoders=encoders, ridge=3.0, rank=256)] if sum(widths) > 256 else []
+    shapes += [Shape(encoders=encoders, ridge=ridge, beside=0.5) for ridge in _FEW_RIDGES]
+    return [Candidate(name="plain", score=plain), *map(_adapter_candidate, shapes)]
 
 
 def _shapes(encoders: Encoders, widths: Sequence[int]) -> Iterable[Shape]:
     """Yield the adapters that are tried with *encoders*; those of all encoders have more forms."""
     size = sum(widths[number] for number in encoders)
+    if len(encoders) < len(widths):
+        yield from (Shape(encoders=encoders, ridge=ridge) for ridge in _FEW_RIDGES)
+        yield from (Shape(encoders=encoders, ridge=ridge, beside=0.5) for ridge in _FEW_RIDGES)
+        return
     yield from (Shape(encoders=encoders, ridge=ridge) for ridge in RIDGES)
-    for ridge, rank in product(_RANKED_RIDGES, RANKS):
+    for ridge, rank in product(_FEW_RIDGES, RANKS):
         if rank < size:
             yield Shape(encoders=encoders, ridge=ridge, rank=rank)
-    if len(encoders) == len(widths):
-        yield from (Shape(encoders=encoders, ridge=ridge, blocks=True) for ridge in RIDGES)
-        for ridge, beside in product(_RANKED_RIDGES, _BESIDE):
-            yield Shape(encoders=encoders, ridge=ridge, beside=beside)
+    yield from (Shape(encoders=encoders, ridge=ridge, blocks=True) for ridge in RIDGES)
+    for single, ridge, beside in product((False, True), _FEW_RIDGES, _BESIDE):
+        yield Shape(encoders=encoders, ridge=ridge, beside=beside, single=single)
+    yield from (Shape(encoders=encoders, ridge=ridge, single=True) for ridge in _FEW_RIDGES)
 
 
 def encoder_sets(count: int) -> list[Encoders]:

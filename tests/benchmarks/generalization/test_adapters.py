@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from benchmarks.generalization.adapters import (
     SHARES,
@@ -21,6 +22,7 @@ from benchmarks.generalization.adapters import (
 )
 from benchmarks.generalization.evidence import Evidence
 from benchmarks.generalization.scoring import Vectors, cosines, deviations, fused, judge
+from gateway.errors import ConfigError
 from gateway.runtime.vectors import unit_rows
 
 ALL = (0,)
@@ -47,6 +49,17 @@ def test_pairs_are_first_forms_and_relevant_tools(sets: list[Evidence]) -> None:
     assert np.flatnonzero(large.text_queries == 20)[0] == rows[-1] == rows[-2]
     assert ["create-invoice", "send-invoice"] == [large.tool_ids[at] for at in positions[-2:]]
     assert 21 == len(pairs(lacking)[0])
+    assert 20 == len(pairs(large, single=True)[0])
+
+
+def test_queries_of_several_tools_can_be_left_out_of_the_fitting(sets: list[Evidence]) -> None:
+    """Where nothing is left, that is an error."""
+    usual, single = Shape(encoders=ALL, ridge=1.0), Shape(encoders=ALL, ridge=1.0, single=True)
+    several = replace(sets[0], gold=(sets[0].gold[20],) * len(sets[0].gold))
+
+    assert not np.array_equal(fit_adapter(sets, usual), fit_adapter(sets, single))
+    with pytest.raises(ConfigError, match="to be fitted on"):
+        fit_adapter([several], single)
 
 
 def test_directions_in_which_queries_differ_from_their_tools_are_shrunk(
@@ -98,7 +111,7 @@ def test_encoders_are_parts_of_the_vectors() -> None:
     assert [(0, 1, 2), (0, 1), (0, 2), (1, 2), (0,), (1,), (2,)] == encoder_sets(3)
     assert [(0,)] == encoder_sets(1)
     names = [each.name for each in adapter_candidates((200, 200, 200))]
-    assert {"encoders 1+3", "whitening 2 ridge 1 rank 128"} < set(names)
+    assert {"encoders 1+3", "whitening 2 ridge 1 beside x 0.5", "whitening chosen"} < set(names)
     assert "encoders 1+2+3" not in names
     assert len(set(names)) == len(names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from benchmarks.generalization.candidates import (
     Candidate,
     baseline_candidates,
     best_choice,
+    choose_left_out,
     grid_candidates,
 )
 from benchmarks.generalization.evidence import Evidence
@@ -76,3 +78,31 @@ def test_fields_are_weighed_by_the_evidence(sets: list[Evidence]) -> None:
     assert np.array_equal(fused(large), fields.score(large, ""))
     assert not np.array_equal(fused(large), fields.score(large, "description alone"))
     assert fields.fit(sets) in {"", *large.field_words}
+    both = by_name(sets)["fields and words"]
+    assert np.array_equal(fused(large), both.score(large, ("", Weights().words)))
+    assert not np.array_equal(fused(large), both.score(large, ("", 0.7)))
+
+
+def test_what_fits_its_own_training_sets_best_is_not_chosen_for_it(sets: list[Evidence]) -> None:
+    """Within the training sets each origin is left out in turn."""
+
+    def names(train: Sequence[Evidence]) -> set[str]:
+        return {evidence.name for evidence in train}
+
+    def remember(evidence: Evidence, seen: set[str]) -> Matrix:
+        return evidence.product if evidence.name in seen else np.zeros_like(evidence.product)
+
+    def worse(evidence: Evidence, _: object) -> Matrix:
+        return evidence.words.scores
+
+    memory = Candidate(name="memory", score=remember, fit=names)
+    words = Candidate(name="words", score=worse)
+    chosen = choose_left_out("chosen", [memory, words])
+
+    fitted = chosen.fit(sets)
+
+    assert {"candidate": "words", "parameters": None} == chosen.describe(fitted)
+    assert np.array_equal(sets[0].words.scores, chosen.score(sets[0], fitted))
+    assert {"candidate": "memory", "parameters": {"large", "small"}} == chosen.describe(
+        chosen.fit(sets[:2])
+    )
