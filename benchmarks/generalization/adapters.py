@@ -6,8 +6,8 @@
 * With a rank, only those directions stay in which the tools of the training sets differ most after
   that. Together this is linear discriminant analysis: Fisher (1936), Rao (1948).
 * Each training set has the same weight. Adapted vectors have unit length.
-* In blocks, the covariances between encoders count as 0. Beside, the adapted cosine is added to the
-  product's score and changes nothing else.
+* In blocks, the covariances between encoders count as 0. Beside, the adapted cosine, with that
+  of the best clause, is added to the product's score and changes nothing else.
 * Two simpler ones: the adapter of the searched catalog's own covariance, which is fitted on no
   query; and shares of the encoders, chosen from a grid.
 """
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.generalization.candidates import Candidate, best_choice, choose_left_out, plain
 from benchmarks.generalization.evidence import Evidence
-from benchmarks.generalization.scoring import Vectors, cosines, deviations, fused
+from benchmarks.generalization.scoring import Vectors, deviations, fused, strengths
 from gateway.errors import ConfigError
 from gateway.runtime.vectors import Matrix, unit_rows
 
@@ -60,7 +60,7 @@ class Shape:
     """Whether it is fitted on queries with one relevant tool alone: a request of several steps is
     far from each of its tools."""
     beside: float = 0.0
-    """What the adapted cosine adds to the product's score, in deviations; 0 puts the adapted
+    """What the adapted strength adds to the product's score, in deviations; 0 puts the adapted
     vectors in the place of the product's."""
 
     @property
@@ -205,11 +205,17 @@ def adapt(evidence: Evidence, encoders: Encoders, adapter: Matrix) -> Vectors:
 
 
 def adapted(shape: Shape, evidence: Evidence, adapter: Matrix) -> Matrix:
-    """Score by the product's formula with adapted vectors, or with their cosine beside."""
+    """Score by the product's formula with adapted vectors, or with their strength beside."""
     vectors = adapt(evidence, shape.encoders, adapter)
     if not shape.beside:
         return fused(evidence, vectors=vectors)
-    scores: Matrix = np.float32(shape.beside) * deviations(cosines(evidence, vectors)[0])
+    scores: Matrix = np.float32(shape.beside) * deviations(strengths(evidence, vectors))
+    return scores + evidence.product
+
+
+def vectors_beside(weight: float, evidence: Evidence, _: object = None) -> Matrix:
+    """Add the product's own strength to its score: what an adapter beside must beat."""
+    scores: Matrix = np.float32(weight) * deviations(strengths(evidence))
     return scores + evidence.product
 
 
@@ -248,6 +254,8 @@ def adapter_candidates(widths: Sequence[int]) -> Iterable[Candidate]:
     """Yield shares, the catalog's own adapter, each set of encoders, and each adapter of these."""
     if len(widths) == len(SHARES[0]):
         yield Candidate(name="shares", score=shared, fit=best_choice(SHARES, shared))
+    for weight in _BESIDE:
+        yield Candidate(name=f"vectors beside x {weight:g}", score=partial(vectors_beside, weight))
     for ridge in _CATALOG_RIDGES:
         name = f"catalog whitening ridge {ridge:g}"
         yield Candidate(name=name, score=partial(catalog_adapted, ridge))

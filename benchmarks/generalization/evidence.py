@@ -51,13 +51,15 @@ Groups = tuple[frozenset[str], ...]
 OPTIONS = SearchOptions()
 POOL = OPTIONS.pool(RANKED)
 """How many tools the product ranks, chosen by their vectors."""
-_FACTORS: Mapping[str, Sequence[float]] = {
-    "name": (0.5, 2.0),
-    "description": (0.5, 2.0),
-    "server": (0.0, 2.0),
-    "parameters": (0.0, 0.5, 2.0),
-}
-"""What the weight of a field is multiplied by, one field at a time."""
+_FIELDS = ("name", "description", "server", "parameters")
+_FACTORS: Sequence[Mapping[str, float]] = (
+    *({"name": 0.5}, {"name": 2.0}, {"description": 0.5}, {"description": 2.0}),
+    *({"server": 0.0}, {"server": 2.0}),
+    *({"parameters": 0.0}, {"parameters": 2.0}, {"parameters": 4.0}),
+    *({"name": 0.5, "server": 2.0}, {"name": 0.5, "parameters": 2.0}),
+    *({"server": 2.0, "parameters": 2.0}, {"name": 0.5, "server": 2.0, "parameters": 2.0}),
+)
+"""What the weights of fields are multiplied by, one way after another."""
 _SAME_NAMES = (
     *("tools", "server_ids", "texts", "text_queries"),
     *("clauses", "clause_queries", "clause_counts", "product"),
@@ -259,21 +261,25 @@ def _product_scores(snapshot: Snapshot, vectors: VectorIndex, query: Query) -> V
 
 
 def _indexes(snapshot: Snapshot) -> dict[str, BM25Index]:
-    """Index the words by other weights of the fields: one changed, and one alone."""
+    """Index the words by other weights of the fields: some changed, and each field alone."""
     documents = [
         {str(field): text for field, text in lexical_fields(entity).items()}
         for entity in snapshot.entities
     ]
     usual = {str(field): weight for field, weight in KINDS["tool"].indexed.items()}
-    weights = {
-        f"{field} x {factor:g}": usual | {field: usual[field] * factor}
-        for field, factors in _FACTORS.items()
-        for factor in factors
-    }
-    weights |= {f"{field} alone": {field: 1.0} for field in _FACTORS}
+    weights = {_label(factors): usual | _scaled(usual, factors) for factors in _FACTORS}
+    weights |= {f"{field} alone": {field: 1.0} for field in _FIELDS}
     return {
         label: BM25Index.build(
             documents, weights={field: weight for field, weight in each.items() if weight}
         )
         for label, each in weights.items()
     }
+
+
+def _label(factors: Mapping[str, float]) -> str:
+    return ", ".join(f"{field} x {factor:g}" for field, factor in factors.items())
+
+
+def _scaled(weights: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:
+    return {field: weights[field] * factor for field, factor in factors.items()}

@@ -1,7 +1,8 @@
 """A linear model over what the product knows of each tool in its pool. Pure.
 
-* Features: the product's score, the cosine of the whole query, BM25F, BM25F of each field alone and
-  the cosine of each encoder alone; all but the first in deviations over the catalog.
+* Features: the product's score, the cosine with that of the best clause, BM25F, that of the best
+  clause, BM25F of each field alone and the cosine of each encoder alone; all but the first in
+  deviations over the catalog.
 * It is fitted by a softmax over the pool: the relevant tools shall have the greatest scores. Each
   query has the same weight in its set, and each set has the same weight. After Cao et al.,
   *Learning to rank: from pairwise approach to listwise approach* (2007).
@@ -19,11 +20,11 @@ from numpy.typing import NDArray
 from benchmarks.generalization.adapters import parts_of
 from benchmarks.generalization.candidates import Candidate
 from benchmarks.generalization.evidence import Evidence, Numbers
-from benchmarks.generalization.scoring import NOT_RANKED, cosines, deviations, product_cosines
+from benchmarks.generalization.scoring import NOT_RANKED, deviations, strengths
 from gateway.runtime.vectors import Matrix
 
 Coefficients = NDArray[np.float64]
-RIDGES = (0.001, 0.01, 0.1)
+RIDGES = (0.01, 0.1, 0.3, 1.0)
 """What the square of a coefficient costs beside the mean loss."""
 _STEPS = 12
 """Of Newton's method; the loss is convex."""
@@ -50,7 +51,7 @@ def feature_names(evidence: Evidence) -> list[str]:
     """Return the names of the features, in their order."""
     fields = [label for label in evidence.field_words if label.endswith(" alone")]
     encoders = [f"encoder {number + 1}" for number in range(len(evidence.widths))]
-    return ["product", "cosine", "words", *fields, *encoders]
+    return ["product", "cosine", "words", "clause words", *fields, *encoders]
 
 
 @lru_cache(maxsize=64)
@@ -60,14 +61,17 @@ def features_of(evidence: Evidence) -> Features:
     positions = np.argsort(-evidence.product, axis=1, kind="stable")[:, :pool]
     tables = [
         evidence.product,
-        *(deviations(table) for table in (product_cosines(evidence)[0], evidence.words.scores)),
+        *(
+            deviations(table)
+            for table in (strengths(evidence), evidence.words.scores, evidence.words.clauses)
+        ),
         *(
             deviations(words.scores)
             for label, words in evidence.field_words.items()
             if label.endswith(" alone")
         ),
         *(
-            deviations(cosines(evidence, parts_of(evidence, (number,)))[0])
+            deviations(strengths(evidence, parts_of(evidence, (number,))))
             for number in range(len(evidence.widths))
         ),
     ]

@@ -80,6 +80,22 @@ def product_cosines(evidence: Evidence) -> tuple[Matrix, Matrix]:
     return cosines(evidence, Vectors.of(evidence))
 
 
+def strengths(
+    evidence: Evidence, vectors: Vectors | None = None, clause_weight: float = CLAUSE_COSINE_WEIGHT
+) -> Matrix:
+    """Return the cosines, with those of the best clause of long requests, shape (q, n).
+
+    Args:
+        evidence: The set.
+        vectors: Other vectors than the product's.
+        clause_weight: What the cosine of the best clause counts.
+    """
+    whole, clause = cosines(evidence, vectors) if vectors else product_cosines(evidence)
+    near = whole.copy()
+    near[np.unique(evidence.clause_queries)] += np.float32(clause_weight) * clause
+    return near
+
+
 def fused(
     evidence: Evidence,
     vectors: Vectors | None = None,
@@ -98,12 +114,10 @@ def fused(
         Shape (q, n); minus infinity for what is not among the nearest `POOL` by vectors.
     """
     words, weights = words or evidence.words, weights or Weights()
-    whole, clause = cosines(evidence, vectors) if vectors else product_cosines(evidence)
-    long = np.unique(evidence.clause_queries)
-    near = whole.copy()
-    near[long] += np.float32(weights.clause_cosine) * clause
+    near = strengths(evidence, vectors, weights.clause_cosine)
     scores = deviations(near)
     scores += np.float32(weights.words) * deviations(words.scores)
+    long = np.unique(evidence.clause_queries)
     scores[long] += np.float32(weights.clause_words) * deviations(words.clauses[long])
     for query in range(len(scores)):
         pool = top(near[query], POOL)

@@ -19,9 +19,10 @@ from benchmarks.generalization.adapters import (
     pairs,
     parts,
     shared,
+    vectors_beside,
 )
 from benchmarks.generalization.evidence import Evidence
-from benchmarks.generalization.scoring import Vectors, cosines, deviations, fused, judge
+from benchmarks.generalization.scoring import Vectors, cosines, deviations, fused, judge, strengths
 from gateway.errors import ConfigError
 from gateway.runtime.vectors import unit_rows
 
@@ -135,10 +136,12 @@ def test_beside_the_product_an_adapted_cosine_is_added(sets: list[Evidence]) -> 
 
     scores = adapted(shape, large, adapter)
 
-    added = 0.5 * deviations(cosines(large, adapt(large, ALL, adapter))[0])
+    added = 0.5 * deviations(strengths(large, adapt(large, ALL, adapter)))
     ranked = np.isfinite(large.product)
     assert np.array_equal(ranked, np.isfinite(scores))
     assert np.allclose((large.product + added)[ranked], scores[ranked], atol=1e-5)
+    own = large.product + 0.5 * deviations(strengths(large))
+    assert np.allclose(own[ranked], vectors_beside(0.5, large)[ranked], atol=1e-5)
 
 
 def test_the_catalogs_own_covariance_adapts_without_any_query(sets: list[Evidence]) -> None:
