@@ -139,7 +139,7 @@ def load_evidence(folder: Path, *, embedder: Embedder, cache: Path, origin: str)
 
 
 def _fingerprint(folder: Path, model_id: str) -> str:
-    digest = hashlib.sha256(f"{model_id}\n{POOL}\n{_FACTORS}".encode())
+    digest = hashlib.sha256(f"{model_id}\n{OPTIONS}".encode())
     rooms = [Path(gateway.__file__).parent / room for room in _RANKING_CODE]
     rooms += [Path(graphs.__file__).parent / "lexical"]
     code = [path for room in rooms for path in sorted(room.rglob("*.py"))]
