@@ -3,9 +3,11 @@
     python -m benchmarks.converted bfcl PACKAGE/data --out DIR
     python -m benchmarks.converted agentdojo --out DIR
     python -m benchmarks.converted tooltalk PACKAGE/tooltalk --out DIR
+    python -m benchmarks.converted tau2 PACKAGE/tau2 --out DIR
+    python -m benchmarks.converted homeassistant PACKAGE --out DIR
 
-* The sets come from packages, none of which is a dependency. bfcl-eval and nvidia-tooltalk are read
-  from their unpacked folders; agentdojo must be installed.
+* The sets come from packages, none of which is a dependency. Most are read from their unpacked
+  folders; agentdojo, and hassil for home-assistant-intents, must be installed.
 * `benchmarks.sources` has a module for each package, which says what its tools and queries are.
 * ``origin.txt`` names the group of sets that belong together; `benchmarks.generalize` reads it.
 """
@@ -24,6 +26,8 @@ from rich.console import Console
 from benchmarks.data import ORIGIN_FILE
 from benchmarks.sources import agentdojo as agentdojo_source
 from benchmarks.sources import bfcl as bfcl_source
+from benchmarks.sources import homeassistant as homeassistant_source
+from benchmarks.sources import tau2 as tau2_source
 from benchmarks.sources import tooltalk as tooltalk_source
 from benchmarks.sources.rows import ConvertedSet, Row
 
@@ -63,6 +67,24 @@ def tooltalk(
 ) -> None:
     """Convert the conversations of ToolTalk."""
     write_set(out / "tooltalk", tooltalk_source.convert_conversations(package), origin="tooltalk")
+
+
+@app.command()
+def tau2(
+    package: Annotated[Path, typer.Argument(help="The tau2 folder of inspect-evals.")], out: _Out
+) -> None:
+    """Convert the customers of τ²-bench."""
+    write_set(out / "tau2", tau2_source.convert_customers(package), origin="tau2")
+
+
+@app.command()
+def homeassistant(
+    package: Annotated[Path, typer.Argument(help="The folder of home-assistant-intents.")],
+    out: _Out,
+) -> None:
+    """Convert commands for Home Assistant; hassil must be installed."""
+    commands = homeassistant_source.convert_commands(package, import_installed("hassil"))
+    write_set(out / "home_assistant", commands, origin="home_assistant")
 
 
 def import_installed(module: str) -> Any:

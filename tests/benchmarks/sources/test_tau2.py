@@ -1,0 +1,133 @@
+"""Customers of services, converted from a small copy of the package's folder."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.converted import app
+from benchmarks.data import read
+from benchmarks.sources.tau2 import convert_customers
+from gateway.errors import ConfigError
+
+TOOLS = '''
+import framework
+
+def {name}() -> object:
+    async def execute(user_id: str, seats: int, when: "date") -> str:
+        """
+        Change a seat.
+
+        Args:
+            user_id: The customer.
+
+        Returns:
+            Nothing.
+        """
+    return execute
+
+def helper() -> None:
+    """No tool."""
+'''
+METHODS = '''
+class Methods:
+    def freeze_card_1234(self, card_id: str) -> str:
+        """Freeze a card."""
+
+    def freeze_card_5678(self) -> str:
+        """Freeze another one."""
+
+    def initialize(self) -> None:
+        """No tool."""
+'''
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write *value* as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def task(key: str, reason: str, *calls: str) -> dict[str, Any]:
+    """Return a task of the services."""
+    return {
+        "id": key,
+        "user_scenario": {"instructions": {"reason_for_call": reason}},
+        "ticket": f"The user {key}",
+        "evaluation_criteria": {"actions": [{"name": call} for call in calls] or None},
+    }
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """The folder of a package with a tool or two a service, and some customers."""
+    folder = tmp_path / "tau2"
+    domains = folder / "data" / "domains"
+    for service in ("airline", "retail", "common", "telecom", "banking"):
+        (folder / service).mkdir(parents=True)
+        name = "banking_seat" if service == "banking" else f"{service}_seat"
+        (folder / service / "tools.py").write_text(TOOLS.format(name=name), encoding="utf-8")
+    (folder / "telecom" / "user_tools.py").write_text(TOOLS.format(name="dial"), encoding="utf-8")
+    (folder / "banking" / "BankingAgentTools.py").write_text(METHODS, encoding="utf-8")
+    flights = [task("1", "Fly", "seat", "unknown", "seat"), task("2", "Fly", "seat")]
+    write_json(domains / "airline" / "tasks.json", [*flights, task("3", "Nothing")])
+    write_json(domains / "retail" / "tasks.json", [task("1", "Buy", "common_seat", "seat")])
+    write_json(domains / "telecom" / "tasks_small.json", [task("[slow]", "Slow", "dial")])
+    tickets = [task(key, "Slow", "dial", "seat") for key in ("first", "second")]
+    packed = gzip.compress(json.dumps(tickets).encode())
+    (domains / "telecom" / "tasks.json.gz").write_bytes(packed)
+    return folder
+
+
+def test_tools_of_services_are_read_as_source(package: Path) -> None:
+    """One of each name a server, by docstring and annotations; nothing is imported."""
+    tools = convert_customers(package).tools
+
+    assert [
+        "airline.seat",
+        "retail.seat",
+        "airline.common_seat",
+        "retail.common_seat",
+        "telecom.common_seat",
+        "telecom.seat",
+        "telecom.dial",
+        "banking.seat",
+        "banking.freeze_card",
+    ] == [tool["id"] for tool in tools]
+    assert "Change a seat." == tools[0]["description"]
+    assert "Freeze a card." == tools[-1]["description"]
+    assert {
+        "user_id": {"type": "string", "description": "The customer."},
+        "seats": {"type": "integer"},
+        "when": {"type": "string"},
+    } == tools[0]["input_schema"]["properties"]
+    assert ["card_id"] == list(tools[-1]["input_schema"]["properties"])
+
+
+def test_why_a_customer_calls_is_a_query(package: Path) -> None:
+    """Each reason once, and the first ticket of each solution; those of telecom come last."""
+    queries = convert_customers(package).queries
+
+    assert {
+        "airline-1": ("Fly", ["airline.seat"]),
+        "retail-1": ("Buy", ["retail.common_seat", "retail.seat"]),
+        "telecom-[slow]": ("Slow", ["telecom.dial"]),
+        "telecom-2456940119": ("The user first", ["telecom.dial", "telecom.seat"]),
+    } == {row["id"]: (row["query"], row["relevant"]) for row in queries}
+    assert ["telecom", "telecom"] == [row["id"].partition("-")[0] for row in queries[2:]]
+    with pytest.raises(ConfigError, match="unpacked package"):
+        convert_customers(package / "nowhere")
+
+
+def test_the_command_writes_a_set(package: Path, tmp_path: Path) -> None:
+    """It can be read."""
+    out = tmp_path / "sets"
+    result = CliRunner().invoke(app, ["tau2", str(package), "--out", str(out)])
+
+    assert 0 == result.exit_code, result.output
+    assert read(out / "tau2").queries
