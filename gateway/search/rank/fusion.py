@@ -5,7 +5,8 @@ entities, and the clause terms are those of a long request:
 
     z(cosine + 0.7 best clause cosine) + 0.4 z(BM25F) + 0.4 z(best clause BM25F)
 
-* A request of many clauses adds one term for servers that serve several of them.
+* One term more is that of servers: all tools of a server gain by its best one, the more the more
+  clauses the request has.
 * Entities that the query calls by their exact names come first, in the order of the query.
 * Nothing else ranks. The graph never reorders matches.
 * Ties break by name: positions are in the order of names.
@@ -22,7 +23,7 @@ import numpy as np
 
 from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Vector, deviations, moments
-from gateway.search.rank.parameters import SERVER_GROUP_CLAUSES, SERVER_GROUP_WEIGHT
+from gateway.search.rank.parameters import SERVER_GROUP_CLAUSES, SERVER_GROUP_WEIGHTS
 from gateway.search.retrieve import Candidates, LexicalScores
 from gateway.types import Entity
 from gateway.usage.rerank import POOL_FACTOR, rerank
@@ -88,28 +89,28 @@ def lexical_deviations(
 
 
 def group_scores(ids: Positions, positions: Positions, scores: Vector, clauses: int) -> Vector:
-    """Return what servers add to the scores of a request of many clauses, in deviations.
+    """Return what servers add to the scores, in deviations.
 
-    Such a request is mostly served by few servers: the better the best tool of its server fits, the
-    likelier a tool is. The smaller the server's part of the catalog, the more that says. All tools
-    of a server gain the same, so that no sibling overtakes the tool that lifts it.
+    A request is mostly served by few servers, one of many clauses all the more: the better the best
+    tool of its server fits, the likelier a tool is. The smaller the server's part of the catalog,
+    the more that says. All tools of a server gain the same, so that no sibling overtakes the tool
+    that lifts it.
 
     Args:
         ids: The number of each entity's server without gaps, shape (n,).
         positions: Those that are ranked, each once.
         scores: Their scores, in deviations.
-        clauses: How many clauses the request has.
+        clauses: How many clauses the request has, 0 for a short one.
     """
-    low, high = SERVER_GROUP_CLAUSES
     sizes = np.bincount(ids)
-    if clauses <= low or len(sizes) < 2:
+    if len(sizes) < 2:
         return np.zeros(len(positions), dtype=np.float32)
-    weight = np.float32(SERVER_GROUP_WEIGHT * min((clauses - low) / (high - low), 1.0))
+    weight = np.float32(np.interp(clauses, SERVER_GROUP_CLAUSES, SERVER_GROUP_WEIGHTS))
     # 1 for a server of one tool, 0 for one that is the whole catalog.
     rarity = (np.log(len(ids) / sizes) / math.log(len(ids))).astype(np.float32)
     best = np.zeros(len(sizes), dtype=np.float32)
     np.maximum.at(best, ids[positions], scores)
-    added: Vector = (weight * rarity * rarity * best)[ids[positions]]
+    added: Vector = (weight * rarity * best)[ids[positions]]
     return added
 
 

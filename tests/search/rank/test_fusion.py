@@ -187,18 +187,18 @@ def test_what_passes_a_better_one_by_use_gets_its_score() -> None:
 
 
 def test_all_tools_of_a_server_gain_what_its_best_tool_adds() -> None:
-    """2 x rarity squared x the best score; by hand, for two of eight tools log(4) / log(8)."""
+    """Rarity x the best score, twice for ten clauses; two of eight tools have log(4) / log(8)."""
     ids = np.asarray([0, 0, 1, 1, 1, 1, 1, 1], np.intp)
     scores = np.asarray([2, 1, 3, -1, -1, -1, -1, -1], np.float32)
     rarity = np.log(4) / np.log(8)
 
-    added = group_scores(ids, np.arange(8), scores, clauses=10)
-    some = group_scores(ids, np.arange(8), scores, clauses=8)
+    added = group_scores(ids, np.arange(8), scores, clauses=0)
 
-    assert [2 * rarity**2 * 2] * 2 == pytest.approx(added[:2].tolist())
+    assert [rarity * 2] * 2 == pytest.approx(added[:2].tolist())
     assert 1 == len({*added[2:].tolist()})
-    assert (0.6 * added).tolist() == pytest.approx(some.tolist())
-    assert not group_scores(ids, np.arange(8), scores, clauses=5).any()
+    for clauses, factor in ((5, 1.0), (8, 1.6), (10, 2.0), (24, 2.0)):
+        more = group_scores(ids, np.arange(8), scores, clauses)
+        assert (factor * added).tolist() == pytest.approx(more.tolist())
 
 
 @pytest.mark.parametrize("ids", [[], [0, 0, 0]])
