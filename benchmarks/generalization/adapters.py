@@ -279,8 +279,7 @@ def _adapter_candidate(shape: Shape) -> Candidate:
 def _choices(widths: Sequence[int]) -> list[Candidate]:
     """Return the product's ranking and the adapters of which one is chosen."""
     encoders = tuple(range(len(widths)))
-    shapes = [Shape(encoders=encoders, ridge=3.0, rank=256)] if sum(widths) > 256 else []
-    shapes += [Shape(encoders=encoders, ridge=ridge, beside=0.5) for ridge in _FEW_RIDGES]
+    shapes = [Shape(encoders=encoders, ridge=ridge, beside=0.5) for ridge in _FEW_RIDGES[1:]]
     return [Candidate(name="plain", score=plain), *map(_adapter_candidate, shapes)]
 
 
