@@ -134,7 +134,10 @@ def load_evidence(folder: Path, *, embedder: Embedder, cache: Path, origin: str)
         arrays = asyncio.run(_compute(read(folder), embedder))
         cache.mkdir(parents=True, exist_ok=True)
         arrays["fingerprint"] = np.array(fingerprint)
-        np.savez(path, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
+        # A run that is ended leaves no half of a file.
+        fresh = path.with_suffix(".new.npz")
+        np.savez(fresh, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
+        fresh.replace(path)
     return _evidence(arrays, name=folder.name, origin=origin or origin_of(folder))
 
 
