@@ -141,7 +141,7 @@ class Catalog:
         return gone
 
     async def govern(self, entity: Entity, use: Mapping[str, object]) -> None:
-        """Say ``status``, ``enabled``, ``tags`` or ``scopes`` of what a server lists.
+        """Say what `Access` holds, by its names, of what a server lists.
 
         It holds beside the host's other rules, and after a restart. What was said here before and
         is not named stays.

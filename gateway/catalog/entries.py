@@ -20,6 +20,7 @@ from gateway.mcp.naming import check_server_name
 from gateway.options.validation import field_faults, hints_fault
 from gateway.runtime.text import clean, is_visible, visible_json
 from gateway.types import Entity, Hints, JsonObject, Status, ToolDefinition
+from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 
 NAMESPACE = "catalog"
 """The namespace of an entry that names none."""
@@ -141,7 +142,9 @@ def clean_entry(entry: Entry) -> Entry:
         entry,
         title=_short(entry.title),
         description=clean(entry.description, limit=MAX_TEXT_CHARS),
-        hints=replace(hints, **lists),
+        hints=replace(
+            hints, search_text=clean(hints.search_text, limit=MAX_SEARCH_TEXT_CHARS), **lists
+        ),
         metadata=visible_json(entry.metadata),
     )
 

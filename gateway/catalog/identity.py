@@ -159,7 +159,8 @@ def _hashed(name: str, key: str, length: int) -> str:
 def definition_digest(server: str, definition: ToolDefinition) -> str:
     """Return the SHA-256 (hex) of all that a search or a call reads of a definition.
 
-    The order of JSON keys does not matter; the order of lists does.
+    The search text is left out: it is the host's, and approvals of the definition outlive it. The
+    order of JSON keys does not matter; the order of lists does.
     """
     hints = definition.hints
     whole: dict[str, object] = {
@@ -169,7 +170,7 @@ def definition_digest(server: str, definition: ToolDefinition) -> str:
         "description": definition.description,
         "input": definition.input_schema,
         "output": definition.output_schema,
-        "hints": {name: getattr(hints, name) for name in hints.__slots__},
+        "hints": {name: getattr(hints, name) for name in hints.__slots__ if name != "search_text"},
     }
     if definition.kind != "tool":
         whole |= {"kind": definition.kind, "details": definition.details}

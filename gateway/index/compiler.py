@@ -30,7 +30,8 @@ from gateway.index.vectors import VectorIndex
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import Diagnostic, Entity
-from graphs.facts.extraction import DocumentReader
+from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
+from graphs.facts.extraction import DocumentReader, LabelResolver
 from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import NO_NAMES
 from graphs.graph_builder import GraphBuilder
@@ -104,9 +105,15 @@ class SnapshotCompiler:
         self._deriver = EdgeDeriver(options)
         self._graph = GraphBuilder(weights=_WEIGHTS)
 
-    def prepare(self, entities: Iterable[Entity]) -> None:
-        """Make *entities* the catalog, in any order; what is known of equal ones is kept."""
-        before, wanted = self._prepared, {entity.id: entity for entity in entities}
+    def prepare(self, entities: Iterable[Entity], documents: Iterable[Document] = ()) -> None:
+        """Make *entities* the catalog, in any order; what is known of equal ones is kept.
+
+        Args:
+            entities: With all that hints and rules say.
+            documents: The host's own, for the search texts in them.
+        """
+        listed = _with_search_texts(entities, documents)
+        before, wanted = self._prepared, {entity.id: entity for entity in listed}
         same = {
             key: item
             for key, item in before.items()
@@ -282,6 +289,25 @@ def host_names(entities: Sequence[Entity]) -> Mapping[str, str]:
     names = {entity.name: nodes[entity.id] for entity in entities if own[entity.name] == 1}
     names |= {entity.exposed_name: nodes[entity.id] for entity in entities}
     return names | nodes
+
+
+def _with_search_texts(entities: Iterable[Entity], documents: Iterable[Document]) -> list[Entity]:
+    """Return *entities* with the search texts that the host's *documents* give them.
+
+    What hints or rules say wins. A text that is too long is cut.
+    """
+    listed = list(entities)
+    stated = [each for each in documents if each.declared and each.search_text.strip()]
+    if not stated:
+        return listed
+    labels = LabelResolver(stated, host_names(listed))
+    texts = {labels.subject(each): each.search_text[:MAX_SEARCH_TEXT_CHARS] for each in stated}
+    for position, entity in enumerate(listed):
+        definition, hints = entity.definition, entity.hints
+        if (text := texts.get(node_of(entity.id))) and not hints.search_text:
+            hinted = replace(definition, hints=replace(hints, search_text=text))
+            listed[position] = replace(entity, definition=hinted)
+    return listed
 
 
 def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None]) -> Matrix:

@@ -245,7 +245,7 @@ class Indexer:
             documents, faults = await self._documents.load()
         with collection_paused():
             self.entities.update(listed, rules)
-            self._compiler.prepare(self.entities.entities.values())
+            self._compiler.prepare(self.entities.entities.values(), documents)
         stored = await self._vectors(limit=0)
         with collection_paused():
             self._compiler.add_vectors(stored.rows)

@@ -113,7 +113,7 @@ def _hints(entity: Entity) -> str:
 _FIELDS: Mapping[Field, Callable[[Entity], str]] = {
     "name": lambda entity: humanized(entity.name),
     "title": lambda entity: entity.definition.title,
-    "description": lambda entity: entity.description,
+    "description": lambda entity: entity.hints.search_text or entity.description,
     "server": lambda entity: humanized(entity.server),
     "parameters": _parameters,
     "hints": _hints,
@@ -135,7 +135,7 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
     return Document(
         id=node_of(entity.id),
         title=entity.definition.title or humanized(entity.name),
-        summary=entity.description,
+        summary=hints.search_text or entity.description,
         keywords=(entity.exposed_name, humanized(entity.server), *hints.keywords),
         tags=(*hints.tags, *hints.categories),
         aliases=hints.aliases,

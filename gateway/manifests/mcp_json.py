@@ -31,6 +31,7 @@ from gateway.manifests.secrets import expand, literal_secrets, read_secret, with
 from gateway.manifests.server_entries import (
     AccessEntry,
     HttpEntry,
+    Rule,
     StdioEntry,
     model_of,
     short_form,
@@ -261,5 +262,5 @@ def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
 
 def _read_rules(raw: object) -> Mapping[str, Access]:
     """Read ``{"*/delete_*": {"scopes": ["admin"]}}``; a fault costs the file, never a rule."""
-    rules: Mapping[str, AccessEntry] = read_value(dict[str, AccessEntry], raw, where="'rules'")
+    rules: Mapping[str, Rule] = read_value(dict[str, Rule], raw, where="'rules'")
     return {pattern: rule.access for pattern, rule in rules.items()}

@@ -16,6 +16,7 @@ from gateway.runtime.json_models import StrictModel, Text
 from gateway.sources.protocol import Transform
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename
 from gateway.types import Access, Kind, Status
+from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 
 
 def short_form(key: str, kind: type) -> BeforeValidator:
@@ -50,7 +51,7 @@ class _Rules(_ResourceRules):
 
 
 class AccessEntry(StrictModel):
-    """What a file says of the use of a server, or of all that a pattern matches."""
+    """What a file says of the use of a server or a virtual server."""
 
     status: Status | None = None
     enabled: bool | None = None
@@ -66,6 +67,17 @@ class AccessEntry(StrictModel):
             tags=tuple(self.tags),
             scopes=frozenset(self.scopes),
         )
+
+
+class Rule(AccessEntry):
+    """What a file says of all that a pattern matches."""
+
+    search_text: Annotated[str, Field(max_length=MAX_SEARCH_TEXT_CHARS)] = ""
+
+    @property
+    def access(self) -> Access:
+        """The same as a value."""
+        return replace(super().access, search_text=self.search_text)
 
 
 class _Server(AccessEntry):

@@ -299,7 +299,7 @@ class GatewaySources:
         self._registry.add(Registration(source, own, itself=itself, access=access, limits=limits))
 
     def set_rules(self, rules: Mapping[str, Access]) -> None:
-        """Replace the rules of `CatalogOptions.rules`; nothing is listed or embedded anew.
+        """Replace the rules of `CatalogOptions.rules`; nothing is listed anew.
 
         Raises:
             ClosedError: After `close`.

@@ -316,7 +316,7 @@ def merge_hints(first: Hints, second: Hints) -> Hints:
     def merge(one: object, other: object) -> object:
         if isinstance(one, tuple) and isinstance(other, tuple):
             return tuple(dict.fromkeys((*one, *other)))
-        return other if one is None else one
+        return other if one in {None, ""} else one
 
     values: dict[str, Any] = {
         item.name: merge(getattr(first, item.name), getattr(second, item.name))

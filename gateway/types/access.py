@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import get_args
 
-from gateway.types.entities import Status, texts_of
+from gateway.types.entities import Status, search_text_of, texts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +25,15 @@ class Access:
     """Labels to filter by, added to those that are there."""
     scopes: frozenset[str] = frozenset()
     """A caller needs all of these, beside those that are needed already."""
+    search_text: str = ""
+    """What the search reads in place of the description of each of these; see `Hints`. Empty leaves
+    it as it is."""
 
     def __post_init__(self) -> None:
         """Check each value; any collection of texts will do for tags and scopes."""
         object.__setattr__(self, "tags", texts_of(self, "tags", self.tags))
         object.__setattr__(self, "scopes", frozenset(texts_of(self, "scopes", self.scopes)))
+        object.__setattr__(self, "search_text", search_text_of(self, self.search_text))
         if self.status is not None and self.status not in get_args(Status):
             choices = ", ".join(get_args(Status))
             raise TypeError(f"Access: status must be one of {choices}, got {self.status!r}")
@@ -42,7 +46,7 @@ NO_ACCESS_RULE = Access()
 
 
 def combine(parts: Iterable[Access]) -> Access:
-    """Return *parts* as one: later ones decide status and enabled, tags and scopes add up."""
+    """Return *parts* as one: tags and scopes add up, the rest later ones decide."""
     whole = NO_ACCESS_RULE
     for part in parts:
         if part is NO_ACCESS_RULE:
@@ -52,10 +56,11 @@ def combine(parts: Iterable[Access]) -> Access:
             enabled=whole.enabled if part.enabled is None else part.enabled,
             tags=tuple(dict.fromkeys((*whole.tags, *part.tags))),
             scopes=whole.scopes | part.scopes,
+            search_text=part.search_text or whole.search_text,
         )
     return whole
 
 
 def access_key(access: Access) -> tuple[object, ...]:
     """Return what tells *access* from another, written alike in every process."""
-    return access.status, access.enabled, access.tags, sorted(access.scopes)
+    return access.status, access.enabled, access.tags, sorted(access.scopes), access.search_text

@@ -20,6 +20,7 @@ Kind: TypeAlias = str
 Status = Literal["active", "beta", "draft", "deprecated"]
 DEFAULT_STATUSES: frozenset[Status] = frozenset({"active", "beta"})
 """What may be found unless filters say otherwise."""
+MAX_SEARCH_TEXT_CHARS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,8 @@ class Hints:
     """What a host knows of a tool beyond its definition. None means unknown.
 
     Raises:
-        TypeError: If a list of texts is something else, such as a bare text.
+        TypeError: If a list of texts is something else, such as a bare text, or the search text
+            is no text or too long.
     """
 
     aliases: tuple[str, ...] = ()
@@ -43,9 +45,14 @@ class Hints:
     idempotent: bool | None = None
     enabled: bool = True
     """A disabled tool is neither found nor called."""
+    search_text: str = ""
+    """What the search reads in place of the description, at most 2,000 characters; empty is the
+    description. No model is shown it."""
 
     def __post_init__(self) -> None:
         """Turn lists into tuples. What these hold is checked where hints are given."""
+        if self.search_text != "":
+            object.__setattr__(self, "search_text", search_text_of(self, self.search_text))
         for name in ("aliases", "keywords", "categories", "tags", "examples"):
             if type(value := getattr(self, name)) is not tuple:
                 object.__setattr__(self, name, texts_of(self, name, value))
@@ -95,7 +102,8 @@ class Entity:
     vouched: bool = False
     """Whether the host stands in for how it behaves: it trusts the source, or said so in hints."""
     digest: str = ""
-    """SHA-256 (hex) of the canonical definition and hints; changes if anything searched changes."""
+    """SHA-256 (hex) of the canonical definition and hints; changes if anything searched changes but
+    the search text, which nobody approves."""
     parent: str = ""
     """The id of what it belongs to, such as a tool's server; empty if nothing."""
     metadata: JsonObject = field(default_factory=dict)
@@ -179,6 +187,16 @@ def texts_of(owner: object, name: str, value: object) -> tuple[str, ...]:
         raise TypeError(f"{kind}: {name} must be a collection of texts, got {value!r}")
     # A set has another order in each process.
     return tuple(sorted(texts)) if isinstance(value, AbstractSet) else texts
+
+
+def search_text_of(owner: object, value: object) -> str:
+    """Return a search text without blanks around it; raise a TypeError if it is none."""
+    if not isinstance(value, str) or len(value) > MAX_SEARCH_TEXT_CHARS:
+        raise TypeError(
+            f"{type(owner).__name__}: search_text must be a text of at most "
+            f"{MAX_SEARCH_TEXT_CHARS:,} characters, got {value!r:.40}"
+        )
+    return value.strip()
 
 
 def _is_text(value: object) -> bool:

@@ -72,6 +72,7 @@ def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
         url=url if own else "",
         title=title or path.rpartition("/")[2].removesuffix(".md"),
         summary=front.one("summary"),
+        search_text=front.one("search_text"),
         published=front.date("published"),
         modified=front.date("modified"),
         source_project=front.one("source_project"),

@@ -86,6 +86,8 @@ class Document:
     """The name of the thing."""
     summary: str = ""
     """One or two sentences about it."""
+    search_text: str = ""
+    """What a search for the thing itself reads in place of its own description; no fact."""
     published: str = ""
     """When it was published, as ISO 8601."""
     modified: str = ""

@@ -25,6 +25,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "url": ("canonical_url",),
     "title": ("title",),
     "summary": ("summary", "description"),
+    "search_text": ("search_text",),
     "published": ("date_published",),
     "modified": ("date_modified",),
     "source_project": ("source_project",),
@@ -50,7 +51,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """The keys of each field; the first is the one we write."""
 SINGLE_TEXTS = (
-    "id", "url", "title", "summary", "published", "modified", "source_project", "language"
+    "id", "url", "title", "summary", "search_text", "published", "modified", "source_project",
+    "language",
 )  # fmt: skip
 TEXT_LISTS = ("types", "tags", "keywords", "aliases")
 LINK_LISTS = (

@@ -175,6 +175,14 @@ def test_a_digest_changes_with_anything_that_is_searched_or_called() -> None:
     assert definition_digest("srv", first) != definition_digest("other", first)
 
 
+def test_a_search_text_is_no_part_of_a_digest() -> None:
+    """Approvals are of what a model is shown."""
+    first = tool("a", "Does a.")
+    searched = replace(first, hints=Hints(search_text="Does what is wanted."))
+
+    assert definition_digest("srv", first) == definition_digest("srv", searched)
+
+
 def test_a_digest_does_not_change_with_the_order_of_keys() -> None:
     """JSON objects have none."""
     one = ToolDefinition(name="a", input_schema={"type": "object", "title": "t"})

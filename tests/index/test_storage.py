@@ -86,6 +86,25 @@ async def test_the_second_start_reads_what_the_first_made(start: Open) -> None:
     assert {tool.name for tool in TOOLS} == {entity.name for entity in listed}
 
 
+async def test_a_saved_index_has_its_search_texts(start: Open, tmp_path: Path) -> None:
+    """Those of hints and those of documents; another text is another index."""
+    document = tmp_path / "a.md"
+    document.write_text(f"---\nid: {TOOLS[1].name}\nsearch_text: Thermostat.\n---\n", "utf-8")
+    hinted = replace(TOOLS[0], hints=Hints(search_text="Kettle."))
+    tools = [hinted, *TOOLS[1:]]
+    await answered(start(ListSource("srv", tools), documents=document))
+    second = start(ListSource("srv", tools), documents=document)
+
+    assert (await second.report()).saved
+    for word, found in (("kettle", TOOLS[0]), ("thermostat", TOOLS[1])):
+        assert found.name == (await second.search(word)).matches[0].name
+    await second.aclose()
+    document.write_text(f"---\nid: {TOOLS[1].name}\nsearch_text: Oven.\n---\n", "utf-8")
+    third = start(ListSource("srv", tools), documents=document)
+    assert not (await third.report()).saved
+    assert TOOLS[1].name == (await third.search("oven")).matches[0].name
+
+
 async def test_the_same_documents_are_the_same_index(start: Open, tmp_path: Path) -> None:
     """Told by their files, which nobody takes apart for it."""
     (tmp_path / "a.md").write_text("---\ntitle: Plan\n---\n")

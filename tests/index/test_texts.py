@@ -135,6 +135,21 @@ def test_words_are_read_field_by_field() -> None:
     assert {"name", "server"} == lexical_fields(odd).keys()
 
 
+def test_a_search_text_is_read_in_place_of_the_description() -> None:
+    """By vectors, words and the graph alike; of a long one the vector reads the beginning."""
+    hinted = replace(FULL.hints, search_text="Bills a client. " + "x" * 400)
+    searched = replace(FULL, definition=replace(FULL.definition, hints=hinted))
+
+    assert embedding_text(searched).startswith(
+        "create sales invoice. New invoice. srv. Bills a client. xxx"
+    )
+    assert len(embedding_text(searched)) < len(hinted.search_text)
+    assert name_text(FULL) == name_text(searched)
+    assert hinted.search_text == document_of(searched, GraphOptions()).summary
+    expected = {**lexical_fields(FULL), "description": hinted.search_text}
+    assert expected == lexical_fields(searched)
+
+
 def test_an_identifier_is_read_as_words() -> None:
     """In any style."""
     assert ("get http server", "---") == (humanized("get_HTTPServer"), humanized("---"))

@@ -16,7 +16,7 @@ from gateway.sources.protocol import Source
 from gateway.sources.transforms import Filter
 from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
 from gateway.storage.catalog import SqliteCatalog
-from gateway.types import Filters, ToolDefinition
+from gateway.types import Filters, Hints, ToolDefinition
 from gateway.types.listing import Listing, pin_key
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, names, tool
@@ -167,6 +167,14 @@ async def test_a_pin_in_the_table_is_held_whatever_was_seen(
     (note,) = details(differs)
     assert f"is not as it was approved; look at it, then: pin {pinned}" in note
     assert (policy == "block") == note.endswith("it is left out")
+
+
+async def test_a_search_text_changes_no_original(desk: Desk) -> None:
+    """It is the host's own, and nothing that was approved."""
+    await desk.source().list_tools()
+    desk.jira.tools = [tool("get", "Get.", hints=Hints(search_text="Read a bug."))]
+
+    assert "tool_changed" not in codes(await desk.source().list_tools())
 
 
 async def test_without_a_store_aliases_are_shown_all_the_same(desk: Desk) -> None:

@@ -115,6 +115,7 @@ def _fields(entity: Entity) -> JsonObject:
         "status": entity.status,
         "enabled": entity.hints.enabled,
         "tags": list(entity.hints.tags),
+        "search_text": entity.hints.search_text,
         "parent": entity.parent,
     }
 

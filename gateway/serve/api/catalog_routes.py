@@ -228,7 +228,7 @@ class CatalogRoutes:
 
     @operation("PATCH", ONE, right=WRITE, body=models.EntityChange, response=models.EntityView)
     async def change_entity(self, call: ApiCall) -> models.EntityView:
-        """Change an entity's status, tags or scopes, or enable or disable it.
+        """Change an entity's status, tags, scopes or search text, or enable or disable it.
 
         Of what a server lists this is kept beside it, and holds whatever the server says.
 
@@ -247,7 +247,11 @@ class CatalogRoutes:
             entry = await self._gateway.catalog.entry(call.key)
             if entry is None:
                 raise _unknown_entity()
-            use = {key: changes.pop(key) for key in ("enabled", "tags") if key in changes}
+            use = {
+                key: changes.pop(key)
+                for key in ("enabled", "tags", "search_text")
+                if key in changes
+            }
             changed = replace(entry, hints=replace(entry.hints, **use), **changes)
             await self._put(call.caller, changed)
             return _view(await self._visible(call))

@@ -25,6 +25,7 @@ from pydantic.config import JsonDict
 from gateway.catalog.entries import LISTED, MAX_PATH_DEPTH, MAX_PATHS, MAX_SEGMENT, entry_id
 from gateway.mcp.skills import FRONT
 from gateway.types import JsonObject, Scoring, Status
+from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 
 _QUERY_OR_TAGS: JsonDict = {
     "anyOf": [
@@ -60,6 +61,7 @@ DotPath: TypeAlias = Annotated[
 ]
 Short: TypeAlias = Annotated[str, Field(max_length=256)]
 Shorts: TypeAlias = Annotated[list[Short], Field(max_length=100)]
+SearchText: TypeAlias = Annotated[str, Field(max_length=MAX_SEARCH_TEXT_CHARS)]
 
 
 class _Request(BaseModel):
@@ -112,6 +114,8 @@ class EntityHints(_Body):
     tags: Shorts = []
     examples: Shorts = []
     """Requests that it serves, as a user would say them."""
+    search_text: SearchText = ""
+    """What searches read in place of the description; no model is shown it."""
 
 
 class EntityBody(_Body):
@@ -140,13 +144,18 @@ class NewEntity(EntityBody):
 
 
 class EntityChange(_Body):
-    """What changes of an entity; what is left out stays. Nothing of it is embedded anew."""
+    """What changes of an entity; what is left out stays.
+
+    Only tags and a search text embed it anew.
+    """
 
     status: Status | None = None
     enabled: bool | None = None
     tags: Words | None = None
     scopes: Words | None = None
     """Of what a server lists, tags and scopes are added to those that it has otherwise."""
+    search_text: SearchText | None = None
+    """What searches read in place of the description; a blank one takes it back."""
 
 
 class PageQuery(_Request):
@@ -329,6 +338,7 @@ class HintsView(Response):
     categories: Sequence[str]
     tags: Sequence[str]
     examples: Sequence[str]
+    search_text: str
 
 
 class EntityView(Response):
@@ -347,7 +357,7 @@ class EntityView(Response):
     parent: str
     metadata: JsonObject
     digest: str
-    """Changes when anything that is searched changes."""
+    """Changes when anything that is searched changes but the search text."""
     details: JsonObject = Field(validation_alias=AliasPath("definition", "details"), exclude=True)
     relevance_score: float | None = None
     """In a search for skills: 0.5 for the name that holds the text, 0.3 for the description, 0.2

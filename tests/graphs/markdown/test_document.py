@@ -63,6 +63,7 @@ DOCUMENTS = st.builds(
     title=ANY_TEXT,
     url=st.just("") | ANY_TEXT,
     summary=st.just("") | ANY_TEXT,
+    search_text=st.just("") | ANY_TEXT,
     published=st.just("") | ANY_TEXT,
     modified=st.sampled_from(["", "2026-11-21"]),
     source_project=st.just("") | ANY_TEXT,

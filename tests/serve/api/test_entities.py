@@ -34,6 +34,7 @@ WHOLE = {
         "categories": ["delivery"],
         "tags": ["night"],
         "examples": ["bring it tonight"],
+        "search_text": "Carries parcels after dark.",
     },
     "scopes": [],
     "metadata": {"a": [1, {"b": None}]},
@@ -142,6 +143,29 @@ async def test_the_use_of_what_a_server_lists_is_said_here(mixed: Mixed) -> None
     )
     assert (404, 200, []) == (hidden.status_code, near.status_code, near.json()["scopes"])
     assert (["old"], ["billing"]) == (seen["hints"]["tags"], seen["scopes"])
+
+
+async def test_a_search_text_is_said_here_and_taken_back(mixed: Mixed) -> None:
+    """Of an entry as of what a server lists; no row of a search shows it."""
+    wanted = {"query": "thermostat", "ranking": "lexical"}
+    for key in ("mail/send_email", "agent:catalog/courier"):
+        gateway = mixed()
+        await gateway.catalog.put(*ENTRIES)
+        async with open_client(gateway, scopes=(WRITE,)) as client:
+            said = await client.patch(f"{ROOT}/{key}", json={"search_text": "Thermostat, zephyr."})
+            long = await client.patch(f"{ROOT}/{key}", json={"search_text": "x" * 2001})
+        async with open_client(mixed(), scopes=(WRITE,)) as client:
+            found = await client.post("/api/search/semantic", json=wanted)
+            taken = await client.patch(f"{ROOT}/{key}", json={"search_text": ""})
+            lost = await client.post("/api/search/semantic", json=wanted)
+
+        assert "Thermostat, zephyr." == said.json()["hints"]["search_text"]
+        assert said.json()["description"]
+        assert 422 == long.status_code
+        assert key.rpartition("/")[2] in found.text
+        assert "zephyr" not in found.text
+        assert "" == taken.json()["hints"]["search_text"]
+        assert key.rpartition("/")[2] not in lost.text
 
 
 async def test_tags_and_scopes_of_an_entry_are_replaced(full: Gateway) -> None:

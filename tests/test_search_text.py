@@ -1,0 +1,220 @@
+"""The search text of a tool: each way to write it, what finds by it, and what never sees it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.discovery.call_handler import ToolCall, handle_call
+from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
+from gateway.errors import ConfigError
+from gateway.gateway import Gateway
+from gateway.manifests.mcp_json import parse_manifest
+from gateway.options import CatalogOptions, Options
+from gateway.testing import HashingEmbedder
+from gateway.types import Access, Hints, ToolDefinition
+from graphs import Document
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, Shelf, names, tool
+
+SAID = "Moves the value of a loop."
+TEXT = "Thermostat: warm up the living room, as zephyrs do."
+HINTS = {"set_point": Hints(search_text=TEXT)}
+RULES = {"house/set_point": Access(search_text=TEXT)}
+STATED = Document(id="urn:host:set", title="house/set_point", search_text=TEXT)
+
+
+def set_point(degrees: float) -> str:
+    """Moves the value of a loop."""
+    return f"{degrees} degrees"
+
+
+def with_a_function(gateway: Gateway, _: Path) -> None:
+    gateway.add_tool(set_point, hints=HINTS["set_point"])
+
+
+def with_hints_of_a_source(gateway: Gateway, _: Path) -> None:
+    gateway.add_source(ListSource("house", [tool("set_point", SAID)]), hints=HINTS)
+
+
+def with_hints_of_a_server(gateway: Gateway, _: Path) -> None:
+    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server, hints=HINTS)
+
+
+def with_a_rule(gateway: Gateway, _: Path) -> None:
+    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server)
+    gateway.set_rules(RULES)
+
+
+def with_a_file(gateway: Gateway, folder: Path) -> None:
+    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server)
+    file = folder / "mcp.json"
+    rules = {"house/set_*": {"search_text": TEXT}}
+    file.write_text(json.dumps({"mcpServers": {}, "rules": rules}), "utf-8")
+    gateway.add_config(file)
+
+
+def with_a_document(gateway: Gateway, folder: Path) -> None:
+    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server)
+    (folder / "a.md").write_text(f'---\nid: set_point\nsearch_text: "{TEXT}"\n---\n', "utf-8")
+
+
+WAYS = [
+    with_a_function, with_hints_of_a_source, with_hints_of_a_server, with_a_rule, with_a_file,
+    with_a_document,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_tool_is_found_by_what_only_its_search_text_says(
+    open_gateway: OpenGateway,
+    catalog: tuple[ToolDefinition, ...],
+    tmp_path: Path,
+    strategy: str,
+    way: Any,
+) -> None:
+    """Wherever the host writes it; the description stays as it is."""
+    gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=tmp_path)
+    way(gateway, tmp_path)
+
+    found = await gateway.search("thermostat of the living room")
+
+    assert ("set_point", SAID) == (found.matches[0].name, found.matches[0].description)
+    assert () == (await gateway.report()).diagnostics
+    assert "zephyr" not in repr(found)
+
+
+async def test_a_search_text_stands_in_place_of_the_description(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The words of the description find the tool no longer, until a blank text is given."""
+    gateway = open_gateway(catalog)
+    gateway.add_source(ListSource("house", [tool("set_point", SAID)]))
+    described = await gateway.search("loop")
+    gateway.set_rules(RULES)
+    replaced = await gateway.search("loop")
+    gateway.set_rules({"house/set_point": Access(search_text=" \n")})
+    restored = await gateway.search("loop")
+
+    assert (["set_point"], [], ["set_point"]) == tuple(map(names, (described, replaced, restored)))
+
+
+async def test_no_model_sees_a_search_text(open_gateway: OpenGateway) -> None:
+    """Neither in what the search tool answers nor in a tool that is shown."""
+    gateway = open_gateway()
+    gateway.add_server("house", server=Shelf([tool("set_point", SAID)]).server, hints=HINTS)
+    tools = await ToolListBuilder(gateway).build(
+        ToolListRequest(messages=(), required=("set_point",))
+    )
+    call = ToolCall(
+        id="1", name=tools.names.search, arguments='{"query": "thermostat of the living room"}'
+    )
+
+    answer = await handle_call(gateway, tools, call)
+
+    assert "set_point" in answer.text
+    assert "set_point" in repr(tools.tools)
+    assert not [text for text in (answer.text, repr(tools.tools)) if "zephyr" in text]
+
+
+async def test_only_a_search_text_that_changed_is_embedded(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """And one that comes back has its vector in the store."""
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+    counts, rules = [], {"shelf/send_email": Access(search_text="Letters.")}
+    for each in ({}, rules, {**rules, "*": Access(status="beta")}, {}, rules):
+        gateway.set_rules(each)
+        counts.append((await gateway.report()).embedded_texts)
+
+    assert [24, 1, 0, 0, 0] == counts
+
+
+async def test_a_rule_wins_over_hints_and_hints_over_a_document(open_gateway: OpenGateway) -> None:
+    """What is nearest to the tool is what its source says, then what rules say of it."""
+    gateway = open_gateway(graph=[STATED])
+    gateway.add_source(
+        ListSource("house", [tool("set_point", SAID)]),
+        hints={"set_point": Hints(search_text="Oven.")},
+    )
+    seen = []
+    for rules in ({}, {"house/*": Access(search_text="Kettle.")}):
+        gateway.set_rules(rules)
+        seen += [await gateway.search(word) for word in ("thermostat", "oven", "kettle")]
+
+    found = [bool(result.matches) for result in seen]
+    assert [False, True, False, False, False, True] == found
+
+
+async def test_an_alias_is_found_as_what_it_stands_for(open_gateway: OpenGateway) -> None:
+    """By the search text of the tool, or by one of its own."""
+    gateway = open_gateway()
+    gateway.add_source(ListSource("house", [tool("set_point", SAID)]), hints=HINTS)
+    gateway.add_virtual_server("desk", {"warm": "house/set_point", "cosy": "house/set_point"})
+    gateway.set_rules({"desk/cosy": Access(search_text="Kettle.")})
+
+    found = {match.name for match in (await gateway.search("thermostat")).matches}
+
+    assert {"set_point", "warm"} == found
+    assert ["cosy"] == names(await gateway.search("kettle"))
+
+
+async def test_a_document_that_is_not_the_hosts_gives_no_search_text(
+    open_gateway: OpenGateway,
+) -> None:
+    """What upstreams say of themselves stands in their definitions, which are scanned."""
+    told = Document(id="urn:told", title="house/set_point", search_text=TEXT, declared=False)
+    long = Document(id="urn:long", title="house/boil", search_text="Kettle. " * 1000)
+    gateway = open_gateway(graph=[told, long])
+    gateway.add_source(ListSource("house", [tool("set_point", SAID), tool("boil", "Heats.")]))
+
+    assert [] == names(await gateway.search("thermostat"))
+    assert ["boil"] == names(await gateway.search("kettle"))
+
+
+@pytest.mark.parametrize("kind", [Hints, Access])
+@pytest.mark.parametrize("given", [None, 3, ["warm"], "x" * 2001])
+def test_a_search_text_is_a_text_of_limited_length(kind: type[Any], given: object) -> None:
+    """Told where it is written, in few words."""
+    told = (
+        rf"^{kind.__name__}: search_text must be a text of at most 2,000 characters, got .{{,40}}$"
+    )
+    with pytest.raises(TypeError, match=told):
+        kind(search_text=given)
+
+    assert "warm" == kind(search_text=" warm\n").search_text
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["warm"], "'rules'.*search_text.*must be a text"),
+        ("x" * 2001, "'rules'.*search_text.*2000 characters"),
+    ],
+)
+def test_a_file_with_a_faulty_search_text_is_refused(given: object, message: str) -> None:
+    """As with any fault in its rules."""
+    with pytest.raises(ConfigError, match=message):
+        parse_manifest({"mcpServers": {}, "rules": {"*": {"search_text": given}}})
+
+
+def test_a_server_has_no_search_text_for_all_of_its_tools() -> None:
+    """It would make them all alike; a rule on the name of the server is of the server itself."""
+    entry = {"command": "python", "search_text": "Heating."}
+    manifest = parse_manifest(
+        {"mcpServers": {"house": entry}, "rules": {"house": {"search_text": "Heating."}}}
+    )
+
+    assert "search_text" in manifest.warnings[0].detail
+    assert {"house": Access(search_text="Heating.")} == manifest.rules
+
+
+def test_rules_of_the_options_give_search_texts_too() -> None:
+    """They are options like others."""
+    options = Options(catalog=CatalogOptions(rules=RULES))
+
+    assert TEXT == options.catalog.rules["house/set_point"].search_text
