@@ -25,6 +25,8 @@ from benchmarks.generalization.scoring import (
 from gateway.runtime.vectors import Matrix
 
 P = TypeVar("P")
+_SUM_WORDS = 0.4
+"""What words count in the sum that others are compared with."""
 Fit = Callable[[Sequence[Evidence]], Any]
 
 
@@ -50,8 +52,7 @@ def plain(evidence: Evidence, _: object = None) -> Matrix:
 def plain_sum(evidence: Evidence, _: object = None) -> Matrix:
     """Add vectors and words over the whole catalog, without clauses and server groups."""
     whole, _ = product_cosines(evidence)
-    weight = np.float32(Weights().words)
-    return deviations(whole) + weight * deviations(evidence.words.scores)
+    return deviations(whole) + np.float32(_SUM_WORDS) * deviations(evidence.words.scores)
 
 
 def words_alone(evidence: Evidence, _: object = None) -> Matrix:

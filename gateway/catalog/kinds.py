@@ -51,7 +51,7 @@ _TEXTS: Mapping[Field, float] = {
     "examples": 1.5,
     "description": 1.0,
     "server": 0.7,
-    "parameters": 0.5,
+    "parameters": 1.0,
 }
 _ALL_TEXTS: Mapping[Field, float] = {**_TEXTS, "metadata": 0.5}
 _LISTED = KindRow(embedded=("name", "title", "description", "hints"), indexed=_TEXTS)

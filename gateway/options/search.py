@@ -65,7 +65,7 @@ class SearchOptions(OptionObject):
     nearest. 0 never empties a result; nor does a policy of ``ranking=``."""
     spelling: bool = True
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
-    lexical_weight: Annotated[float, Meta(ge=0, le=100)] = 0.4
+    lexical_weight: Annotated[float, Meta(ge=0, le=100)] = 0.3
     """What one standard deviation in words counts beside one in vectors, in `auto`, at most; 0 to
     100."""
 

@@ -3,7 +3,7 @@
 The score of ``auto`` inside the vector pool, where z is in deviations from the mean of all eligible
 entities, and the clause terms are those of a long request:
 
-    z(cosine + 0.7 best clause cosine) + 0.4 z(BM25F) + 0.4 z(best clause BM25F)
+    z(cosine + 0.7 best clause cosine) + 0.3 z(BM25F) + 0.3 z(best clause BM25F)
 
 * One term more is that of servers: all tools of a server gain by its best one, the more the more
   clauses the request has.
