@@ -45,11 +45,12 @@ THREATS: Mapping[str, Threat] = dict(
             "Unseen characters are dropped and texts are cut. What looks like an attack is flagged "
             "and its text is shown to no model. Attacks in words that the scanner does not know "
             "pass: `poison_flagged` of `benchmarks.hardening` says how many it finds.",
-            "65 of 68 seeded attacks flagged at least, 0 of 21 honest definitions; 0 unseen "
-            "characters in 10,000 generated texts and in the answers of 11 channels; 0 flagged "
-            "tools in 6 modes",
+            "171 of 214 poisoned definitions in 30 languages and 55 of 68 seeded attacks flagged "
+            "at least, 0 of 21 honest definitions; 0 unseen characters in 10,000 generated texts "
+            "and in the answers of 11 channels; 0 flagged tools in 6 modes",
             {
                 "mcp/test_injection_scanner.py": "seeded_poisonings_are_flagged "
+                "four_of_five_poisoned_definitions_are_flagged "
                 "sentences_that_honest_tools_say_are_not_flagged",
                 "runtime/test_text.py": "cleaned_text_fits_and_holds_nothing_unseen "
                 "ten_thousand_cleaned_texts_hold_nothing_unseen",
@@ -109,9 +110,10 @@ THREATS: Mapping[str, Threat] = dict(
             "matches.",
             "20 tools stuffed with all words beside 233 made-up ones: 0 of their places taken in "
             "59 searches, `graph` and `auto`, recall@5 no lower. Beside the 233 real ones of "
-            "mcp_bench the same cost 2.0 points of recall@5 in `graph` (28.7 without) and 1.1 in "
-            "`auto` (49.9 without), and 20 with the words of the requests 2.7 in `graph` (`python "
-            "-m benchmarks.attacks`)",
+            "mcp_bench the same cost 1.5 points of recall@5 in `graph` (28.9 without) and 0.7 in "
+            "`auto` (50.1 without), and 20 with the words of the requests 2.5 in `graph` and 8.5 "
+            "in `auto`, where a server's best tool lifts its others (`python -m "
+            "benchmarks.attacks`)",
             {"search/test_stuffing.py": "twenty_stuffed_tools_take_no_place_of_233_honest_ones"},
         ),
         _threat(

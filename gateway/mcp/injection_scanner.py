@@ -1,121 +1,48 @@
 """Flags tool definitions that look like an attack on a model: text that talks to it, not of a tool.
 
-A definition is data that a stranger wrote and a model reads. Known attacks hide instructions in
+A definition is data that a stranger wrote and a model reads. Known attacks hide orders in
 descriptions, schemas, defaults and invisible characters ("tool poisoning", Invariant Labs, 2025;
-OWASP MCP Top 10, MCP03), or praise a tool and heap up key words, so that it is found for
-everything. These are plain rules: they find what is written plainly and no more, and what they
-report is a reason to look, not a verdict.
+OWASP MCP Top 10, MCP03), or heap up key words, so that a tool is found for everything. Orders are
+found by a model that was learned (`injection_model`), also in text that is encoded. What is
+reported is a reason to look, not a verdict.
 """
 
 from __future__ import annotations
 
+import base64
+import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from urllib.parse import unquote
 
-from gateway.runtime.text import normalize
+from gateway.mcp.injection_model import score_order, split_sentences
 from gateway.types import JsonObject
 
 _MAX_CHARS = 20_000
 """How much of each text is looked at: more than a model is ever shown of it …"""
 _MAX_ALL_CHARS = 400_000
 """… and of all texts, what a person or a model reads first."""
-_WINDOW_CHARS = 1000
+_STEP_CHARS = 1000
 _OVERLAP_CHARS = 300
-"""What a rule finds is shorter."""
+"""How much is looked at in one step, and how much of that again in the next one."""
 _READ = ("name", "description", "title", "inputSchema", "outputSchema", "annotations")
+_KEYWORDS = ("type", "properties", "required", "items", "description", "inputSchema")
+_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 
-_HIDDEN = (
+_HIDDEN = re.compile(
     "[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\x00-\x08\x0e-\x1f\x7f]"
     "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3}"
     "|(?:\\w[\u200b\u2060\ufeff]\\w)|[\u200b-\u200f\u2060-\u2064\ufeff]{4}"
 )
-_INVISIBLE = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000e01ef]"
-
-_PRIVATE_FILES = (
-    r"\.ssh\b|\bid_(?:rsa|dsa|ecdsa|ed25519)\b|/etc/(?:passwd|shadow)\b|\.aws/credentials"
-    r"|\.kube/config|\.npmrc\b|\.netrc\b|\.pypirc\b|\.docker/config\.json|\.cursor/mcp\.json"
-    r"|claude_desktop_config\.json|\.git-credentials|\.env file|private key file|private key as"
+_URL_SAFE = str.maketrans("-_", "+/")
+_ENCODED = re.compile(
+    r"(?:[A-Za-z0-9+/_-]{4}){5,}[A-Za-z0-9+/_-]{0,3}={0,2}"
+    r"|(?:%[0-9A-Fa-f]{2}){12,}|(?:\\u[0-9a-fA-F]{4}){12,}|(?:&#x?[0-9a-fA-F]+;){12,}"
 )
-_LOOT = (
-    r"(?:conversation|chat|message) (?:history|transcript|log)|(?:entire|whole|full) conversation"
-    r"|chat transcript|system prompt|environment variables|credentials?|passwords?|secrets"
-    r"|api keys?|session tokens?|(?:access|auth|bearer) tokens?|private keys?|ssh keys?|cookies"
-)
-_TAKE = (
-    r"append|attach|copy|embed|encode|exfiltrate|fetch|forward|include|leak|pass|post|put|reveal"
-    r"|send|smuggle|transmit|upload|write|add"
-)
-_PLACE = r"in|into|to|as|by adding|with|after|within"
-_RULES: Mapping[str, str] = {
-    "instructions in tags": (
-        r"</?\s*(?:important|system|secret|hidden[\w-]*|instructions?|admin|override|assistant)\s*>"
-        r"|\[/?inst\]|<</?sys>>|<\|[a-z_]+\|>|<!--"
-    ),
-    "overrides instructions": (
-        r"\b(?:ignore|disregard|forget|override|bypass|pay no attention to)\b[^.\n]{0,40}\b"
-        r"(?:instructions?|rules|guidelines|directives|prompts?|restrictions|everything you)\b"
-        r"|\b(?:prior|previous|earlier) (?:directives|instructions|rules|prompts)\b[^.\n]{0,30}"
-        r"\b(?:void|invalid|cancell?ed|obsolete|replaced)\b"
-        r"|\byou are now\b|\bnew instructions\s*:|\bno longer bound\b"
-        r"|\b(?:assistant|model|ai|llm) must obey\b"
-    ),
-    "keeps a secret from the user": (
-        r"\b(?:do not|don't|never|must not|without)\b[^.\n]{0,25}\b(?:tell|mention|inform|notify"
-        r"|reveal|disclose|alert)(?:ing)?\b[^.\n]{0,40}\b(?:user|human|anyone|anybody|these"
-        r"|this to)\b"
-        r"|\b(?:user|human)s? (?:must|should|may|does|do|can) ?not (?:see|know|notice|be told"
-        r"|be informed|find out)\b|\bhidden from the (?:user|human)\b"
-        r"|\bwithout (?:the )?user(?:'s)? (?:knowledge|knowing|consent)\b"
-    ),
-    "names files of secrets": _PRIVATE_FILES,
-    "asks for secrets": (
-        rf"\b(?:{_TAKE})\b[^.\n]{{0,40}}\b(?:{_LOOT})\b[^.\n]{{0,40}}\b(?:{_PLACE})\b[^.\n]{{0,30}}"
-        r"\b(?:parameters?|arguments?|fields?|url|query string|prompt|https?|context|notes?"
-        r"|sidenote)"
-        rf"|\b(?:{_TAKE})\b[^.\n]{{0,40}}\b(?:{_LOOT})\b[^.\n]{{0,20}}https?://"
-        r"|\bpost every password\b"
-    ),
-    "speaks of other tools' calls": (
-        r"\b(?:always|must be|must)\b[^.\n]{0,20}\b(?:call|invoke|use|run)[ed]*\b[^.\n]{0,20}"
-        r"\b(?:first, )?before (?:any|every|each|all)(?: other)? (?:tools?|calls?)\b"
-        r"|\bbefore (?:any|every|each) (?:other )?tools?(?: calls?)?\b"
-        r"|\b(?:do not|don't|never) (?:use|call) (?:any )?other\b[^.\n]{0,20}\btools?\b"
-        r"|\bthis tool (?:replaces|supersedes|overrides)\b|\bsupersedes (?:them )?all\b"
-        r"|\bprefer this tool over (?:all|any|every)\b"
-        r"|\b(?:when|whenever|if|each time)\b[^.\n]{0,30}\b(?:tool\b[^.\n]{0,20}\b"
-        r"(?:is (?:called|used|invoked|available)|transfers?|sends?)|another tool)[^.\n]{0,40}"
-        r"\b(?:change|replace|set|swap|redirect|modify)\b"
-        r"|\bnever call \w+ again\b"
-    ),
-    "praises itself": (
-        r"\b(?:always|must|should)\b[^.\n]{0,30}\b(?:use|call|run|invoke|choose|pick|select|prefer)"
-        r"(?:ed)?\b[^.\n]{0,12}\bthis (?:tool|function|server)\b[^.\n]{0,20}"
-        r"\b(?:first|for (?:any|every|all|each)(?:thing)? (?:requests?|tasks?|questions?|quer)"
-        r"|for everything|for anything|no matter|whatever|instead of (?:any|all|every))"
-        r"|\bmust (?:call|use|run|invoke) this (?:tool |function )?first\b(?! to\b)"
-        r"|\b(?:use|call|choose) this (?:tool |function )?for (?:everything|anything|any task)\b"
-        r"|\b(?:answers?|handles?|serves?|solves?|does|do|required for) (?:any|every|all|each)"
-        r"(?: of)?(?: the)?(?: user'?s?)? (?:requests?|questions?|tasks?)\b"
-        r"(?! (?:about|of|on|in|to|for|by|that|with|from|at|you|related|concerning|regarding))"
-        r"|\b(?:can )?(?:do|does) (?:anything|everything) (?:that )?(?:the |a )?users?\b"
-        r"|\bwhatever (?:the )?(?:user|request|task|question)s? (?:asks?|is|wants?|needs?|says?)\b"
-        r"|\b(?:best|only|number one|#1) (?:and (?:best|only) )?tool (?:you|for (?:every|any|all))"
-        r"|\bnever use another tool\b|\bprefer (?:it|this|me) (?:tool )?over (?:all|any|every)\b"
-        r"|\bbefore you do anything else\b"
-    ),
-    "redirects what is sent": (
-        r"\b(?:bcc|cc)'?e?d? (?:to )?\S+@|\b(?:change|replace|swap) the (?:recipient|account|amount"
-        r"|address|iban)\b|\bevery (?:e-?mail|message)s? (?:must|goes|should)\b[^.\n]{0,30}\bto\b"
-        r"|\bwebhook\.site\b|\brequestbin\b|\bngrok\b|\bburpcollaborator\b"
-        r"|https?://\d{1,3}(?:\.\d{1,3}){3}\S*/(?:collect|exfil|steal|log)"
-    ),
-    "carries a command": (
-        r"\b(?:curl|wget)\b[^\n]{0,80}\|\s*(?:ba|z)?sh\b|\brm -rf\s+[~/]|\bbase64 (?:-d|--decode)"
-        r"|\bnc -e\b|/dev/tcp/|__import__\(|\bos\.system\(|\bpowershell\b[^\n]{0,20}-enc"
-    ),
-}
-_NAMED_LOOT = r"ssh_id_|id_rsa|content_(?:from|of)_reading|system_prompt|private_key_of"
+_WORDS = re.compile(r"(?:[^\W\d_]{2,}\W+){2}[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7af]{6}")
+"""What a decoded text must hold: words, or a run of letters where words are not parted."""
 _WORD = r"[^\W\d_]{2,}"
 _MIN_REPEATS = 8
 """How often one word must stand in a text before its share of the text is looked at."""
@@ -140,34 +67,39 @@ def scan_definition(
         on_step: Called between the steps of the work, each some milliseconds at most.
     """
     first = {key: tool[key] for key in _READ if key in tool}
-    texts = (text[:_MAX_CHARS] for text in _texts({**first, **tool}))
-    raw = "\n".join(texts)[:_MAX_ALL_CHARS]
-    # In parts: one letter may stand for eighteen.
-    parts = (raw[start : start + _MAX_CHARS] for start in range(0, len(raw), _MAX_CHARS))
-    folded = (re.sub(_INVISIBLE, "", normalize("NFKC", part)).casefold() for part in parts)
-    text = "".join(folded)
-    reasons = [reason for reason, rule in _RULES.items() if _is_found(rule, text, on_step)]
-    if re.search(_HIDDEN, raw):
-        reasons.append("hidden characters")
-    schema = tool.get("inputSchema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    names = properties if isinstance(properties, dict) else ()
-    if any(re.search(_NAMED_LOOT, str(name).casefold()) for name in names):
-        reasons.append("a parameter asks for secrets")
+    raw = "\n".join(text[:_MAX_CHARS] for text in texts_of({**first, **tool}))[:_MAX_ALL_CHARS]
+    reasons: set[str] = set()
+    for start in range(0, len(raw), _STEP_CHARS):
+        on_step()
+        part = raw[start : start + _STEP_CHARS + _OVERLAP_CHARS]
+        if _HIDDEN.search(part):
+            reasons.add("hidden characters")
+        if _is_order(part):
+            reasons.add("reads like an order to a model")
     description = tool.get("description")
     if isinstance(description, str) and _is_stuffed(description[:_MAX_CHARS].casefold()):
-        reasons.append("heaps up key words")
-    return tuple(reasons)
+        reasons.add("heaps up key words")
+    return tuple(sorted(reasons))
 
 
-def _is_found(rule: str, text: str, on_step: Callable[[], None]) -> bool:
-    """Whether *rule* matches a part of *text*, looked at window by window."""
-    pattern = re.compile(rule)
-    for start in range(0, len(text), _WINDOW_CHARS):
-        on_step()
-        if pattern.search(text, start, start + _WINDOW_CHARS + _OVERLAP_CHARS):
-            return True
-    return False
+def _is_order(part: str) -> bool:
+    """Whether the model finds an order in *part* of a definition's text, or in what it encodes."""
+    decoded = [text for each in _ENCODED.findall(part) if _WORDS.search(text := _decode(each))]
+    return score_order([each for text in (part, *decoded) for each in split_sentences(text)]) > 0
+
+
+def _decode(text: str) -> str:
+    """Return what *text* stands for in base64, hexadecimal digits or escapes; empty for nothing."""
+    if text[0] in "%&":
+        return html.unescape(unquote(text))
+    with suppress(ValueError):
+        if text[0] == "\\":
+            return text.encode().decode("unicode_escape")
+        if re.fullmatch("[0-9a-fA-F]+", text):
+            return bytes.fromhex(text).decode()
+        padded = text.rstrip("=").translate(_URL_SAFE) + "=="
+        return base64.b64decode(padded).decode()
+    return ""
 
 
 def _is_stuffed(text: str) -> bool:
@@ -187,13 +119,16 @@ def _is_stuffed(text: str) -> bool:
     return False
 
 
-def _texts(value: object) -> Iterator[str]:
+def texts_of(value: object) -> Iterator[str]:
+    """Yield each text in *value*, the keys of objects too, except the keywords of schemas."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for name, inner in value.items():
-            yield name
-            yield from _texts(inner)
+            if name not in _KEYWORDS:
+                yield name
+            if name != "type" or inner not in _TYPES:
+                yield from texts_of(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner)
+            yield from texts_of(inner)

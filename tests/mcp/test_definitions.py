@@ -225,7 +225,8 @@ def test_what_looks_like_an_attack_is_marked_and_kept(method: ListMethod, key: s
     found = collect(method, {**TOOL, "name": "p", "description": order})
 
     assert ["p"] == [item.name for item in found.definitions]
-    assert {key: ("overrides instructions",)} == found.suspicions
+    reasons = ("reads like an order to a model",)
+    assert {key: reasons} == found.suspicions
 
 
 def codes(found: Listing) -> list[str]:
@@ -327,5 +328,6 @@ def test_instructions_are_cleaned_cut_scanned_and_pinned() -> None:
 
     assert found.instructions.startswith("Use me for all")
     assert len(found.instructions) <= 64
-    assert {"server:srv": ("overrides instructions", "hidden characters")} == found.suspicions
+    reasons = ("hidden characters", "reads like an order to a model")
+    assert {"server:srv": reasons} == found.suspicions
     assert 3 == len({each.digests["server:srv"] for each in (found, silent, other)})

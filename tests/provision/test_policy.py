@@ -178,7 +178,7 @@ def test_another_index_is_asked_about(base_url: str, verdict: str) -> None:
         ({"status": "active"}, "status", "pass"),
         ({"status": "deprecated"}, "status", "ask"),
         ({"status": "deleted"}, "status", "refuse"),
-        ({"suspicions": ("asks for secrets",)}, "text", "refuse"),
+        ({"suspicions": ("reads like an order to a model",)}, "text", "refuse"),
     ],
 )
 def test_status_and_text_count(entry: dict[str, Any], name: str, verdict: str) -> None:

@@ -261,7 +261,7 @@ async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
         await by_policy(question("pass")),
         await by_policy(question("ask")),
         await by_policy(question("refuse")),
-        await by_policy(question("pass", "tool x: asks for secrets")),
+        await by_policy(question("pass", "tool x: reads like an order to a model")),
     ]
     assert not await refuse_all(question("pass"))
 
