@@ -33,8 +33,8 @@ CLAUSE_COSINE_WEIGHT = 0.7
 # Servers.
 SERVER_GROUP_WEIGHTS = (1.0, 2.0)
 """Deviations that one deviation of its server's best tool adds to a tool, times how rare the server
-is: for few clauses and for many. The first was chosen by ``benchmarks.generalize`` on 15 groups of
-sets, each left out in turn; the second on mcp_bench and nestful."""
+is: for few clauses and for many. The first was chosen on 15 groups of sets, each left
+out in turn (``docs/benchmarks.md``); the second on mcp_bench and nestful."""
 SERVER_GROUP_CLAUSES = (5, 10)
 """Clauses up to which the first weight holds, and from which on the second."""
 
