@@ -48,6 +48,11 @@ def test_a_warm_start_pays_for_no_heavy_library(statement: str) -> None:
     assert [] == loaded(statement)
 
 
+def test_the_command_line_searches_without_mcp() -> None:
+    """Lists that are stored need no server: its library would cost as much as all else."""
+    assert not {"mcp", "openai", "rdflib"} & {*loaded("import gateway.cli.commands.search")}
+
+
 def test_a_warm_start_loads_few_modules() -> None:
     """A start pays for each module that it loads."""
     script = (

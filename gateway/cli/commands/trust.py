@@ -25,7 +25,6 @@ from gateway.cli.tables import document, printable
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest, names_owner
 from gateway.mcp.servers import HttpServer
-from gateway.mcp.session import sign_in
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path, tokens_path
 from gateway.sources.listing_store import fields_of
@@ -204,6 +203,8 @@ def login(
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     limits = replace(own_options.upstream, connect_timeout_s=_SIGN_IN_S)
+    from gateway.mcp.session import sign_in  # noqa: PLC0415  (mcp is heavy: a search needs none)
+
     listing = asyncio.run(sign_in(server, target, limits, on_address))
     return Output({"server": server, "signed_in": True, "tools": len(listing.tools)})
 
