@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import vector_store_path
 from gateway.provision.options import ProvisionOptions
+from gateway.runtime.cache import Clock
 from gateway.search.normalize import Normalizer
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.sync import SyncGateway
@@ -35,6 +38,8 @@ ONE_COMMAND = Options(
     upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60, failure_ttl_s=600)
 )
 """Options of a gateway that lives for one command: nothing can be refreshed in the background."""
+_LINE_S = 10.0
+"""How far a stage is, is printed this often, where there is no bar."""
 _STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",
     "model": "Preparing the embedded model",
@@ -257,22 +262,42 @@ def select_server(manifest: Manifest, name: str) -> Manifest:
 
 
 @contextmanager
-def show_progress() -> Iterator[Progress]:
+def show_progress(clock: Clock = time.monotonic) -> Iterator[Progress]:
     """Show one bar a stage while the block runs; yield the callback that reports progress.
 
-    Where standard error is no terminal, one line says that a stage begins.
+    Where standard error is no terminal, one line says that a stage begins, and one every ten
+    seconds how far it is.
+
+    Args:
+        clock: Seconds that only grow; the time that is left follows from it and what is done.
     """
     console = stderr()
-    bars = progress.Progress(console=console, transient=True, disable=not console.is_terminal)
-    tasks: dict[str, progress.TaskID] = {}
+    label, bar, *_ = progress.Progress.get_default_columns()
+    columns = label, bar, progress.MofNCompleteColumn(), progress.TimeRemainingColumn()
+    bars = progress.Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal, get_time=clock
+    )
+    tasks: dict[str, progress.Task] = {}
+    printed_at = clock()
 
     def on_progress(stage: str, done: int, total: int) -> None:
-        if stage not in tasks:
-            label = _STAGES.get(stage, stage)
-            tasks[stage] = bars.add_task(label, total=total)
-            if not console.is_terminal:
-                console.print(f"{label}: {total - done}")
-        bars.update(tasks[stage], completed=done, total=total)
+        nonlocal printed_at
+        if (is_new := stage not in tasks) and done == total:
+            return
+        if is_new:
+            bars.add_task(_STAGES.get(stage, stage), total=total)
+            tasks[stage] = bars.tasks[-1]
+        task = tasks[stage]
+        bars.update(task.id, completed=done, total=total)
+        if console.is_terminal:
+            return
+        if is_new:
+            printed_at = clock()
+            console.print(f"{task.description}: {total - done}")
+        elif task.time_remaining and clock() - printed_at >= _LINE_S:
+            printed_at = clock()
+            left = timedelta(seconds=round(task.time_remaining))
+            console.print(f"{task.description}: {done} of {total}, about {left} left")
 
     with bars:
         yield on_progress

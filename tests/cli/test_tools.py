@@ -57,13 +57,31 @@ def test_one_line_a_step_says_what_a_command_does(place: Place) -> None:
 
 
 def test_each_step_is_said_once_with_what_is_left_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Also that the model is made ready: a fresh machine would seem to hang."""
+    """Also that the model is made ready: a fresh machine would seem to hang. What is done is no
+    step.
+    """
     with show_progress() as progress:
-        for stage, done in (("model", 0), ("model", 1), ("embeddings", 1), ("embeddings", 3)):
+        steps = ("servers", 3), ("model", 0), ("model", 1), ("embeddings", 1), ("embeddings", 3)
+        for stage, done in steps:
             progress(stage, done, 1 if stage == "model" else 3)
 
     lines = ["Preparing the embedded model: 1", "Embedding what is new: 2"]
     assert lines == capsys.readouterr().err.splitlines()
+
+
+def test_a_long_step_says_now_and_then_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    """By the time that the texts so far took, every ten seconds."""
+    now = [0.0]
+    with show_progress(clock=lambda: now[0]) as progress:
+        for done in range(0, 641, 32):
+            progress("embeddings", done, 640)
+            now[0] += 2
+
+    lines = ["640", "160 of 640, about 0:00:30 left", "320 of 640, about 0:00:20 left"]
+    lines.append("480 of 640, about 0:00:10 left")
+    assert [
+        f"Embedding what is new: {line}" for line in lines
+    ] == capsys.readouterr().err.splitlines()
 
 
 def test_an_age_is_written_in_its_largest_unit() -> None:
