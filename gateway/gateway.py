@@ -124,7 +124,6 @@ class Gateway(GatewaySources):
             clock=clock,
             progress=progress or (lambda *_: None),
             own_store=not (store is None and vector_store is None),
-            words_first=(strategy, self.options.search.first_search) == ("auto", "words"),
         )
         self.telemetry.observe(self._index.gauges)
         self.telemetry.observe(self._servers.gauges)
@@ -170,6 +169,7 @@ class Gateway(GatewaySources):
         display_limit: int = 0,
         caller: Caller = ANYONE,
         explain: bool = False,
+        wait: bool = True,
     ) -> SearchResult:
         """Find tools.
 
@@ -189,6 +189,7 @@ class Gateway(GatewaySources):
                 all. Not with several queries; without a query, the first so many.
             caller: The party that it is for.
             explain: Return how a policy made the scores, as ``scoring``, and log it.
+            wait: Wait until new tools are embedded, unless ``first_search`` is ``words``.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -212,7 +213,7 @@ class Gateway(GatewaySources):
             explain=explain,
         )
         wanted = bool(request.queries or request.context)
-        built = await self._newest(vectors=wanted)
+        built = await self._newest(vectors=wanted, wait=wait)
         # To browse needs no vectors.
         early = self._index.notes(built) if wanted else ()
         result = await self._search(built.snapshot, request, (*notes, *early))
@@ -326,10 +327,11 @@ class Gateway(GatewaySources):
         """Return the index as calls read it; with *vectors*, wait for those as a search does."""
         return (await self._newest(vectors=vectors)).snapshot
 
-    async def _newest(self, *, vectors: bool) -> IndexBuild:
+    async def _newest(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
         self._bridge.check_open()
         self._servers.refresh_stale()
-        self._latest_build = await self._index.get(vectors=vectors)
+        waits = self.strategy != "auto" or (wait and self.options.search.first_search != "words")
+        self._latest_build = await self._index.get(vectors=vectors, words_first=not waits)
         return self._latest_build
 
     async def export_graph(

@@ -107,7 +107,8 @@ class ToolBroker:
         if snapshot.exposed(query, snapshot.mask(caller.filters())):
             wanted = (query,)
         elif query.strip():
-            found = await self.gateway.search(query, caller=caller)
+            wait = self.gateway.options.search.models_wait
+            found = await self.gateway.search(query, caller=caller, wait=wait)
             wanted = direct_names(found, self.gateway.options.discovery)
         request = ToolListRequest(
             messages=(), host_tools=_host_tools(host), required=wanted, mode="stable", caller=caller

@@ -212,12 +212,12 @@ async def _search(
     arguments: JsonObject,
     shown: Collection[str] | None,
 ) -> ToolAnswer:
-    queries, caller = _queries_of(arguments), tools.caller
+    queries, caller, options = _queries_of(arguments), tools.caller, gateway.options.search
     if len(queries) > 1:
-        several = queries[: gateway.options.search.max_queries]
-        result = await gateway.search(queries=several, caller=caller)
+        several = queries[: options.max_queries]
+        result = await gateway.search(queries=several, caller=caller, wait=options.models_wait)
     else:
-        result = await gateway.search(queries[0], caller=caller)
+        result = await gateway.search(queries[0], caller=caller, wait=options.models_wait)
     snapshot = await gateway.snapshot()
     text = render(
         result,
@@ -319,8 +319,9 @@ async def _route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) 
     by = arguments.get("by", "server")
     if by not in ROUTES:
         raise InvalidRequestError(f"'by' is one of: {', '.join(ROUTES)}")
-    limit = gateway.options.search.max_limit
-    result = await gateway.search(query, limit=limit, caller=caller)
+    options = gateway.options.search
+    limit, wait = options.max_limit, options.models_wait
+    result = await gateway.search(query, limit=limit, caller=caller, wait=wait)
     snapshot = await gateway.snapshot()
     by_id, entities = snapshot.eligibility.by_id, snapshot.entities
     groups: dict[str, list[str]] = {}
@@ -335,8 +336,9 @@ async def _route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) 
         {str(by): group, "found": len(names), "best": names[:_TOOLS_A_GROUP]}
         for group, names in groups.items()
     ]
-    limit = gateway.options.search.limit
-    return json.dumps({ROUTES[str(by)]: rows[:limit]}, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(
+        {ROUTES[str(by)]: rows[: options.limit]}, ensure_ascii=False, separators=(",", ":")
+    )
 
 
 async def _next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:

@@ -23,6 +23,7 @@ _LINE_CHARS = (MAX_LINE_CHARS, 90, 40, 0)
 _OF_SIGNATURES = frozenset({"type", "properties", "required", "title", "description"})
 """Keywords of a schema of which a row holds all that a call needs."""
 _PREPARING = "Search is still preparing and finds little: search again in a moment."
+_WORDS_ALONE = "Search is still preparing: if none of these fits, search again in a moment."
 _SHOWN_BEFORE = "told before"
 _MAX_NAMES = 12
 """How many words or servers are named if nothing matches."""
@@ -215,14 +216,15 @@ def _body(entries: Sequence[_Entry], line_chars: int, result: SearchResult) -> d
     if also := [entry.match.name for entry in entries if entry.needs_only_name]:
         body["also"] = also
     if _is_preparing(result):
-        body["note"] = _PREPARING
+        body["note"] = _WORDS_ALONE
     elif any(diagnostic.code == "low_confidence_results" for diagnostic in result.diagnostics):
         body["note"] = "None of these is a likely match: check before calling, or search again."
     return body
 
 
 def _is_preparing(result: SearchResult) -> bool:
-    return any(note.code == "model_preparing" for note in result.diagnostics)
+    codes = {note.code for note in result.diagnostics}
+    return "model_preparing" in codes or codes >= {"index_building", "graph_fallback"}
 
 
 def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:

@@ -178,12 +178,12 @@ class ToolListBuilder:
 
     async def _preselect(self, request: ToolListRequest) -> dict[int, tuple[str, ...]]:
         """Search for the last user messages; equal texts have equal results, from the cache."""
-        limit = self._options.preselect
+        limit, wait = self._options.preselect, self._gateway.options.search.models_wait
         if not limit:
             return {}
         found: dict[int, tuple[str, ...]] = {}
         for index, text in user_texts(request.messages)[-_PRESELECTED_MESSAGES:]:
-            result = await self._gateway.search(text, limit=limit, caller=request.caller)
+            result = await self._gateway.search(text, limit=limit, caller=request.caller, wait=wait)
             found[index] = tuple(match.name for match in result.matches)
         return found
 

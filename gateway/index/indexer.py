@@ -4,7 +4,7 @@
 * Only new or changed texts are embedded, in the background, after the build.
 * A search waits for the vectors that are still to come as long as they come: once none came for
   ``SearchOptions.query_timeout_s``, or the embedder failed, searches go on with the vectors there
-  are, until another comes. With ``first_search="words"`` a search waits for at most 64 texts.
+  are, until another comes. One that is answered by words first waits for at most 64 texts.
 * What failed (a source, an embedder) is tried again after a while, in the background: no caller
   waits twice for a dead server.
 """
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 _COUNTS = ("gateway.index.entities", "gateway.index.embedded", "gateway.index.graph_edges")
 _FEW_TEXTS = 64
-"""So few texts are embedded at once: a search waits for them even with ``first_search="words"``."""
+"""So few texts are embedded at once: even a search that words may answer waits for them."""
 _LOADING_S = 2.0
-"""With ``first_search="words"`` searches wait so long for a model, which on most starts is all that
-it takes to load; to prepare it the first time on a machine takes longer."""
+"""Searches that words may answer wait so long for a model, which on most starts is all that it
+takes to load; to prepare it the first time on a machine takes longer."""
 Progress = Callable[[str, int, int], None]
 """Called with a stage (``servers``, ``model`` or ``embeddings``), how much of it is done, and how
 much there is of it: servers, models, or texts."""
@@ -67,7 +67,6 @@ class Indexer:
         flights: Runs the work of this class on the gateway's loop, each kind once at a time.
         clock: Seconds that only grow.
         progress: Called with how far a build is.
-        words_first: Whether an index that lacks vectors serves until they are made.
     """
 
     registry: Registry
@@ -81,7 +80,6 @@ class Indexer:
     flights: SingleFlight[object]
     clock: Clock
     progress: Progress
-    words_first: bool
     builds: int = field(default=0, init=False)
     """How many builds there were."""
     _embedded: tuple[int, int] = field(default=(0, 0), init=False)
@@ -123,25 +121,27 @@ class Indexer:
                 return build.without_model(failed) if isinstance(failed, Failed) else build
             await self.flights.run("embed", self._embed)
 
-    async def get(self, *, vectors: bool = False) -> IndexBuild:
+    async def get(self, *, vectors: bool = False, words_first: bool = False) -> IndexBuild:
         """Return the newest build; build it first if something changed.
 
         Args:
             vectors: Whether to wait for the vectors that it lacks, as the head of this module says.
+            words_first: Whether words may answer until those vectors are made.
         """
         while True:
             build = self._fresh()
             if build is None:
                 await self.flights.run("build", self._build)
-            elif not (vectors and await self._wait_for_vectors(build)):
+            elif not (vectors and await self._wait_for_vectors(build, words_first)):
                 return build
 
-    async def _wait_for_vectors(self, build: IndexBuild) -> bool:
+    async def _wait_for_vectors(self, build: IndexBuild, words_first: bool) -> bool:
         """Return whether more vectors are there now; False once it is not worth waiting."""
-        many = self.words_first and build.missing > _FEW_TEXTS
+        many = words_first and build.missing > _FEW_TEXTS
         # Without vectors of the catalog a model is of no use.
-        is_useless = many and not build.snapshot.dimensions
-        if is_useless or await self._wait_until_prepared() or many or not build.missing:
+        is_useless = many and not build.snapshot.ranks_by_vectors()
+        limit_s = _LOADING_S if words_first else None
+        if is_useless or await self._wait_until_prepared(limit_s) or many or not build.missing:
             return False
         while self._stalled_at != self._embedded:
             before, limit = self._embedded, asyncio.timeout(self.options.search.query_timeout_s)
@@ -257,14 +257,14 @@ class Indexer:
         build = partial(build, settings=(*settings, *naming), failed=self._documents.is_late)
         return build(snapshot=snapshot, missing=missing)
 
-    async def _wait_until_prepared(self) -> bool:
+    async def _wait_until_prepared(self, limit_s: float | None) -> bool:
         """Return whether the embedder's model is still preparing, once it is not worth waiting.
 
         That is not a search's own time. A failure is told by each use of the embedder.
         """
         if is_preparing(self.embedder):
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOADING_S if self.words_first else None):
+                async with asyncio.timeout(limit_s):
                     await attempt(self.flights.run("prepare", self._prepare))
         return is_preparing(self.embedder)
 

@@ -25,6 +25,9 @@ from graphs.lexical.bm25_index import BM25Index
 
 _MAX_RECURRING = 5
 """How many diagnostics of a harmless code every search repeats."""
+MIN_EMBEDDED_SHARE = 0.8
+"""If fewer of the eligible entities have a vector, words alone rank better: the others would come
+last, whatever is wanted. ADR 53 has the figures."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,6 +91,13 @@ class Snapshot:
     def dimensions(self) -> int | None:
         """How many numbers a vector has; None without any vector."""
         return None if self.vectors is None else self.vectors.dimensions
+
+    def ranks_by_vectors(self, mask: Mask | None = None) -> bool:
+        """Return whether enough of the eligible entities, None for all, have a vector."""
+        if self.vectors is None or self.vectors.present is None:
+            return self.vectors is not None
+        present = self.vectors.present[... if mask is None else mask]
+        return int(present.sum()) >= MIN_EMBEDDED_SHARE * len(present)
 
     def gauges(self) -> Mapping[str, Mapping[str, float]]:
         """Return entities by kind, and definitions to approve; see `Telemetry.observe`."""

@@ -130,8 +130,6 @@ class Moments:
     cosine_mean: float
     cosine_spread: float
     """Of the cosines of the entities that have a vector."""
-    vectors: float
-    """Share of the entities that have one, 0 to 1."""
 
     @classmethod
     def of(cls, cosines: Vector, strengths: Vector, present: Mask | None = None) -> Moments:
@@ -146,13 +144,7 @@ class Moments:
         found = cosines if present is None else cosines[present]
         same = found is strengths
         cosine_mean, cosine_spread = (mean, spread) if same else moments(found)
-        return cls(
-            mean=mean,
-            spread=spread,
-            cosine_mean=cosine_mean,
-            cosine_spread=cosine_spread,
-            vectors=len(found) / max(len(cosines), 1),
-        )
+        return cls(mean=mean, spread=spread, cosine_mean=cosine_mean, cosine_spread=cosine_spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

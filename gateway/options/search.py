@@ -18,7 +18,7 @@ from gateway.options.validation import (
 from gateway.types import Strategy
 
 Prerequisites = Literal["derived", "declared", "window", "off"]
-First = Literal["wait", "words"]
+First = Literal["auto", "wait", "words"]
 Rerank = Literal["off", "bounded", "auto"]
 Learn = Literal["off", "on", "auto"]
 
@@ -35,9 +35,10 @@ class SearchOptions(OptionObject):
     """A longer query is cut here, with a diagnostic."""
     max_queries: PositiveCount = 8
     """How many queries one search may have."""
-    first_search: First = "wait"
-    """Whether searches in `auto` wait until new tools are embedded (``wait``), or are answered by
-    ``words`` and the vectors there are, with ``index_building``. `Gateway.report()` waits."""
+    first_search: First = "auto"
+    """Whether searches by the strategy `auto` wait until new tools are embedded (``wait``), or are
+    answered by ``words`` and the vectors there are, with ``index_building``; ``auto``: those of a
+    program wait, those of a model do not. `Gateway.report()` waits."""
     query_timeout_s: Timeout = 10.0
     """How long a search waits for the vectors of its query, for its rewriting, and for the next
     vector of the catalog; then it goes on without."""
@@ -72,6 +73,11 @@ class SearchOptions(OptionObject):
     def _fault(self) -> str:
         is_valid = self.max_limit >= self.limit
         return "" if is_valid else f"max_limit must be at least limit ({self.limit})"
+
+    @property
+    def models_wait(self) -> bool:
+        """Whether searches of models wait until new tools are embedded."""
+        return self.first_search == "wait"
 
     def pool(self, limit: int) -> int:
         """How many candidates may be re-scored for *limit* matches."""

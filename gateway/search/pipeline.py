@@ -157,7 +157,7 @@ class Search:
             state.add_diagnostic("embed", "embedder_missing", "give one: Gateway(embedder=…)")
         elif self.is_preparing():
             state.add_diagnostic("embed", "model_preparing")
-        elif snapshot.vectors is not None:
+        elif snapshot.ranks_by_vectors(state.mask):
             rows = await self._request_vectors(state, self.embed, queries)
         embedded = [
             query.with_vectors(rows) if rows.keys() >= set(query.texts_to_embed) else query

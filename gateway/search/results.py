@@ -23,7 +23,6 @@ from gateway.search.confidence import Features, closeness, estimate
 from gateway.search.expand.supplements import Supplements
 from gateway.search.query import Query
 from gateway.search.rank.fusion import RankedList
-from gateway.search.rank.parameters import MIN_VECTORS
 from gateway.search.retrieve import Candidates
 from gateway.search.state import SearchState
 from gateway.types import (
@@ -118,9 +117,8 @@ class Ranking:
         similarity = None
         if cosine is not None and self.candidates is not None:
             moments = self.candidates.scan.moments
-            # One of few vectors is always near, as is something to a bare number: words count.
-            asks = not all(term.word.isdigit() for term in self.reading.terms)
-            if asks and moments.vectors >= MIN_VECTORS:
+            # Something is always near to a bare number: words count.
+            if not all(term.word.isdigit() for term in self.reading.terms):
                 similarity = closeness(
                     cosine,
                     mean=moments.cosine_mean,

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 
 import pytest
 
+from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
-from gateway.options import Options, SearchOptions
+from gateway.options import DiscoveryOptions, Options, SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.testing import HashingEmbedder
+from gateway.types import Access, Filters
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource, codes, names, tool, until
 
 AT_ONCE = Options(search=SearchOptions(first_search="words"))
+NEW = "new"
 QUERY = "approve one yearly invoice of the account"
 
 
@@ -101,7 +107,7 @@ async def test_what_is_added_meanwhile_is_found_and_can_be_called(
 @pytest.mark.parametrize(
     ("strategy", "options"), [("embeddings", AT_ONCE), ("auto", Options())], ids=str
 )
-async def test_who_did_not_ask_for_it_waits(
+async def test_a_program_waits(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str, options: Options
 ) -> None:
     """By default, and where vectors alone rank."""
@@ -111,6 +117,47 @@ async def test_who_did_not_ask_for_it_waits(
     embedder.gate.set()
 
     assert [] == codes(await searching)
+
+
+async def test_a_model_does_not_wait(open_gateway: OpenGateway, catalog_of: CatalogOf) -> None:
+    """Words answer its searches, its routes and what is found for it beforehand; it is told so."""
+    options = Options(discovery=DiscoveryOptions(route_name="route_tools", preselect=1))
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=Gated(), options=options)
+    request = ToolListRequest(messages=[{"role": "user", "content": QUERY}])
+
+    tools = await ToolListBuilder(gateway).build(request)
+    one = await asked(gateway, "search_tools", query=QUERY)
+    several = await asked(gateway, "search_tools", queries=[QUERY, "book a flight"])
+    route = await asked(gateway, "route_tools", query=QUERY)
+
+    assert 1 == len(tools.proxies)
+    for answer in (one, several):
+        assert answer.search
+        assert "index_building" in codes(answer.search)
+        assert "if none of these fits, search again in a moment" in answer.text
+    assert "shelf" in route.text
+
+
+async def test_a_model_waits_where_the_options_say_so(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    options = Options(search=SearchOptions(first_search="wait"))
+    embedder = Gated()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=options)
+    searching = asyncio.ensure_future(asked(gateway, "search_tools", query=QUERY))
+    embedder.gate.set()
+
+    search = (await searching).search
+
+    assert search
+    assert ("hybrid", []) == (search.mode, codes(search))
+
+
+async def asked(gateway: Gateway, name: str, **arguments: object) -> ToolAnswer:
+    """Give what a model is told that calls a tool of ours."""
+    names = MetaNames(search="search_tools", call="call_tool", route="route_tools")
+    call = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
+    return await handle_call(gateway, ToolList(names=names), call)
 
 
 async def test_an_embedder_that_fails_ends_the_waiting(
@@ -166,12 +213,12 @@ async def test_a_catalog_that_grows_keeps_its_vectors(
 ) -> None:
     """Only what is new has none; nobody waits for it, and the answer is not remembered."""
     embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    gateway = open_gateway(catalog_of(200), strategy="auto", embedder=embedder, options=AT_ONCE)
     embedder.gate.set()
     await gateway.report()
     embedder.gate.clear()
 
-    gateway.add_source(ListSource("more", catalog_of(140)[80:]))
+    gateway.add_source(ListSource("more", catalog_of(250)[200:]))
     found = [await gateway.search(QUERY) for _ in range(2)]
     embedder.gate.set()
     report = await gateway.report()
@@ -179,23 +226,43 @@ async def test_a_catalog_that_grows_keeps_its_vectors(
     assert ["hybrid"] * 2 == [each.mode for each in found]
     assert [["index_building"]] * 2 == [told(codes(each)) for each in found]
     assert not found[1].cached
-    assert 140 == report.vectors
+    assert 250 == report.vectors
     assert ("hybrid", []) == ((last := await gateway.search(QUERY)).mode, codes(last))
 
 
-async def test_vectors_in_the_store_stand_beside_what_is_new(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
+@pytest.mark.parametrize(
+    ("before", "mode", "notes"),
+    [(200, "hybrid", ["index_building"]), (199, "graph", ["index_building", "graph_fallback"])],
+)
+async def test_vectors_rank_if_four_of_five_are_in_the_store(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, before: int, mode: str, notes: list[str]
 ) -> None:
-    """An earlier process embedded a part of the catalog."""
-    store = MemoryVectorStore()
+    """An earlier process embedded a part of the catalog; of fewer the rest would come last."""
+    store, tools = MemoryVectorStore(), catalog_of(250)
     whole = {"strategy": "auto", "options": AT_ONCE, "vector_store": store}
-    await open_gateway(catalog_of(80), embedder=HashingEmbedder(), **whole).report()
+    await open_gateway(tools[:before], embedder=HashingEmbedder(), **whole).report()
 
-    second = open_gateway(catalog_of(80), embedder=Gated(), **whole)
-    second.add_source(ListSource("more", catalog_of(140)[80:]))
+    second = open_gateway(tools[:before], embedder=Gated(), **whole)
+    second.add_source(ListSource("more", tools[before:]))
     found = await second.search(QUERY)
 
-    assert ("hybrid", ["index_building"]) == (found.mode, told(codes(found)))
+    assert (mode, notes) == (found.mode, told(codes(found)))
+
+
+async def test_a_filter_that_leaves_few_vectors_is_answered_by_words(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """None of a new server's tools has a vector yet, though four of five of all have."""
+    embedder, tools = Gated(), catalog_of(250)
+    gateway = open_gateway(tools[:200], strategy="auto", embedder=embedder, options=AT_ONCE)
+    embedder.gate.set()
+    await gateway.report()
+    embedder.gate.clear()
+
+    gateway.add_source(ListSource("more", tools[200:]), access=Access(tags=(NEW,)))
+    found = await gateway.search(QUERY, filters=Filters(tags=frozenset({NEW})))
+
+    assert ("graph", 50) == (found.mode, found.counts.eligible)
 
 
 async def test_a_server_that_is_down_is_tried_again_meanwhile(

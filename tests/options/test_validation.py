@@ -47,7 +47,11 @@ def test_no_option_takes_a_value_of_another_type(kind: type[Any], name: str) -> 
         (SearchOptions, {"limit": 2.5}, "limit: expected int from 1, got 2.5"),
         (SearchOptions, {"limit": True}, "limit: expected int from 1, got True"),
         (SearchOptions, {"limit": 60}, "max_limit must be at least limit (60)"),
-        (SearchOptions, {"first_search": "now"}, "first_search: expected 'wait' or 'words'"),
+        (
+            SearchOptions,
+            {"first_search": "now"},
+            "first_search: expected 'auto' or 'wait' or 'words'",
+        ),
         (UpstreamOptions, {"backoff_s": 9.0}, "backoff_max_s must be at least backoff_s"),
         (IndexOptions, {"saved": None}, "saved: expected bool, got None"),
         (ChatOptions, {"max_tokens": 1.5}, "max_tokens: expected int from 1 or None, got 1.5"),

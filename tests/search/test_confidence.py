@@ -129,7 +129,7 @@ async def test_a_small_catalog_knows_what_it_serves(catalog: str) -> None:
 
 
 async def test_of_few_vectors_the_nearest_is_no_match(open_gateway: OpenGateway) -> None:
-    """While most tools are still to be embedded, what holds no word of the request is flagged."""
+    """While most tools are still to be embedded, what holds no word of the request is not found."""
     store, first = MemoryVectorStore(), [tool("plant", "Water the flowers."), tool("mow", "Lawn.")]
     options = Options(search=SearchOptions(first_search="words"))
     embedded = open_gateway(
@@ -144,7 +144,8 @@ async def test_of_few_vectors_the_nearest_is_no_match(open_gateway: OpenGateway)
 
     found = await gateway.search("asdf qwerty")
 
-    assert {"index_building", "low_confidence_results"} <= {*codes(found)}
+    assert "index_building" in codes(found)
+    assert () == found.matches
 
 
 async def test_a_bare_number_is_near_to_nothing(open_gateway: OpenGateway) -> None:

@@ -145,7 +145,5 @@ CONFIDENCE_CATALOG = 60
 """Entities; of so many the mean of the cosines counts half, and less in larger catalogs."""
 MIN_CONFIDENCE_COUNT = 30
 """Entities; a smaller catalog counts as one of so many. None was measured."""
-MIN_VECTORS = 0.5
-"""Share of the eligible entities that must have a vector before cosines say how sure a match is."""
 MAX_LOG_ODDS = 60.0
 """Beyond it the logistic function overflows."""
