@@ -48,7 +48,7 @@ _TEXTS: Mapping[Field, float] = {
     "name": 3.0,
     "title": 2.0,
     "hints": 2.0,
-    "examples": 1.5,
+    "examples": 0.25,
     "description": 1.0,
     "server": 0.7,
     "parameters": 1.0,
@@ -62,9 +62,7 @@ MAX_TOOL_CHARS = 200
 """How much of a tool's description stands in the details of its server."""
 KINDS: Mapping[Kind, KindRow] = {
     "tool": KindRow(
-        callable=True,
-        embedded=("name", "title", "server", "description", "hints", "examples"),
-        indexed=_TEXTS,
+        callable=True, embedded=("name", "title", "server", "description", "hints"), indexed=_TEXTS
     ),
     "server": KindRow(
         # Its tools are documents of the graph already.
@@ -84,7 +82,7 @@ KINDS: Mapping[Kind, KindRow] = {
     "agent": KindRow(
         embedded=(
             *("kind", "name", "title", "description", "skills", "hints"),
-            *("capabilities", "examples", "metadata"),
+            *("capabilities", "metadata"),
         ),
         leaning=("name", "description"),
         indexed={**_ALL_TEXTS, "skills": 1.0},
@@ -93,7 +91,7 @@ KINDS: Mapping[Kind, KindRow] = {
     "skill": KindRow(
         embedded=(
             *("kind", "name", "title", "description", "hints"),
-            *("examples", "metadata", "instructions"),
+            *("metadata", "instructions"),
         ),
         leaning=("name", "description"),
         indexed=_ALL_TEXTS,

@@ -23,7 +23,13 @@ from gateway.embed.cache import text_key
 from gateway.index.eligibility import Eligibility, Mask, Trait, traits_of
 from gateway.index.rules import EdgeDeriver, Edges
 from gateway.index.snapshot import Snapshot
-from gateway.index.texts import document_of, embedding_text, lexical_fields, name_text
+from gateway.index.texts import (
+    document_of,
+    embedding_text,
+    example_texts,
+    lexical_fields,
+    name_text,
+)
 from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
 from gateway.index.tool_words import Relation
 from gateway.index.vectors import VectorIndex
@@ -42,6 +48,9 @@ from graphs.parameters import FIELD_WEIGHTS
 NAME_WEIGHT = 0.4
 """What the vector of an entity's name, or of what its kind leans to, counts beside that of the
 whole text, which counts 1."""
+EXAMPLE_SHARE = 0.5
+"""How far the vector of an entity leans to those of requests that it serves, if there are many; one
+such request counts half as much."""
 _BLOCKS = 256
 _WEIGHTS = {
     **FIELD_WEIGHTS,
@@ -73,9 +82,11 @@ class _PreparedEntity:
     fields: Mapping[str, str]
     """Its indexed words by field."""
     texts: Mapping[str, str]
-    """What is embedded, by text key: the whole text, and the name."""
+    """What is embedded, by text key: the whole text, the name, and the examples."""
     keys: tuple[str, str]
-    """Their keys."""
+    """Those of the whole text and the name."""
+    examples: tuple[str, ...]
+    """Those of the examples."""
     row: Vector | None = None
     """Its vector; None if that of the whole text was not made yet."""
 
@@ -146,6 +157,7 @@ class SnapshotCompiler:
     def _prepare(self, entity: Entity) -> _PreparedEntity:
         whole, name = embedding_text(entity), name_text(entity)
         keys = text_key(whole), text_key(name)
+        examples = {text_key(text): text for text in example_texts(entity)}
         is_node = row_of(entity.kind).graph and not entity.described
         document = document_of(entity, self._options) if is_node else None
         facts = DocumentReader().read([document])[0][0] if document else ()
@@ -163,8 +175,9 @@ class SnapshotCompiler:
             facts=facts,
             statements=facts,
             fields={str(field): text for field, text in lexical_fields(entity).items()},
-            texts={keys[0]: whole, keys[1]: name},
+            texts={keys[0]: whole, keys[1]: name, **examples},
             keys=keys,
+            examples=tuple(examples),
         )
 
     @property
@@ -186,7 +199,8 @@ class SnapshotCompiler:
         wholes = [self._vectors[item.keys[0]] for item in ready]
         names = [self._vectors.get(item.keys[1]) for item in ready]
         for item, row in zip(ready, blend_name_vectors(wholes, names), strict=True):
-            item.row = row
+            examples = [self._vectors[key] for key in item.examples if key in self._vectors]
+            item.row = lean_to_examples(row, examples)
         self._incomplete = [
             item for item in self._incomplete if not item.texts.keys() <= self._vectors.keys()
         ]
@@ -337,3 +351,20 @@ def _mean(matrix: Matrix, has_vector: Mask, eligibility: Eligibility) -> Vector:
     chosen = listed if listed.any() else has_vector
     total = np.dot(chosen.astype(np.float32), matrix)
     return np.asarray(total / np.count_nonzero(chosen), dtype=np.float32)
+
+
+def lean_to_examples(row: Vector, examples: Sequence[Vector]) -> Vector:
+    """Turn an entity's vector towards those of requests that it serves.
+
+    A few of them may be unlike the rest, so n of them count n / (n + 1) of `EXAMPLE_SHARE`.
+
+    Args:
+        row: The entity's vector, of unit length.
+        examples: The requests' vectors; without any the row stays as it is.
+    """
+    if not examples:
+        return row
+    share = EXAMPLE_SHARE * len(examples) / (len(examples) + 1)
+    mean = unit_rows(np.mean(examples, axis=0, keepdims=True))
+    leaning: Vector = unit_rows((1 - share) * row[None] + share * mean)[0]
+    return leaning

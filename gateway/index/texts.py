@@ -6,7 +6,7 @@ says of itself is never declared, whatever its text claims.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from gateway.catalog.entries import INSTRUCTIONS, WORDS, flatten
@@ -22,6 +22,8 @@ from graphs.markdown.document import Document, Link, Section
 
 EMBEDDED_CHARS = 900
 """A vector of a longer text says less: names and purposes stand first, details drown them."""
+MAX_EXAMPLES = 50
+"""Requests of one entity that are embedded."""
 _FIELD_CHARS = 300
 _LISTS: Mapping[Field, int] = {"tools": 500, "skills": 500}
 """Lists of names may take more."""
@@ -42,6 +44,12 @@ def name_text(entity: Entity) -> str:
     drowns in tools, skills, examples and instructions.
     """
     return _text(entity, row_of(entity.kind).leaning) or entity.name
+
+
+def example_texts(entity: Entity) -> Sequence[str]:
+    """Return the requests that the entity serves, as the host says; its vector leans to them."""
+    texts = (text[:EMBEDDED_CHARS].strip() for text in entity.hints.examples[:MAX_EXAMPLES])
+    return [text for text in texts if text]
 
 
 def lexical_fields(entity: Entity) -> Mapping[str, str]:

@@ -73,11 +73,13 @@ class Rule(AccessEntry):
     """What a file says of all that a pattern matches."""
 
     search_text: Annotated[str, Field(max_length=MAX_SEARCH_TEXT_CHARS)] = ""
+    examples: list[str] = Field(default_factory=list)
 
     @property
     def access(self) -> Access:
         """The same as a value."""
-        return replace(super().access, search_text=self.search_text)
+        found = replace(super().access, search_text=self.search_text)
+        return replace(found, examples=tuple(self.examples))
 
 
 class _Server(AccessEntry):

@@ -266,7 +266,7 @@ class CatalogOptions(OptionObject):
     servers: bool = True
     """Whether every MCP server is an entity beside its tools."""
     rules: Mapping[str, Access] = field(default_factory=dict)
-    """Status, tags, scopes and search texts by a pattern of names, ``server/name``:
+    """Status, tags, scopes, search texts and examples by a pattern of names, ``server/name``:
     ``{"*/delete_*": Access(scopes={"admin"})}``. A server itself is ``server``. All that match
     count, the later ones last."""
 

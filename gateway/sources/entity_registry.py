@@ -319,13 +319,14 @@ def _without_tools(entity: Entity, tools: Sequence[JsonObject], hidden: Abstract
 
 def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
     hints = definition.hints
-    if not access.tags and access.enabled is None and not access.search_text:
-        return definition
-    enabled = hints.enabled if access.enabled is None else access.enabled
-    tags = tuple(dict.fromkeys((*hints.tags, *access.tags)))
-    search_text = access.search_text or hints.search_text
-    changed = replace(hints, enabled=enabled, tags=tags, search_text=search_text)
-    return replace(definition, hints=changed)
+    changed = replace(
+        hints,
+        enabled=hints.enabled if access.enabled is None else access.enabled,
+        tags=tuple(dict.fromkeys((*hints.tags, *access.tags))),
+        search_text=access.search_text or hints.search_text,
+        examples=tuple(dict.fromkeys((*hints.examples, *access.examples))),
+    )
+    return definition if changed == hints else replace(definition, hints=changed)
 
 
 def _inherit(entity: Entity, parent: Entity | None) -> Entity:

@@ -28,10 +28,13 @@ class Access:
     search_text: str = ""
     """What the search reads in place of the description of each of these; see `Hints`. Empty leaves
     it as it is."""
+    examples: tuple[str, ...] = ()
+    """Requests that each of these serves, added to those of its hints."""
 
     def __post_init__(self) -> None:
-        """Check each value; any collection of texts will do for tags and scopes."""
+        """Check each value; any collection of texts will do."""
         object.__setattr__(self, "tags", texts_of(self, "tags", self.tags))
+        object.__setattr__(self, "examples", texts_of(self, "examples", self.examples))
         object.__setattr__(self, "scopes", frozenset(texts_of(self, "scopes", self.scopes)))
         object.__setattr__(self, "search_text", search_text_of(self, self.search_text))
         if self.status is not None and self.status not in get_args(Status):
@@ -46,7 +49,7 @@ NO_ACCESS_RULE = Access()
 
 
 def combine(parts: Iterable[Access]) -> Access:
-    """Return *parts* as one: tags and scopes add up, the rest later ones decide."""
+    """Return *parts* as one: tags, scopes and examples add up, the rest later ones decide."""
     whole = NO_ACCESS_RULE
     for part in parts:
         if part is NO_ACCESS_RULE:
@@ -57,10 +60,12 @@ def combine(parts: Iterable[Access]) -> Access:
             tags=tuple(dict.fromkeys((*whole.tags, *part.tags))),
             scopes=whole.scopes | part.scopes,
             search_text=part.search_text or whole.search_text,
+            examples=tuple(dict.fromkeys((*whole.examples, *part.examples))),
         )
     return whole
 
 
 def access_key(access: Access) -> tuple[object, ...]:
     """Return what tells *access* from another, written alike in every process."""
-    return access.status, access.enabled, access.tags, sorted(access.scopes), access.search_text
+    scopes = sorted(access.scopes)
+    return access.status, access.enabled, access.tags, scopes, access.search_text, access.examples

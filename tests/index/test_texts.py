@@ -35,10 +35,9 @@ FULL = entity(
 
 
 def test_a_vector_is_made_of_names_and_purposes_first() -> None:
-    """The end is cut first; parameters only drown them."""
-    assert (
-        "create sales invoice. New invoice. srv. Creates an invoice. bill, tax, fin. bill Bob"
-        == (embedding_text(FULL))
+    """The end is cut first; parameters only drown them. Examples have vectors of their own."""
+    assert "create sales invoice. New invoice. srv. Creates an invoice. bill, tax, fin" == (
+        embedding_text(FULL)
     )
 
 

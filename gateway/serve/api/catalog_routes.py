@@ -228,7 +228,7 @@ class CatalogRoutes:
 
     @operation("PATCH", ONE, right=WRITE, body=models.EntityChange, response=models.EntityView)
     async def change_entity(self, call: ApiCall) -> models.EntityView:
-        """Change an entity's status, tags, scopes or search text, or enable or disable it.
+        """Change an entity's status, tags, scopes or search texts, or enable or disable it.
 
         Of what a server lists this is kept beside it, and holds whatever the server says.
 
@@ -249,7 +249,7 @@ class CatalogRoutes:
                 raise _unknown_entity()
             use = {
                 key: changes.pop(key)
-                for key in ("enabled", "tags", "search_text")
+                for key in ("enabled", "tags", "search_text", "examples")
                 if key in changes
             }
             changed = replace(entry, hints=replace(entry.hints, **use), **changes)

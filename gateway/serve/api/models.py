@@ -146,7 +146,7 @@ class NewEntity(EntityBody):
 class EntityChange(_Body):
     """What changes of an entity; what is left out stays.
 
-    Only tags and a search text embed it anew.
+    Only tags, a search text and examples embed anything.
     """
 
     status: Status | None = None
@@ -156,6 +156,8 @@ class EntityChange(_Body):
     """Of what a server lists, tags and scopes are added to those that it has otherwise."""
     search_text: SearchText | None = None
     """What searches read in place of the description; a blank one takes it back."""
+    examples: Shorts | None = None
+    """Requests that it serves, as a user would say them."""
 
 
 class PageQuery(_Request):

@@ -145,6 +145,25 @@ async def test_the_use_of_what_a_server_lists_is_said_here(mixed: Mixed) -> None
     assert (["old"], ["billing"]) == (seen["hints"]["tags"], seen["scopes"])
 
 
+async def test_examples_are_said_here_and_taken_back(mixed: Mixed) -> None:
+    """Of an entry as of what a server lists; they hold after a restart."""
+    wanted = {"query": "freezing", "ranking": "lexical"}
+    for key in ("mail/send_email", "agent:catalog/courier"):
+        gateway = mixed()
+        await gateway.catalog.put(*ENTRIES)
+        async with open_client(gateway, scopes=(WRITE,)) as client:
+            said = await client.patch(f"{ROOT}/{key}", json={"examples": ["it is freezing"]})
+        async with open_client(mixed(), scopes=(WRITE,)) as client:
+            found = await client.post("/api/search/semantic", json=wanted)
+            taken = await client.patch(f"{ROOT}/{key}", json={"examples": []})
+            lost = await client.post("/api/search/semantic", json=wanted)
+
+        assert ["it is freezing"] == said.json()["hints"]["examples"]
+        assert [] == taken.json()["hints"]["examples"]
+        assert key.rpartition("/")[2] in found.text
+        assert key.rpartition("/")[2] not in lost.text
+
+
 async def test_a_search_text_is_said_here_and_taken_back(mixed: Mixed) -> None:
     """Of an entry as of what a server lists; no row of a search shows it."""
     wanted = {"query": "thermostat", "ranking": "lexical"}

@@ -1,0 +1,109 @@
+"""Requests that a tool serves: each way to give them, and what finds by them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gateway.gateway import Gateway
+from gateway.index.compiler import EXAMPLE_SHARE, lean_to_examples
+from gateway.manifests.mcp_json import parse_manifest
+from gateway.testing import HashingEmbedder
+from gateway.types import Access, Hints, ToolDefinition
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, names, tool
+
+REQUESTS = ("it is freezing in here", "make it cosy before the guests come")
+SAID = "Moves the value of a loop."
+
+
+def with_hints(gateway: Gateway, _: Path) -> None:
+    gateway.add_source(
+        ListSource("house", [tool("set_point", SAID)]),
+        hints={"set_point": Hints(examples=REQUESTS)},
+    )
+
+
+def with_a_rule(gateway: Gateway, _: Path) -> None:
+    gateway.add_source(ListSource("house", [tool("set_point", SAID)]))
+    gateway.set_rules({"house/set_*": Access(examples=REQUESTS)})
+
+
+def with_a_file(gateway: Gateway, folder: Path) -> None:
+    gateway.add_source(ListSource("house", [tool("set_point", SAID)]))
+    file = folder / "mcp.json"
+    rules = {"house/set_point": {"examples": REQUESTS}}
+    file.write_text(json.dumps({"mcpServers": {}, "rules": rules}), "utf-8")
+    gateway.add_config(file)
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto", "embeddings"])
+@pytest.mark.parametrize("way", [with_hints, with_a_rule, with_a_file])
+async def test_a_tool_is_found_by_a_request_like_those_it_serves(
+    open_gateway: OpenGateway,
+    catalog: tuple[ToolDefinition, ...],
+    tmp_path: Path,
+    strategy: str,
+    way: Any,
+) -> None:
+    """By words and by vectors; its description stays as it is."""
+    gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
+    way(gateway, tmp_path)
+
+    found = await gateway.search("freezing, make it cosy")
+
+    assert ("set_point", SAID) == (found.matches[0].name, found.matches[0].description)
+    assert "guests" not in repr(found)
+
+
+async def test_requests_of_rules_and_hints_add_up(open_gateway: OpenGateway) -> None:
+    """And those that are taken back find nothing any more."""
+    gateway = open_gateway()
+    gateway.add_source(
+        ListSource("house", [tool("set_point", SAID)]),
+        hints={"set_point": Hints(examples=REQUESTS[:1])},
+    )
+    gateway.set_rules({"*": Access(examples=("warm",)), "house/*": Access(examples=REQUESTS[1:])})
+    added = [names(await gateway.search(word)) for word in ("freezing", "cosy", "warm")]
+    gateway.set_rules({})
+
+    assert [["set_point"]] * 3 == added
+    assert [] == names(await gateway.search("cosy"))
+
+
+async def test_only_requests_that_are_new_are_embedded(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Each is a text of its own, and the tool's stay as they were."""
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+    counts = []
+    for texts in ((), REQUESTS, (*REQUESTS, "warm"), REQUESTS):
+        gateway.set_rules({"shelf/send_email": Access(examples=texts)})
+        counts.append((await gateway.report()).embedded_texts)
+
+    assert [24, 2, 1, 0] == counts
+
+
+def test_a_vector_leans_the_more_the_more_requests_there_are() -> None:
+    """One counts half of what many do; without any it stays as it is."""
+    own, other = np.eye(2, dtype=np.float32)
+    turned = [lean_to_examples(own, [other] * count) for count in (0, 1, 3, 1000)]
+
+    np.testing.assert_array_equal(own, turned[0])
+    assert turned == sorted(turned, key=lambda row: float(row[1]))
+    assert [row[1] / row.sum() for row in turned] == pytest.approx(
+        [EXAMPLE_SHARE * share for share in (0, 1 / 2, 3 / 4, 1000 / 1001)]
+    )
+    np.testing.assert_allclose(np.linalg.norm(turned, axis=1), 1, atol=1e-6)
+
+
+def test_a_file_with_requests_that_are_no_texts_is_refused() -> None:
+    """As with any fault in its rules."""
+    with pytest.raises(Exception, match=r"'rules'.*examples"):
+        parse_manifest({"mcpServers": {}, "rules": {"*": {"examples": [1]}}})
+    with pytest.raises(TypeError, match="Access: examples must be a collection of texts"):
+        Access(examples="warm")  # type: ignore[arg-type]
