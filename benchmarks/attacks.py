@@ -24,10 +24,11 @@ from typing import Annotated, TypeAlias
 import typer
 
 from benchmarks.data import Benchmark, CatalogSource, Row, definitions, read
-from benchmarks.metrics import gold_of, mean, score
+from benchmarks.metrics import gold_of
 from benchmarks.ranking import RANKED, STRATEGIES, Way, opened
 from benchmarks.retrieval import one_of
 from benchmarks.tables import print_table
+from gateway.quality.metrics import mean, score
 from gateway.types import ToolDefinition
 
 STUFFED = 20

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import Benchmark, Row
-from benchmarks.metrics import DEPTH
 from gateway.embed.cache import fit_text, split_into_batches
 from gateway.embed.protocol import Embedder, Role
+from gateway.quality.metrics import DEPTH
 from gateway.runtime.vectors import Matrix, unit_rows
 from graphs.lexical.analysis import split_identifier, tokens
 

@@ -1,7 +1,6 @@
-"""What a ranking is worth. Pure functions; every figure is a share of 1.
+"""What the runs of a set are worth, and what should come after its first tools. Pure.
 
-* The gold of a query is a list of groups: a group is served as soon as one of its tools is found.
-* Sums run in one fixed order, so that two runs of the same ranking agree to the last digit.
+A single ranking is judged by `gateway.quality.metrics`.
 """
 
 from __future__ import annotations
@@ -9,18 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import TypeAlias
-
-import numpy as np
 
 from benchmarks.data import Row
+from gateway.quality.metrics import RECALL_AT, Figures, mean, score
 
-Figures: TypeAlias = Mapping[str, float]
-Gold: TypeAlias = Sequence[frozenset[str]]
-
-DEPTH = 10
-RECALL_AT = (1, 3, 5, DEPTH)
 STEPS = 5
 """How many suggestions of a next step count."""
 COLUMNS = (
@@ -31,9 +22,6 @@ COLUMNS = (
     "comp@10",
     "map@10",
 )
-_GAINS = tuple(float(1 / np.log2(place + 2)) for place in range(DEPTH))
-_IDEAL = (0.0, *accumulate(_GAINS))
-"""The most that so many groups can gain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,48 +64,6 @@ def gold_of(query: Row) -> tuple[frozenset[str], ...]:
     return tuple(frozenset((tool,)) for tool in strings(query.get("relevant")))
 
 
-def score(ranked: Sequence[str], gold: Gold) -> Figures:
-    """Judge one ranking.
-
-    Args:
-        ranked: Tool ids, best first.
-        gold: At least one group.
-    """
-    relevant = frozenset[str]().union(*gold)
-    recalls = {f"recall@{depth}": _recall(ranked[:depth], gold) for depth in RECALL_AT}
-    served = _served(ranked[:DEPTH], gold)
-    most = min(DEPTH, len(gold))
-    gain = precision = 0.0
-    for count, place in enumerate(served, 1):
-        gain += _GAINS[place]
-        precision += count / (place + 1)
-    places = (place for place, tool in enumerate(ranked, 1) if tool in relevant)
-    return {
-        "hit@1": float(bool(ranked) and ranked[0] in relevant),
-        **recalls,
-        "ndcg@10": gain / _IDEAL[most],
-        "mrr": next((1 / place for place in places), 0.0),
-        "comp@10": float(recalls["recall@10"] >= 1),
-        "map@10": precision / most,
-    }
-
-
-def _recall(top: Sequence[str], gold: Gold) -> float:
-    return sum(not group.isdisjoint(top) for group in gold) / len(gold)
-
-
-def _served(top: Sequence[str], gold: Gold) -> list[int]:
-    """Return the places, from 0, at which a group is served that was not yet."""
-    waiting = list(gold)
-    places: list[int] = []
-    for place, tool in enumerate(top):
-        group = next((group for group in waiting if tool in group), None)
-        if group is not None:
-            waiting.remove(group)
-            places.append(place)
-    return places
-
-
 def next_gold(query: Row) -> NextGold | None:
     """Return what should be suggested after the first tool of *query*; None if nothing is known."""
     main = str(query.get("main") or "")
@@ -138,13 +84,6 @@ def score_next(suggested: Sequence[str], gold: NextGold) -> Figures:
         "next_hit@5": float(gold.following in top if gold.following else bool(met)),
         "next_rec@5": len(met) / len(gold.others),
     }
-
-
-def mean(rows: Sequence[Figures]) -> Figures:
-    """Average each figure; empty without rows."""
-    if not rows:
-        return {}
-    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
 def summary(queries: Sequence[Row], run: Sequence[Row]) -> Summary:

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from benchmarks.data import read
-from benchmarks.metrics import Gold, gold_of
+from benchmarks.metrics import gold_of
 from benchmarks.peering.bench import Bench, describe, ours
 from benchmarks.peering.comparison import FIGURES, Row, compare, to_json
 from benchmarks.peering.environments import Environments
@@ -30,6 +30,7 @@ from benchmarks.retrieval import one_of
 from benchmarks.tables import percents, print_table
 from gateway import LocalEmbedder
 from gateway.options.environment import environment
+from gateway.quality.metrics import Gold
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.types import Strategy
 

@@ -29,7 +29,6 @@ from rich.progress import track
 from benchmarks import registryfilters, registryhttp, usage
 from benchmarks.data import Row, sources
 from benchmarks.graded import FIGURES, interval, score
-from benchmarks.metrics import DEPTH, Figures, mean
 from benchmarks.mixed import KINDS, NAMESPACE, SLICES, Mixed, Request, read_mixed
 from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
@@ -39,6 +38,7 @@ from gateway.catalog.entries import Entry
 from gateway.embed.protocol import resolve_embedder
 from gateway.manifests.agent_cards import read_card
 from gateway.manifests.skills import read_skill
+from gateway.quality.metrics import DEPTH, Figures, mean
 from gateway.types import Filters, RankingPolicy, Strategy, ToolDefinition
 
 FLAT = frozenset({"server", "virtual_server", "tool", "agent", "skill"})

@@ -16,12 +16,13 @@ from rich.console import Console
 
 from benchmarks import baselines, ranking
 from benchmarks.data import Benchmark, read
-from benchmarks.metrics import Figures, summary
+from benchmarks.metrics import summary
 from benchmarks.pages import page, replace_report
 from benchmarks.ranking import Answered, View, Way, query_texts, rank
 from benchmarks.systems import SetReport, System, against, given_of, system_of
 from gateway import Embedder
 from gateway.errors import ConfigError
+from gateway.quality.metrics import Figures
 
 Given = Mapping[str, Mapping[str, Figures]]
 """Figures measured elsewhere: by set and system, shares of 1."""

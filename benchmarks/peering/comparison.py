@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from benchmarks.bootstrap import Difference, paired
-from benchmarks.metrics import Figures, Gold, mean, score
 from benchmarks.peering.runs import Failure, Run, Task
 from benchmarks.peering.systems import Peer
+from gateway.quality.bootstrap import Difference, paired
+from gateway.quality.metrics import Figures, Gold, mean, score
 
 FIGURES = ("recall@5", "recall@10", "ndcg@10", "hit@1")
 COMPARED = "recall@5"

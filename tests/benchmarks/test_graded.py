@@ -6,8 +6,8 @@ from math import log2
 
 import pytest
 
-from benchmarks import metrics
 from benchmarks.graded import Answer, interval, score
+from gateway.quality import metrics
 
 ASKED = Answer(ids=frozenset({"a"}), grade=2)
 PART = Answer(ids=frozenset({"b", "c"}), grade=1)

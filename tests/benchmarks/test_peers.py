@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from benchmarks import peers
 from benchmarks.data import read
-from benchmarks.metrics import Gold, gold_of
+from benchmarks.metrics import gold_of
 from benchmarks.peering import host
 from benchmarks.peering.bench import Bench, ours
 from benchmarks.peering.comparison import compare, to_json
@@ -22,6 +22,7 @@ from benchmarks.peering.runs import Failure, Run, Task, sample, task_of
 from benchmarks.peering.systems import OURS, PEERS, Peer
 from benchmarks.peering.vectors import Vectors
 from gateway.embed.cache import MemoryVectorStore
+from gateway.quality.metrics import Gold
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"

@@ -1,0 +1,205 @@
+"""Test requests: what somebody would ask, and which tools should be found for it. Pure.
+
+They are written by hand as a Markdown table or as JSON Lines, and frozen as JSON Lines whose first
+line holds the digest of the catalog.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pydantic import Field
+
+from gateway.errors import ConfigError, InvalidRequestError
+from gateway.index.snapshot import Snapshot, resolve
+from gateway.runtime.json_models import StrictModel, Text, read_value
+from gateway.runtime.text import digest
+from gateway.types import Entity, Filters
+
+Source = Literal["user", "rules", "model", "usage"]
+"""Where a request comes from; reports keep the sources apart."""
+_CELLS = re.compile(r"(?<!\\)\|")
+_RULER = re.compile(r"[\s|:-]+")
+_ARROW = re.compile(r"\s*(?:->|→)\s*")
+_NO_TOOL = frozenset({"none", "-", ""})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalRequest:
+    """One request and its answer."""
+
+    text: str
+    wanted: tuple[tuple[str, ...], ...] = ()
+    """The tools that are wanted, each with the alternatives to it; empty if no tool serves it."""
+    ordered: bool = False
+    """Whether they are used in this order."""
+    source: Source = "user"
+    style: str = ""
+    """How it was made, such as ``typos``; empty for one written by hand."""
+    language: str = ""
+    """An ISO 639 code; empty if unknown."""
+    without: frozenset[str] = frozenset()
+    """The ids of tools that the search must do without: then no tool serves it."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What two runs must have in common to be compared."""
+        return self.text, self.wanted, self.without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSet:
+    """Test requests, and the catalog that they are about."""
+
+    requests: tuple[EvalRequest, ...]
+    catalog: str = ""
+    """The digest of the catalog; empty for requests that are not frozen."""
+
+
+def catalog_digests(entities: Iterable[Entity]) -> dict[str, str]:
+    """Return a short digest of the definition of each entity, by id, sorted."""
+    return {entity.id: entity.digest[:12] for entity in sorted(entities, key=lambda each: each.id)}
+
+
+def catalog_digest(digests: Mapping[str, str]) -> str:
+    """Return one digest of all of `catalog_digests`; equal ones mean equal catalogs."""
+    return digest(json.dumps(dict(digests), sort_keys=True))
+
+
+class _Line(StrictModel):
+    request: Text
+    tools: list[Text | list[Text]] | Literal["none"] = Field(default_factory=list)
+    ordered: bool = False
+    source: Source = "user"
+    style: str = ""
+    language: str = ""
+    without: list[str] = Field(default_factory=list)
+
+    def to_request(self) -> EvalRequest:
+        tools = [] if self.tools == "none" else self.tools
+        return EvalRequest(
+            text=self.request,
+            wanted=tuple((tool,) if isinstance(tool, str) else tuple(tool) for tool in tools),
+            ordered=self.ordered,
+            source=self.source,
+            style=self.style,
+            language=self.language,
+            without=frozenset(self.without),
+        )
+
+
+class _Header(StrictModel):
+    catalog: str
+
+
+def parse(text: str, *, where: str) -> RequestSet:
+    """Read requests: a Markdown table if there is a line that begins with ``|``, else JSON Lines.
+
+    Args:
+        text: The file's text.
+        where: The file's name, for messages.
+
+    Raises:
+        ConfigError: If a line cannot be read, or there are no requests.
+    """
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    rows = [(number, line) for number, line in lines if line.startswith("|")]
+    found = _from_table(rows, where) if rows else _from_json_lines(lines, where)
+    if not found.requests:
+        raise ConfigError(f"{where}: there are no requests: | what is asked | tool |")
+    return found
+
+
+def _from_table(rows: Sequence[tuple[int, str]], where: str) -> RequestSet:
+    found: list[EvalRequest] = []
+    for number, line in rows:
+        if _RULER.fullmatch(line):
+            # What stands above the ruler is the heading.
+            found = found[:-1]
+            continue
+        cells = [cell.replace("\\|", "|").strip() for cell in _CELLS.split(line.strip("|"))]
+        if len(cells) < 2 or not cells[0]:
+            raise ConfigError(f"{where}, line {number}: | what is asked | tool |, got {line!r}")
+        wanted, ordered = _parse_tools(cells[1])
+        found.append(EvalRequest(text=cells[0], wanted=wanted, ordered=ordered))
+    return RequestSet(requests=tuple(found))
+
+
+def _parse_tools(cell: str) -> tuple[tuple[tuple[str, ...], ...], bool]:
+    """Return the tools that a cell names, and whether they are ordered.
+
+    ``a, b`` wants both, ``a -> b`` wants b after a, ``a or b`` one of them, ``none`` neither.
+    """
+    cell = cell.replace("`", "").strip()
+    if cell.casefold() in _NO_TOOL:
+        return (), False
+    steps = _ARROW.split(cell)
+    parts = [part for step in steps for part in step.split(",")]
+    wanted = (tuple(name.strip() for name in re.split(r"\s+or\s+", part)) for part in parts)
+    return tuple(wanted), len(steps) > 1
+
+
+def _from_json_lines(lines: Sequence[tuple[int, str]], where: str) -> RequestSet:
+    found: list[EvalRequest] = []
+    catalog = ""
+    for number, line in lines:
+        if not line or line.startswith("#"):
+            continue
+        place = f"{where}, line {number}"
+        try:
+            raw = json.loads(line)
+        except ValueError as error:
+            raise ConfigError(f"{place}: it is neither a table row nor JSON: {error}") from None
+        if isinstance(raw, dict) and "catalog" in raw:
+            catalog = read_value(_Header, raw, where=place).catalog
+        else:
+            found.append(read_value(_Line, raw, where=place).to_request())
+    return RequestSet(requests=tuple(found), catalog=catalog)
+
+
+def freeze(requests: Iterable[EvalRequest], snapshot: Snapshot, filters: Filters) -> RequestSet:
+    """Return *requests* with the ids of their tools and the digest of the catalog; equal ones once.
+
+    Args:
+        requests: Their tools have an id, an exposed name, or a name that only one tool has.
+        snapshot: The catalog.
+        filters: What may be found in it.
+
+    Raises:
+        InvalidRequestError: A tool is unknown, or several have its name.
+    """
+
+    def resolved(request: EvalRequest) -> EvalRequest:
+        def find(name: str) -> str:
+            try:
+                return resolve(snapshot, name, filters).id
+            except InvalidRequestError as error:
+                raise InvalidRequestError(f"{request.text!r}: {error}") from None
+
+        return replace(request, wanted=tuple(tuple(map(find, group)) for group in request.wanted))
+
+    unique = {request.key: request for request in reversed([*map(resolved, requests)])}
+    digests = catalog_digests(snapshot.visible(filters))
+    return RequestSet(requests=tuple(reversed(unique.values())), catalog=catalog_digest(digests))
+
+
+def to_json_lines(requests: RequestSet) -> str:
+    """Write *requests* as JSON Lines that `parse` reads; what is empty is left out."""
+    lines: list[dict[str, object]] = [{"catalog": requests.catalog}]
+    for request in requests.requests:
+        tools = [group[0] if len(group) == 1 else list(group) for group in request.wanted]
+        line = {
+            "request": request.text,
+            "tools": tools,
+            "ordered": request.ordered,
+            "source": request.source,
+            "style": request.style,
+            "language": request.language,
+            "without": sorted(request.without),
+        }
+        lines.append({key: value for key, value in line.items() if value or key == "tools"})
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
