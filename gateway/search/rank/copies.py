@@ -56,6 +56,11 @@ def _copies(tool: Entity, other: Entity) -> bool:
     is_later = other.trusted or 0 <= other.generation < tool.generation
     if tool.trusted or tool.generation < 0 or not is_later or tool.server == other.server:
         return False
+    return are_alike(tool, other)
+
+
+def are_alike(tool: Entity, other: Entity) -> bool:
+    """Return whether the descriptions of two tools say nearly the same."""
     mine, others = _words(tool.description), _words(other.description)
     shared = len(mine & others)
     return len(mine) >= COPY_MIN_WORDS and shared >= COPY_SHARE * len(mine | others)
