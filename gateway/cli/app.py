@@ -25,6 +25,7 @@ _MODULES = {
     **dict.fromkeys(("approve", "login"), "trust"),
     **dict.fromkeys(("import", "install", "uninstall"), "clients"),
     "discover": "provision",
+    "eval": "evaluation",
 }
 """The modules in `gateway.cli.commands` that are not called like their command."""
 COMMANDS: Mapping[str, str] = {
@@ -53,6 +54,7 @@ COMMANDS: Mapping[str, str] = {
     "doctor": "Check everything that this gateway needs here, and say what to do.",
     "graph": "See, draw, ask, check and write down the graph of the tools.",
     "usage": "See, write down and forget what calls have shown.",
+    "eval": "Measure whether your own tools are found: make requests, run them, compare runs.",
     "catalog": "Keep agents, skills, servers and things of your own beside the tools.",
     "servers": "Add, list, test and remove the servers of your configuration.",
 }

@@ -12,7 +12,10 @@ INTERRUPTED = 130
 
 EXIT_CODES: Mapping[int, str] = {
     OK: "done",
-    NOTHING: "nothing was found or agreed to, the tool failed, or a demo conversation did",
+    NOTHING: (
+        "nothing was found or agreed to, the tool or a demo conversation failed, or an "
+        "evaluation got worse"
+    ),
     USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
     UNAVAILABLE: "a server or the vector store that was needed could not be used",
     INTERRUPTED: "interrupted from the keyboard",

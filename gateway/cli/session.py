@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.util import find_spec
@@ -44,6 +44,7 @@ _STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",
     "model": "Preparing the embedded model",
     "embeddings": "Embedding what is new",
+    "requests": "Asking the test requests",
 }
 
 
@@ -57,6 +58,8 @@ class CatalogSession:
     """Its diagnostics include those of the configuration."""
     code: int
     """The exit code that follows from the servers alone."""
+    on_progress: Progress
+    """Shows how far a stage of the command is."""
 
 
 def _best_strategy() -> Strategy:
@@ -180,15 +183,29 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     server = only.partition("/")[0]
     if server != only and (server in manifest.servers or server in manifest.virtual):
         manifest = select_server(manifest, server)
-    opened = open_gateway(manifest, strategy=strategy, documents=documents, normalize=normalize)
-    with opened as gateway:
+    with (
+        show_progress() as on_progress,
+        open_gateway(
+            manifest,
+            strategy=strategy,
+            documents=documents,
+            normalize=normalize,
+            on_progress=on_progress,
+        ) as gateway,
+    ):
         sync = SyncGateway(gateway)
         report = sync.refresh() if relist else sync.report()
         report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
         warn(report.diagnostics)
         failed = any(item.code == "source_load_failed" for item in report.diagnostics)
         code = UNAVAILABLE if failed or manifest.unusable else OK
-        yield CatalogSession(gateway=sync, strategy=gateway.strategy, report=report, code=code)
+        yield CatalogSession(
+            gateway=sync,
+            strategy=gateway.strategy,
+            report=report,
+            code=code,
+            on_progress=on_progress,
+        )
 
 
 @contextmanager
@@ -199,6 +216,7 @@ def open_gateway(
     documents: Path | None = None,
     options: Options | None = None,
     normalize: str | None = None,
+    on_progress: Progress | None = None,
 ) -> Iterator[Gateway]:
     """Open a gateway with the servers of *manifest*, not started; close it with the block.
 
@@ -208,6 +226,7 @@ def open_gateway(
         documents: The user's own graph documents: a folder, a file or a bundle.
         options: The gateway's; None is those of one command, with what the user set.
         normalize: The chat model that rewrites queries; empty is that of *manifest*, None is none.
+        on_progress: Called during index builds; None shows bars of its own.
 
     Raises:
         ConfigError: The documents or a model cannot be used.
@@ -218,13 +237,14 @@ def open_gateway(
     options = options or command_options(manifest, ONE_COMMAND)
     for text in mistyped_variables():
         note(text)
-    with _normalizer(manifest, normalize, options) as normalizer, show_progress() as on_progress:
+    bars = show_progress() if on_progress is None else nullcontext(on_progress)
+    with _normalizer(manifest, normalize, options) as normalizer, bars as on_change:
         gateway = Gateway(
             strategy=strategy,
             embedder=None if strategy == "graph" else "local",
             normalizer=normalizer,
             graph=documents,
-            progress=on_progress,
+            progress=on_change,
             options=options,
         )
         with closing(gateway):

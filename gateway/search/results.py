@@ -243,6 +243,14 @@ def unmatched_terms(
     return tuple(dict.fromkeys(word.word for word in terms if not _occurs(index, word, mask)))
 
 
+def lacking_words(snapshot: Snapshot, text: str, positions: Sequence[int]) -> list[tuple[str, ...]]:
+    """Return the words of *text* that each entity at *positions* lacks, as they are written."""
+    query = Query(text=text)
+    reading = snapshot.lexical.analyze(query.tokens(text))
+    held = snapshot.lexical.document_matches(reading, positions).words
+    return [tuple(word for word in reading.words if word not in words) for words in held]
+
+
 def _occurs(index: BM25Index, terms: QueryTerm, mask: Mask) -> bool:
     return any(index.occurs_in(row, mask) for rows, _ in terms.expansions for row in rows)
 

@@ -13,7 +13,7 @@ from gateway.cli.app import COMMANDS, app, load_command
 from gateway.cli.exit_codes import USAGE
 from tests.cli.running import Place, Ran
 
-VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool"}
+VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool", "requests_file": "asked.md"}
 """What an argument takes that does not take any text."""
 MORE: Mapping[str, tuple[str, ...]] = {
     "graph propose": ("--model", "m"),
@@ -115,6 +115,7 @@ def test_a_bad_configuration_is_reported_by_every_command(
     broken = place.put("broken.json", '{"mcpServers": [')
     place.put("theirs.json", {"mcpServers": {"a": {"command": "a"}}})
     place.put("x", "---\nname: a\n---\n")
+    place.put("asked.md", "| what is asked | a |")
     values = [VALUES.get(each.name, "x") for each in needed(LEAVES[path])]
 
     ran = place.at_home(*path, *values, *MORE.get(" ".join(path), ()), "--json", "-c", str(broken))

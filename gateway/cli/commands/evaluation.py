@@ -1,0 +1,274 @@
+"""`gateway eval`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from typer import Argument, Option
+
+from gateway.cli import options
+from gateway.cli.command import Output, command, command_group
+from gateway.cli.exit_codes import NOTHING, OK
+from gateway.cli.session import CatalogSession, open_session
+from gateway.cli.tables import pairs, table, to_jsonable
+from gateway.discovery.token_counter import token_counter
+from gateway.errors import ConfigError, InvalidRequestError
+from gateway.manifests.config_file import read_text, write_text
+from gateway.quality.comparison import Comparison, Moved, compare
+from gateway.quality.evaluation import evaluate
+from gateway.quality.offline import offline_requests
+from gateway.quality.page import to_page
+from gateway.quality.report import EvalReport, read_report, write_report
+from gateway.quality.requests import (
+    EvalRequest,
+    RequestSet,
+    catalog_digest,
+    freeze,
+    parse,
+    to_json_lines,
+)
+from gateway.quality.twins import hold_out
+from gateway.types import ANYONE, Caller
+
+T = TypeVar("T")
+_SHOWN = 20
+"""How many rows of a list are printed; --json has all."""
+_OutFile = Annotated[Path | None, Option("--out", "-o", help="A file to write.")]
+
+app = command_group("eval")
+
+
+@command(app)
+def requests(  # noqa: PLR0913  (one for each option)
+    files: Annotated[
+        list[Path] | None, Argument(help="Your own requests: Markdown tables or JSON Lines.")
+    ] = None,
+    *,
+    rules: Annotated[bool, Option("--rules/--no-rules", help="Make some for each tool.")] = True,
+    language: Annotated[
+        options.Texts, Option("--language", help="Of those made; repeatable. Default: en.")
+    ] = None,
+    typos: Annotated[float, Option(min=0, max=1, help="Share of misspelt words of a third.")] = 0.3,
+    unanswerable: Annotated[
+        int, Option(min=0, help="So many are asked again with their tools held out.")
+    ] = 20,
+    out: _OutFile = None,
+    force: options.Force = False,
+    config: options.Config = options.DEFAULT_CONFIG,
+    caller: Caller | None = None,
+) -> Output:
+    """Make the test requests of your catalog, and freeze them with its digest.
+
+    Nothing is asked and no model is needed. Read what was made, and mend it, before you trust it.
+    """
+    own = [each for file in files or () for each in _read(file, parse).requests]
+    filters = (caller or ANYONE).filters()
+    with open_session(config) as session:
+        snapshot = session.gateway.snapshot()
+    tools = snapshot.visible(filters)
+    made: Sequence[EvalRequest] = ()
+    if rules:
+        made = offline_requests(tools, languages=language or ("en",), typos=typos)
+    frozen = freeze([*own, *made], snapshot, filters)
+    held = hold_out(frozen.requests, tools, count=unanswerable)
+    frozen = freeze([*frozen.requests, *held], snapshot, filters)
+    if out is not None:
+        _write(out, to_json_lines(frozen), force=force)
+    rows = [
+        {"request": each.text, "tools": _tools(each), "source": each.source, "style": each.style}
+        for each in frozen.requests
+    ]
+    return Output(
+        {"catalog": frozen.catalog, "requests": frozen.requests},
+        Text(f"{len(rows)} requests") if out else table(rows, "request", *[*rows[0]][1:]),
+        found=rows,
+        code=session.code,
+    )
+
+
+@command(app)
+def run(  # noqa: PLR0913  (one for each option)
+    requests_file: Annotated[Path, Argument(help="The requests: frozen ones, or your own.")],
+    *,
+    out: _OutFile = None,
+    page: Annotated[Path | None, Option("--page", help="An HTML page to write.")] = None,
+    config: options.Config = options.DEFAULT_CONFIG,
+    documents: options.Graph = None,
+    strategy: options.Strategy = None,
+    normalize: options.Normalize = "",
+    caller: Caller | None = None,
+) -> Output:
+    """Ask all requests and report what is found, tool by tool; never found tools come first."""
+    wanted = _read(requests_file, parse)
+    with open_session(
+        config, strategy=strategy, documents=documents, normalize=normalize
+    ) as session:
+        report = _evaluate(session, wanted, caller or ANYONE)
+    if out is not None:
+        _write(out, write_report(report), force=True)
+    if page is not None:
+        _write(page, to_page(report), force=True)
+    notes = []
+    if wanted.catalog not in {"", catalog_digest(report.catalog)}:
+        notes.append("the catalog changed since the requests were frozen")
+    if report.degraded:
+        notes.append(f"{report.degraded} searches went without something that they should have had")
+    return Output(report, report_view(report), code=session.code, notes=notes)
+
+
+@command(app, "compare")
+def compare_runs(
+    runs: Annotated[list[Path], Argument(help="Two reports, the older one first.")],
+    *,
+    baseline: Annotated[
+        Path | None, Option(help="The report to compare with; then name one other.")
+    ] = None,
+    tolerance: Annotated[
+        float, Option(min=0, max=1, help="How much worse a judged figure may get.")
+    ] = 0.02,
+    strict: Annotated[bool, Option("--strict", help="Exit code 1 if it is worse.")] = False,
+    other_catalog: Annotated[
+        bool, Option("--other-catalog", help="Compare although the catalogs differ.")
+    ] = False,
+) -> Output:
+    """Compare two reports of 'gateway eval run', request by request.
+
+    It is worse if recall@5 or complete@10 fell, or false accepts rose, by more than --tolerance.
+    """
+    files = [*([baseline] if baseline else ()), *runs]
+    if len(files) != 2:
+        raise InvalidRequestError("name two reports, or one and a --baseline")
+    before, after = (_read(file, read_report) for file in files)
+    found = compare(before, after, tolerance=tolerance, other_catalog=other_catalog)
+    notes = [f"worse by more than {tolerance:g}: {name}" for name in found.worse]
+    if found.degraded:
+        notes.append("searches went without something: these are not two healthy gateways")
+    code = NOTHING if strict and found.worse else OK
+    data = {"worse": found.worse, **to_jsonable(found)}
+    return Output(data, comparison_view(found), code=code, notes=notes)
+
+
+def _evaluate(session: CatalogSession, requests: RequestSet, caller: Caller) -> EvalReport:
+    gateway = session.gateway.gateway
+
+    async def work() -> EvalReport:
+        asked = requests
+        if not asked.catalog:
+            asked = freeze(asked.requests, await gateway.snapshot(), caller.filters())
+        tokens = await token_counter(gateway, caller=caller)
+        return await evaluate(
+            gateway, asked, caller=caller, tokens=tokens, progress=session.on_progress
+        )
+
+    return gateway.bridge.call(work)
+
+
+def _read(file: Path, parse: Callable[..., T]) -> T:
+    return parse(read_text(file, missing=f"there is no file {str(file)!r}"), where=str(file))
+
+
+def _write(file: Path, text: str, *, force: bool) -> None:
+    before = read_text(file)
+    if before and not force:
+        raise ConfigError(f"{str(file)!r} is there already: name another file, or --force")
+    write_text(file, text, expected=before)
+
+
+def _tools(request: EvalRequest) -> str:
+    groups = [" or ".join(group) for group in request.wanted]
+    return (" -> " if request.ordered else ", ").join(groups) or "none"
+
+
+def report_view(report: EvalReport) -> RenderableType:
+    """Return the figures, and what to look at first."""
+    tools = [
+        {
+            "tool": tool.id,
+            "found": f"{tool.found} of {tool.requests}",
+            "median place": tool.median_place,
+            "outranked by": next(iter(tool.outranked_by), ""),
+            "words that it lacks": tool.missing_words,
+        }
+        for tool in report.tools
+        if tool.found < tool.requests
+    ]
+    confused = [
+        {
+            "wanted": pair.wanted,
+            "came first": pair.first,
+            "requests": pair.requests,
+            "equal": "one tool or two?" if pair.are_twins else "",
+        }
+        for pair in report.pairs
+    ]
+    missed = [
+        {"request": each.request.text, "wanted": each.tools, "place": each.places}
+        for each in report.outcomes
+        if each.missed
+    ]
+    rest = {
+        "tools that no request wants": len(report.untested) or None,
+        "wanted, but not in the catalog": report.unknown,
+    }
+    return Group(
+        _figures(report),
+        *((_heading("tokens, estimated"), pairs(to_jsonable(report.cost))) if report.cost else ()),
+        *_list("tools that requests missed, never found ones first", tools),
+        *_list("tools that came first where another one was wanted", confused),
+        *_list("requests that missed a tool", missed),
+        Text(),
+        pairs(rest),
+    )
+
+
+def _list(title: str, rows: Sequence[Mapping[str, object]]) -> list[RenderableType]:
+    if not rows:
+        return []
+    more = f" (the first {_SHOWN}; --json has all)" if len(rows) > _SHOWN else ""
+    return [_heading(f"{len(rows)} {title}{more}"), table(rows[:_SHOWN], *rows[0])]
+
+
+def _figures(report: EvalReport) -> RenderableType:
+    summaries = {"all": report.summary, **report.by_source}
+    if len(report.by_language) > 1:
+        summaries |= report.by_language
+    counts = {"figure": "requests"} | {key: each.requests for key, each in summaries.items()}
+    rows = [
+        {"figure": name} | {key: each.figures.get(name) for key, each in summaries.items()}
+        for name in report.summary.figures
+    ]
+    return table([counts, *rows], *counts)
+
+
+def _heading(text: str) -> RenderableType:
+    return Text(f"\n{text}", style="bold underline")
+
+
+def comparison_view(found: Comparison) -> RenderableType:
+    """Return what changed."""
+    changes = [{"figure": name, **to_jsonable(each)} for name, each in found.changes.items()]
+    rest = {
+        "no longer found": found.lost_tools,
+        "now found": found.gained_tools,
+        "requests in one of them only": found.left_out or None,
+    }
+    return Group(
+        table(changes, *changes[0]),
+        *_list("requests are worse", [_moved_row(each) for each in found.losses]),
+        *_list("requests are better", [_moved_row(each) for each in found.wins]),
+        Text(),
+        pairs(rest),
+    )
+
+
+def _moved_row(moved: Moved) -> dict[str, object]:
+    return {
+        "request": moved.request,
+        "tools": moved.tools,
+        "before": moved.before,
+        "after": moved.after,
+    }

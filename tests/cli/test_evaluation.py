@@ -1,0 +1,99 @@
+"""`gateway eval`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.running import Place
+
+ASKED = """
+| request | tool |
+| --- | --- |
+| what o'clock is it | get_current_time |
+| what is nine in Kyiv for somebody in Tokyo | time/convert_time |
+| tell the time, and convert it | get_current_time -> convert_time |
+| mend my bicycle | none |
+"""
+
+
+@pytest.fixture
+def files(place: Place) -> Place:
+    """The time server, and what people ask."""
+    place.config()
+    place.put("asked.md", ASKED)
+    return place
+
+
+def config(place: Place) -> tuple[str, str]:
+    return "-c", str(place.folder / "servers.json")
+
+
+def asked(place: Place) -> tuple[str, ...]:
+    return ("eval", "run", str(place.folder / "asked.md"), "--strategy", "graph", *config(place))
+
+
+def run(place: Place, name: str, *more: str) -> str:
+    out = str(place.folder / name)
+
+    assert 0 == place.run(*asked(place), "--out", out, *more).code
+    return out
+
+
+def test_requests_are_made_and_kept(files: Place) -> None:
+    """The user's own first; a file that is there is not overwritten by mistake."""
+    out = files.folder / "requests.jsonl"
+    words = ("eval", "requests", str(files.folder / "asked.md"), "--language", "de", *config(files))
+    made = files.run(*words, "--unanswerable", "2", "--json").json
+    first = files.run(*words, "--out", str(out))
+    again = files.run(*words, "--out", str(out))
+    kept = files.run("eval", "requests", str(out), "--no-rules", *config(files), "--json").json
+
+    assert (0, 2) == (first.code, again.code)
+    assert "--force" in again.err
+    assert ["user"] * 4 == [each["source"] for each in made["requests"][:4]]
+    assert {"user", "rules"} == {each["source"] for each in made["requests"]}
+    assert [["time/get_current_time"]] == made["requests"][0]["wanted"]
+    assert 2 == sum(each["style"] == "held out" for each in made["requests"])
+    assert len(kept["requests"]) == len(out.read_text("utf-8").splitlines()) - 1
+
+
+def test_a_run_reports_what_is_found(files: Place) -> None:
+    """As text, as JSON and as a page."""
+    page = files.folder / "report.html"
+    out = run(files, "a.json", "--page", str(page))
+    shown = files.run(*asked(files))
+    data = files.run(*asked(files), "--json").json
+
+    assert "recall@5" in shown.out
+    assert (4, 1) == (data["summary"]["requests"], data["summary"]["unanswerable"])
+    assert {"time/convert_time", "time/get_current_time"} == {*data["catalog"]}
+    assert data["cost"]["catalog"] > 0
+    assert "<!doctype html>" in page.read_text("utf-8")
+    assert 0 == files.run("eval", "compare", out, out).code
+
+
+def test_a_frozen_file_says_when_the_catalog_changed(files: Place) -> None:
+    frozen = files.put("old.jsonl", '{"catalog": "other"}\n{"request": "time", "tools": []}\n')
+    ran = files.run("eval", "run", str(frozen), "--strategy", "graph", *config(files))
+
+    assert "the catalog changed since the requests were frozen" in ran.err
+
+
+def test_worse_is_a_warning_or_an_error(files: Place) -> None:
+    """As the user wants it; the older run may be named as the baseline."""
+    good = run(files, "good.json")
+    nothing = ("--set", "search.limit=1", "--set", "search.max_limit=1")
+    bad = run(files, "bad.json", *nothing)
+    poor = files.put("poor.json", "{}")
+
+    warned = files.run("eval", "compare", bad, "--baseline", good)
+    failed = files.run("eval", "compare", good, bad, "--strict", "--json")
+    fine = files.run("eval", "compare", bad, good, "--strict")
+    patient = files.run("eval", "compare", good, bad, "--strict", "--tolerance", "1")
+
+    assert [0, 1, 0, 0] == [each.code for each in (warned, failed, fine, patient)]
+    assert "worse by more than 0.02: recall@5" in warned.err
+    assert ["recall@5", "complete@10"] == failed.json["worse"]
+    assert 2 == files.run("eval", "compare", good).code
+    assert 2 == files.run("eval", "compare", good, str(poor)).code
+    assert 2 == files.run("eval", "compare", good, "missing.json").code

@@ -1,0 +1,39 @@
+"""A gateway over a catalog of a dozen tools, and requests for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway.gateway import Gateway
+from gateway.quality import EvalReport, EvalRequest, evaluate, freeze
+from gateway.types import Filters, ToolDefinition
+from tests.conftest import OpenGateway
+
+Evaluate = Callable[..., EvalReport]
+
+
+@pytest.fixture
+def gateway(open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]) -> Gateway:
+    """Ranks by words and the graph: no model."""
+    return open_gateway(catalog)
+
+
+@pytest.fixture
+def run(gateway: Gateway) -> Evaluate:
+    """Evaluate requests, given as texts and the names of their tools."""
+
+    def evaluated(asked: dict[str, str], *more: EvalRequest, on: Gateway = gateway) -> EvalReport:
+        async def work() -> EvalReport:
+            own = [EvalRequest(text=text, wanted=_wanted(names)) for text, names in asked.items()]
+            frozen = freeze([*own, *more], await on.snapshot(), Filters())
+            return await evaluate(on, frozen)
+
+        return on.bridge.call(work)
+
+    return evaluated
+
+
+def _wanted(names: str) -> tuple[tuple[str, ...], ...]:
+    return tuple((name,) for name in names.split())
