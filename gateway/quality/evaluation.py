@@ -25,8 +25,9 @@ from gateway.quality.twins import Twins, find_twins, with_twins
 from gateway.search.results import lacking_words
 from gateway.types import ANYONE, Caller, Filters, SearchResult, Strategy
 
-_AT_ONCE = 32
-"""How many requests are asked together: their texts are embedded in one batch."""
+_AT_ONCE = 8
+"""How many requests are asked together: the two workers of the embedded model take four each. Of
+more at once the last would wait for the others, on a busy machine for too long."""
 _WEAK = frozenset({"no_match", "low_confidence_results"})
 
 
@@ -116,16 +117,14 @@ class _Evaluation:
         return self.gateway.options.search.limit
 
     async def ask_all(self, requests: Sequence[EvalRequest], progress: Progress) -> list[Outcome]:
+        """Ask all, and once more those whose search had to do without something."""
         outcomes: list[Outcome] = []
         for start in range(0, len(requests), _AT_ONCE):
             progress("requests", start, len(requests))
-            batch = requests[start : start + _AT_ONCE]
-            for outcome in await asyncio.gather(*map(self.ask, batch)):
-                # On a busy machine a model may be late for many texts at once.
-                again = outcome.degraded
-                outcomes.append(await self.ask(outcome.request) if again else outcome)
+            outcomes += await asyncio.gather(*map(self.ask, requests[start : start + _AT_ONCE]))
         progress("requests", len(requests), len(requests))
-        return outcomes
+        # On a busy machine a model may have been late.
+        return [await self.ask(each.request) if each.degraded else each for each in outcomes]
 
     async def ask(self, request: EvalRequest) -> Outcome:
         result = await self._search(request)
