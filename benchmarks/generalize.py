@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from benchmarks.bootstrap import Difference
 from benchmarks.generalization.adapters import adapter_candidates
 from benchmarks.generalization.candidates import Candidate, baseline_candidates, grid_candidates
 from benchmarks.generalization.evidence import Evidence, load_evidence
@@ -27,7 +28,6 @@ from benchmarks.tables import print_figures, print_table
 from gateway import Embedder
 from gateway.embed.protocol import resolve_embedder
 from gateway.options.environment import environment
-from gateway.quality.bootstrap import Difference
 
 _HEADS = {"plain": "plain", "left_out": "left out", "in_sample": "in sample"}
 

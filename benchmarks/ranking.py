@@ -14,9 +14,9 @@ from rich.progress import track
 
 from benchmarks.data import Benchmark, Row, edge_documents, sources
 from benchmarks.metrics import STEPS, next_gold
+from benchmarks.typos import noisy
 from gateway import Embedder, Gateway, Match, Options
 from gateway.options import GraphOptions
-from gateway.quality.typos import noisy
 from gateway.search.normalize import Normalizer
 from gateway.types import RankingPolicy, Strategy
 from graphs import write

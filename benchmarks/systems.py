@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from benchmarks.bootstrap import Difference, paired
 from benchmarks.data import Benchmark, Row
 from benchmarks.metrics import gold_of, strings, summary
 from benchmarks.ranking import View
-from gateway.quality.bootstrap import Difference, paired
 from gateway.quality.metrics import Figures, score
 
 Origin = Literal["ours", "baseline", "given"]

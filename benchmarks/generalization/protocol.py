@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from benchmarks.bootstrap import Difference, paired, paired_sets
 from benchmarks.generalization.candidates import Candidate
 from benchmarks.generalization.evidence import Evidence
 from benchmarks.generalization.scoring import QueryFigures, judge
 from gateway.errors import ConfigError
-from gateway.quality.bootstrap import Difference, paired, paired_sets
 
 MIN_GAIN = 0.005
 """Of the mean over the sets, in shares of recall@5."""

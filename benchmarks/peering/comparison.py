@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from benchmarks.bootstrap import Difference, paired
 from benchmarks.peering.runs import Failure, Run, Task
 from benchmarks.peering.systems import Peer
-from gateway.quality.bootstrap import Difference, paired
 from gateway.quality.metrics import Figures, Gold, mean, score
 
 FIGURES = ("recall@5", "recall@10", "ndcg@10", "hit@1")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.errors import InvalidRequestError
-from gateway.quality.bootstrap import paired
 from gateway.quality.report import EvalReport, Outcome
+from gateway.usage.evaluation import measure_gain
 
 JUDGED = ("recall@5", "complete@10", "false_accepts")
 """The figures that decide whether an evaluation got worse."""
@@ -130,14 +130,14 @@ def _changes(pairs: Sequence[tuple[Outcome, Outcome]], tolerance: float) -> dict
 
 def _change(name: str, values: Sequence[tuple[float, float]], tolerance: float) -> Change:
     before, after = zip(*values, strict=True)
-    difference = paired(after, before)
-    loss = difference.mean if name in _LOW_IS_GOOD else -difference.mean
+    gain = measure_gain([(new - old,) for old, new in values])
+    loss = gain.mean if name in _LOW_IS_GOOD else -gain.mean
     return Change(
         before=sum(before) / len(before),
         after=sum(after) / len(after),
-        difference=difference.mean,
-        low=difference.low,
-        high=difference.high,
+        difference=gain.mean,
+        low=gain.low,
+        high=gain.high,
         worse=name in JUDGED and loss > tolerance,
     )
 

@@ -16,7 +16,6 @@ from gateway.errors import InvalidRequestError
 from gateway.index.texts import humanized
 from gateway.index.tool_words import CREATE, DISCOVER, FILLERS, INSPECT, SUPPLY
 from gateway.quality.requests import EvalRequest
-from gateway.quality.typos import noisy
 from gateway.runtime.json_schema import as_object
 from gateway.runtime.text import clean, one_line
 from gateway.types import Entity
@@ -44,14 +43,14 @@ def phrases() -> Mapping[str, Mapping[str, str]]:
 
 
 def offline_requests(
-    tools: Iterable[Entity], *, languages: Sequence[str] = ("en",), typos: float = 0.3
+    tools: Iterable[Entity], *, languages: Sequence[str] = ("en",), typos: bool = True
 ) -> tuple[EvalRequest, ...]:
     """Return up to three requests for each tool and language.
 
     Args:
         tools: Those that should be found.
         languages: Of the phrases; the words of the tools stay as they are.
-        typos: The share of misspelt words of the third request, 0 to 1; 0 makes none.
+        typos: Whether the third request is made, a misspelt one.
 
     Returns:
         Requests of the styles ``words``, ``parameters`` and ``typos``. One that several tools could
@@ -71,15 +70,15 @@ def offline_requests(
             text=text, wanted=(tuple(served),), source="rules", style=style, language=language
         )
         for language in languages
-        for style, text, served in _told_apart(tools, language, typos)
+        for style, text, served in _told_apart(tools, language, typos=typos)
     )
 
 
 def _told_apart(
-    tools: Sequence[Entity], language: str, typos: float
+    tools: Sequence[Entity], language: str, *, typos: bool
 ) -> Iterator[tuple[str, str, list[str]]]:
     """Yield style, text and the ids of the tools that should be found for it."""
-    texts = {tool.id: _texts(tool, language, typos) for tool in tools}
+    texts = {tool.id: _texts(tool, language, typos=typos) for tool in tools}
     counts: defaultdict[str, set[str]] = defaultdict(set)
     for key, found in texts.items():
         for text in found.values():
@@ -93,7 +92,7 @@ def _told_apart(
         yield style, text, served
 
 
-def _texts(tool: Entity, language: str, typos: float) -> dict[str, str]:
+def _texts(tool: Entity, language: str, *, typos: bool) -> dict[str, str]:
     """Return the requests for a tool by style, none with its name in it."""
     phrase = phrases()[language]
     words = humanized(tool.name).split()
@@ -108,9 +107,16 @@ def _texts(tool: Entity, language: str, typos: float) -> dict[str, str]:
         styles["parameters"] = phrase["with"].format(plain, **{"with": ", ".join(details)})
     usable = _usable(styles, tool) or _usable({"words": _described(tool)}, tool)
     if usable and typos:
-        misspelt = noisy([*usable.values()][-1], rate=typos, seed=7, key=tool.id)
-        usable |= {"typos": misspelt} if misspelt not in usable.values() else {}
+        usable["typos"] = _misspelt([*usable.values()][-1])
     return usable
+
+
+def _misspelt(text: str) -> str:
+    """Return *text* with a swap of letters in its longest word, and one of the next lost."""
+    first, second, *_ = (*sorted({*text.split()}, key=lambda word: (-len(word), word)), "", "")
+    at = len(first) // 2
+    text = text.replace(first, first[: at - 1] + first[at] + first[at - 1] + first[at + 1 :], 1)
+    return text.replace(second, second[:1] + second[2:], 1) if len(second) > 3 else text
 
 
 def _usable(styles: Mapping[str, str], tool: Entity) -> dict[str, str]:

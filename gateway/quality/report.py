@@ -100,6 +100,15 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """What is found in a catalog that grew by other people's tools."""
+
+    tools: int
+    """How many tools there are in all."""
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvalReport:
     """What an evaluation found."""
 
@@ -123,6 +132,8 @@ class EvalReport:
     degraded: int = 0
     """How many searches went without something: the figures are not those of a healthy gateway."""
     outcomes: tuple[Outcome, ...]
+    curve: tuple[CurvePoint, ...] = ()
+    """With more and more distractors; the first is the catalog alone. Empty if not asked for."""
 
 
 @cache

@@ -20,8 +20,8 @@ from gateway.runtime.json_models import StrictModel, Text, read_value
 from gateway.runtime.text import digest
 from gateway.types import Entity, Filters
 
-Source = Literal["user", "rules", "model", "usage"]
-"""Where a request comes from; reports keep the sources apart."""
+Source = Literal["user", "rules", "model", "usage", "held_out"]
+"""Where a request comes from; reports keep the sources apart. Of those held out no tool is left."""
 _CELLS = re.compile(r"(?<!\\)\|")
 _RULER = re.compile(r"[\s|:-]+")
 _ARROW = re.compile(r"\s*(?:->|→)\s*")
@@ -92,10 +92,6 @@ class _Line(StrictModel):
         )
 
 
-class _Header(StrictModel):
-    catalog: str
-
-
 def parse(text: str, *, where: str) -> RequestSet:
     """Read requests: a Markdown table if there is a line that begins with ``|``, else JSON Lines.
 
@@ -155,7 +151,7 @@ def _from_json_lines(lines: Sequence[tuple[int, str]], where: str) -> RequestSet
         except ValueError as error:
             raise ConfigError(f"{place}: it is neither a table row nor JSON: {error}") from None
         if isinstance(raw, dict) and "catalog" in raw:
-            catalog = read_value(_Header, raw, where=place).catalog
+            catalog = str(raw["catalog"])
         else:
             found.append(read_value(_Line, raw, where=place).to_request())
     return RequestSet(requests=tuple(found), catalog=catalog)

@@ -63,5 +63,5 @@ def hold_out(
         (group,) = with_twins(request, twins)
         called = {names[key] for key in group if key in names}
         without = group | {key for key, name in names.items() if name in called}
-        held.append(replace(request, wanted=(), without=without, style="held out"))
+        held.append(replace(request, wanted=(), without=without, source="held_out"))
     return tuple(held)

@@ -1,6 +1,7 @@
 """What a signal would have changed, and whether that is more than chance. Pure.
 
-A percentile bootstrap over tasks, since the calls of a task are not independent: Efron, *Bootstrap
+A percentile bootstrap over tasks, since the calls of a task are not independent (in
+`gateway.quality` over test requests): Efron, *Bootstrap
 methods: another look at the jackknife* (1979).
 """
 

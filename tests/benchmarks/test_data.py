@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from benchmarks.data import ORIGIN_FILE, edge_documents, origin_of, read, sources
 from benchmarks.ranking import query_texts
+from benchmarks.typos import noisy
 from gateway.errors import ConfigError
-from gateway.quality.typos import noisy
 from graphs import extract_facts, write
 from graphs import read as read_documents
 

@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks import retrieval
+from benchmarks.bootstrap import Difference
 from benchmarks.pages import BEGIN, END, losing, page, replace_report
 from benchmarks.ranking import View
 from benchmarks.report import Plan, measure, read_given
 from benchmarks.systems import Origin, SetReport, System, Versus, against, best_of
 from gateway.errors import ConfigError
-from gateway.quality.bootstrap import Difference
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"

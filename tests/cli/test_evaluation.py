@@ -51,9 +51,9 @@ def test_requests_are_made_and_kept(files: Place) -> None:
     assert (0, 2) == (first.code, again.code)
     assert "--force" in again.err
     assert ["user"] * 4 == [each["source"] for each in made["requests"][:4]]
-    assert {"user", "rules"} == {each["source"] for each in made["requests"]}
+    assert {"user", "rules", "held_out"} == {each["source"] for each in made["requests"]}
     assert [["time/get_current_time"]] == made["requests"][0]["wanted"]
-    assert 2 == sum(each["style"] == "held out" for each in made["requests"])
+    assert 2 == sum(each["source"] == "held_out" for each in made["requests"])
     assert len(kept["requests"]) == len(out.read_text("utf-8").splitlines()) - 1
 
 
@@ -97,3 +97,15 @@ def test_worse_is_a_warning_or_an_error(files: Place) -> None:
     assert 2 == files.run("eval", "compare", good).code
     assert 2 == files.run("eval", "compare", good, str(poor)).code
     assert 2 == files.run("eval", "compare", good, "missing.json").code
+
+
+def test_the_curve_asks_again_among_more_tools(files: Place) -> None:
+    """Nothing of them stays in the user's catalog."""
+    data = files.run(*asked(files), "--curve", "--json").json
+    tools = files.run("tools", *config(files), "--json").json["tools"]
+
+    assert [2, 6, 20] == [point["tools"] for point in data["curve"]]
+    assert data["summary"]["figures"] == data["curve"][0]["figures"]
+    assert {*data["curve"][0]["figures"]} == {*data["curve"][2]["figures"]}
+    assert 2 == len(tools)
+    assert "of 20 tools" in files.run(*asked(files), "--curve").out

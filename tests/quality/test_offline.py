@@ -31,8 +31,7 @@ def test_a_tool_is_asked_for_by_what_it_is_about_and_by_its_parameters() -> None
 
     assert "which invoices are there" == found["words"]
     assert "which invoices are there, by customer id, state open" == found["parameters"]
-    assert found["typos"] not in {found["words"], found["parameters"], ""}
-    assert found == texts(INVOICES)
+    assert "which ivoices are there, by cusotmer id, state open" == found["typos"]
 
 
 def test_no_request_holds_the_name_of_its_tool() -> None:
@@ -65,9 +64,11 @@ def test_what_two_tools_serve_alike_names_the_server() -> None:
     """Within one server any of them will do."""
     found = offline_requests(
         [entity(key, "") for key in ("hub/list_issues", "lab/list_issues", "lab/get_board")],
-        typos=0,
+        typos=False,
     )
-    same = offline_requests([entity(f"a/{name}", "") for name in ("make_x", "create_x")], typos=0)
+    same = offline_requests(
+        [entity(f"a/{name}", "") for name in ("make_x", "create_x")], typos=False
+    )
 
     assert [
         "hub: which issues are there",

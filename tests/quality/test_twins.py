@@ -46,10 +46,10 @@ def test_held_out_are_the_tool_its_twins_and_its_namesakes() -> None:
     (held,) = hold_out(asked, TOOLS, count=9)
 
     assert {"hub/list_issues", "lab/issues", "lab/list_issues"} == held.without
-    assert ((), "open issues", "en", "held out") == (
+    assert ((), "open issues", "en", "held_out") == (
         held.wanted,
         held.text,
         held.language,
-        held.style,
+        held.source,
     )
     assert () == hold_out(asked, TOOLS, count=0)

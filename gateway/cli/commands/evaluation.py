@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, TypeVar
 
 from rich.console import Group, RenderableType
@@ -17,12 +21,15 @@ from gateway.cli.session import CatalogSession, open_session
 from gateway.cli.tables import pairs, table, to_jsonable
 from gateway.discovery.token_counter import token_counter
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.gateway import Gateway
 from gateway.manifests.config_file import read_text, write_text
-from gateway.quality.comparison import Comparison, Moved, compare
+from gateway.options.environment import vector_store_path
+from gateway.quality.comparison import Comparison, compare
+from gateway.quality.distractors import as_sources, distractors
 from gateway.quality.evaluation import evaluate
 from gateway.quality.offline import offline_requests
 from gateway.quality.page import to_page
-from gateway.quality.report import EvalReport, read_report, write_report
+from gateway.quality.report import CurvePoint, EvalReport, read_report, write_report
 from gateway.quality.requests import (
     EvalRequest,
     RequestSet,
@@ -32,11 +39,15 @@ from gateway.quality.requests import (
     to_json_lines,
 )
 from gateway.quality.twins import hold_out
+from gateway.storage.protocol import SqliteStore
 from gateway.types import ANYONE, Caller
 
 T = TypeVar("T")
 _SHOWN = 20
 """How many rows of a list are printed; --json has all."""
+_TOOL = ("tool=id", "found", "requests", "place=median_place", "by=first", "lacks=missing_words")
+_FACTORS = (3, 10)
+"""How many times as many tools there are on the curve."""
 _OutFile = Annotated[Path | None, Option("--out", "-o", help="A file to write.")]
 
 app = command_group("eval")
@@ -52,7 +63,7 @@ def requests(  # noqa: PLR0913  (one for each option)
     language: Annotated[
         options.Texts, Option("--language", help="Of those made; repeatable. Default: en.")
     ] = None,
-    typos: Annotated[float, Option(min=0, max=1, help="Share of misspelt words of a third.")] = 0.3,
+    typos: Annotated[bool, Option("--typos/--no-typos", help="Misspell one of them.")] = True,
     unanswerable: Annotated[
         int, Option(min=0, help="So many are asked again with their tools held out.")
     ] = 20,
@@ -78,16 +89,9 @@ def requests(  # noqa: PLR0913  (one for each option)
     frozen = freeze([*frozen.requests, *held], snapshot, filters)
     if out is not None:
         _write(out, to_json_lines(frozen), force=force)
-    rows = [
-        {"request": each.text, "tools": _tools(each), "source": each.source, "style": each.style}
-        for each in frozen.requests
-    ]
-    return Output(
-        {"catalog": frozen.catalog, "requests": frozen.requests},
-        Text(f"{len(rows)} requests") if out else table(rows, "request", *[*rows[0]][1:]),
-        found=rows,
-        code=session.code,
-    )
+    count = f"{len(frozen.requests)} requests"
+    view = table(frozen.requests, "request=text", "tools=wanted", "source", "style", "language")
+    return Output(frozen, count if out else view, found=frozen.requests, code=session.code)
 
 
 @command(app)
@@ -100,6 +104,9 @@ def run(  # noqa: PLR0913  (one for each option)
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     normalize: options.Normalize = "",
+    curve: Annotated[
+        bool, Option("--curve", help="Ask again among 3 and 10 times as many tools.")
+    ] = False,
     caller: Caller | None = None,
 ) -> Output:
     """Ask all requests and report what is found, tool by tool; never found tools come first."""
@@ -108,6 +115,8 @@ def run(  # noqa: PLR0913  (one for each option)
         config, strategy=strategy, documents=documents, normalize=normalize
     ) as session:
         report = _evaluate(session, wanted, caller or ANYONE)
+        if curve:
+            report = replace(report, curve=_measure_curve(session, report, documents))
     if out is not None:
         _write(out, write_report(report), force=True)
     if page is not None:
@@ -167,6 +176,43 @@ def _evaluate(session: CatalogSession, requests: RequestSet, caller: Caller) -> 
     return gateway.bridge.call(work)
 
 
+def _measure_curve(
+    session: CatalogSession, report: EvalReport, documents: Path | None
+) -> tuple[CurvePoint, ...]:
+    """Ask the same requests in gateways that list the same tools, and others besides.
+
+    Their names are pinned in a catalog that is thrown away; vectors are kept with the others.
+    """
+    original = session.gateway.gateway
+    entities = [tool for tool in session.gateway.snapshot().entities if tool.id in report.catalog]
+    requests = RequestSet(requests=tuple(outcome.request for outcome in report.outcomes))
+    points = [CurvePoint(tools=len(entities), figures=report.summary.figures)]
+    for factor in _FACTORS:
+        servers = {tool.server for tool in entities}
+        others = distractors((factor - 1) * len(entities), without=servers)
+        with TemporaryDirectory() as folder:
+            place = Path(folder)
+            gateway = Gateway(
+                strategy=original.strategy,
+                embedder=original.embedder,
+                graph=documents,
+                options=replace(original.options, index_path=place),
+                store=SqliteStore(
+                    vectors=vector_store_path(original.options),
+                    catalog=place / "catalog.sqlite3",
+                    usage=place / "usage.sqlite3",
+                ),
+                progress=session.on_progress,
+            )
+            with closing(gateway):
+                for source in (*as_sources(entities), *others):
+                    gateway.add_source(source)
+                work = partial(evaluate, gateway, requests, progress=session.on_progress)
+                grown = gateway.bridge.call(work)
+        points.append(CurvePoint(tools=len(grown.catalog), figures=grown.summary.figures))
+    return tuple(points)
+
+
 def _read(file: Path, parse: Callable[..., T]) -> T:
     return parse(read_text(file, missing=f"there is no file {str(file)!r}"), where=str(file))
 
@@ -178,67 +224,50 @@ def _write(file: Path, text: str, *, force: bool) -> None:
     write_text(file, text, expected=before)
 
 
-def _tools(request: EvalRequest) -> str:
-    groups = [" or ".join(group) for group in request.wanted]
-    return (" -> " if request.ordered else ", ").join(groups) or "none"
-
-
 def report_view(report: EvalReport) -> RenderableType:
     """Return the figures, and what to look at first."""
     tools = [
-        {
-            "tool": tool.id,
-            "found": f"{tool.found} of {tool.requests}",
-            "median place": tool.median_place,
-            "outranked by": next(iter(tool.outranked_by), ""),
-            "words that it lacks": tool.missing_words,
-        }
-        for tool in report.tools
-        if tool.found < tool.requests
+        {**to_jsonable(each), "first": next(iter(each.outranked_by), "")}
+        for each in report.tools
+        if each.found < each.requests
     ]
-    confused = [
-        {
-            "wanted": pair.wanted,
-            "came first": pair.first,
-            "requests": pair.requests,
-            "equal": "one tool or two?" if pair.are_twins else "",
-        }
-        for pair in report.pairs
-    ]
-    missed = [
-        {"request": each.request.text, "wanted": each.tools, "place": each.places}
-        for each in report.outcomes
-        if each.missed
-    ]
+    missed = [each for each in report.outcomes if each.missed]
     rest = {
         "tools that no request wants": len(report.untested) or None,
         "wanted, but not in the catalog": report.unknown,
     }
+    pair = ("wanted", "came first=first", "requests", "equal=are_twins")
+    request = ("request=request.text", "wanted=tools", "place=places")
     return Group(
         _figures(report),
         *((_heading("tokens, estimated"), pairs(to_jsonable(report.cost))) if report.cost else ()),
-        *_list("tools that requests missed, never found ones first", tools),
-        *_list("tools that came first where another one was wanted", confused),
-        *_list("requests that missed a tool", missed),
+        *_list("tools that requests missed, never found ones first", tools, *_TOOL),
+        *_list("tools that came first where another one was wanted", report.pairs, *pair),
+        *_list("requests that missed a tool", missed, *request),
         Text(),
         pairs(rest),
     )
 
 
-def _list(title: str, rows: Sequence[Mapping[str, object]]) -> list[RenderableType]:
+def _list(title: str, rows: Sequence[object], *columns: str) -> list[RenderableType]:
     if not rows:
         return []
     more = f" (the first {_SHOWN}; --json has all)" if len(rows) > _SHOWN else ""
-    return [_heading(f"{len(rows)} {title}{more}"), table(rows[:_SHOWN], *rows[0])]
+    return [_heading(f"{len(rows)} {title}{more}"), table(rows[:_SHOWN], *columns)]
 
 
 def _figures(report: EvalReport) -> RenderableType:
     summaries = {"all": report.summary, **report.by_source}
     if len(report.by_language) > 1:
         summaries |= report.by_language
-    counts = {"figure": "requests"} | {key: each.requests for key, each in summaries.items()}
+    counts: dict[str, object] = {"figure": "requests"}
+    counts |= {key: each.requests for key, each in summaries.items()}
+    columns: dict[str, Mapping[str, float]] = {key: each.figures for key, each in summaries.items()}
+    for point in report.curve[1:]:
+        counts[key := f"of {point.tools} tools"] = report.summary.requests
+        columns[key] = point.figures
     rows = [
-        {"figure": name} | {key: each.figures.get(name) for key, each in summaries.items()}
+        {"figure": name} | {key: figures.get(name) for key, figures in columns.items()}
         for name in report.summary.figures
     ]
     return table([counts, *rows], *counts)
@@ -256,19 +285,11 @@ def comparison_view(found: Comparison) -> RenderableType:
         "now found": found.gained_tools,
         "requests in one of them only": found.left_out or None,
     }
+    moved = ("request", "tools", "before", "after")
     return Group(
         table(changes, *changes[0]),
-        *_list("requests are worse", [_moved_row(each) for each in found.losses]),
-        *_list("requests are better", [_moved_row(each) for each in found.wins]),
+        *_list("requests are worse", found.losses, *moved),
+        *_list("requests are better", found.wins, *moved),
         Text(),
         pairs(rest),
     )
-
-
-def _moved_row(moved: Moved) -> dict[str, object]:
-    return {
-        "request": moved.request,
-        "tools": moved.tools,
-        "before": moved.before,
-        "after": moved.after,
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.quality.bootstrap import Difference, paired, paired_sets
+from benchmarks.bootstrap import Difference, paired, paired_sets
 
 
 def test_a_clear_difference_wins_whichever_side_it_is_on() -> None:

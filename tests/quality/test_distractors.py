@@ -1,0 +1,49 @@
+"""Tools of other people."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.quality.distractors import as_sources, distractors
+from tests.conftest import OpenGateway
+from tests.quality.catalogs import entity
+
+
+def count(*sources: object) -> int:
+    return sum(len(asyncio.run(source.list_tools()).tools) for source in sources)  # type: ignore[attr-defined]  # as they are made
+
+
+def test_there_are_so_many_tools_of_whole_servers() -> None:
+    """Ten times a catalog of a hundred tools; servers that are there already are left out."""
+    thirty, every = distractors(30), distractors(10_000)
+    others = distractors(30, without={thirty[0].server})
+
+    assert (30, 30) == (count(*thirty), count(*others))
+    assert (
+        1000
+        <= count(*every)
+        == len(
+            {
+                (each.server, tool.name)
+                for each in every
+                for tool in asyncio.run(each.list_tools()).tools
+            }
+        )
+    )
+    assert () == distractors(0)
+    assert thirty[0].server not in {each.server for each in others}
+
+
+def test_a_catalog_is_listed_once_more_under_the_same_ids(open_gateway: OpenGateway) -> None:
+    tools = [entity("a/x", "Does x."), entity("b/y", "Does y."), entity("a/z", "Does z.")]
+    gateway = open_gateway()
+    for source in as_sources(tools):
+        gateway.add_source(source)
+    listed = gateway.bridge.call(gateway.list_tools)
+
+    assert {"a/x", "a/z", "b/y"} == {each.id for each in listed}
+    with pytest.raises(ConfigError, match="only listed"):
+        asyncio.run(as_sources(tools)[0].call("x", {}, tool_id="a/x"))
