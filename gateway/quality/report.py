@@ -157,4 +157,4 @@ def read_report(text: str, *, where: str) -> EvalReport:
 
 def write_report(report: EvalReport) -> str:
     """Return *report* as JSON."""
-    return _adapter().dump_json(report, indent=1).decode() + "\n"
+    return _adapter().dump_json(report, indent=1, by_alias=True).decode() + "\n"

@@ -10,13 +10,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.index.snapshot import Snapshot, resolve
-from gateway.runtime.json_models import StrictModel, Text, read_value
+from gateway.runtime.json_models import Text, read_value
 from gateway.runtime.text import digest
 from gateway.types import Entity, Filters
 
@@ -28,12 +28,22 @@ _ARROW = re.compile(r"\s*(?:->|→)\s*")
 _NO_TOOL = frozenset({"none", "-", ""})
 
 
+def _groups(tools: object) -> object:
+    """Return tools as JSON may have them, each with its alternatives."""
+    if isinstance(tools, list):
+        return [[tool] if isinstance(tool, str) else tool for tool in tools]
+    return () if tools == "none" else tools
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalRequest:
-    """One request and its answer."""
+    """One request and its answer. As JSON its text is ``request`` and what it wants ``tools``."""
 
-    text: str
-    wanted: tuple[tuple[str, ...], ...] = ()
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+    text: Annotated[Text, Field(alias="request")]
+    wanted: Annotated[
+        tuple[tuple[str, ...], ...], Field(alias="tools"), BeforeValidator(_groups)
+    ] = ()
     """The tools that are wanted, each with the alternatives to it; empty if no tool serves it."""
     ordered: bool = False
     """Whether they are used in this order."""
@@ -68,28 +78,6 @@ def catalog_digests(entities: Iterable[Entity]) -> dict[str, str]:
 def catalog_digest(digests: Mapping[str, str]) -> str:
     """Return one digest of all of `catalog_digests`; equal ones mean equal catalogs."""
     return digest(json.dumps(dict(digests), sort_keys=True))
-
-
-class _Line(StrictModel):
-    request: Text
-    tools: list[Text | list[Text]] | Literal["none"] = Field(default_factory=list)
-    ordered: bool = False
-    source: Source = "user"
-    style: str = ""
-    language: str = ""
-    without: list[str] = Field(default_factory=list)
-
-    def to_request(self) -> EvalRequest:
-        tools = [] if self.tools == "none" else self.tools
-        return EvalRequest(
-            text=self.request,
-            wanted=tuple((tool,) if isinstance(tool, str) else tuple(tool) for tool in tools),
-            ordered=self.ordered,
-            source=self.source,
-            style=self.style,
-            language=self.language,
-            without=frozenset(self.without),
-        )
 
 
 def parse(text: str, *, where: str) -> RequestSet:
@@ -153,7 +141,7 @@ def _from_json_lines(lines: Sequence[tuple[int, str]], where: str) -> RequestSet
         if isinstance(raw, dict) and "catalog" in raw:
             catalog = str(raw["catalog"])
         else:
-            found.append(read_value(_Line, raw, where=place).to_request())
+            found.append(read_value(EvalRequest, raw, where=place))
     return RequestSet(requests=tuple(found), catalog=catalog)
 
 
@@ -185,17 +173,8 @@ def freeze(requests: Iterable[EvalRequest], snapshot: Snapshot, filters: Filters
 
 def to_json_lines(requests: RequestSet) -> str:
     """Write *requests* as JSON Lines that `parse` reads; what is empty is left out."""
-    lines: list[dict[str, object]] = [{"catalog": requests.catalog}]
-    for request in requests.requests:
-        tools = [group[0] if len(group) == 1 else list(group) for group in request.wanted]
-        line = {
-            "request": request.text,
-            "tools": tools,
-            "ordered": request.ordered,
-            "source": request.source,
-            "style": request.style,
-            "language": request.language,
-            "without": sorted(request.without),
-        }
-        lines.append({key: value for key, value in line.items() if value or key == "tools"})
+    rows = TypeAdapter(tuple[EvalRequest, ...]).dump_python(
+        requests.requests, mode="json", by_alias=True, exclude_defaults=True
+    )
+    lines = ({"catalog": requests.catalog}, *({"tools": "none"} | row for row in rows))
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

@@ -65,7 +65,7 @@ def validation_message(error: ValidationError) -> str:
     fault = error.errors(include_url=False, include_input=False)[0]
     kind, context = fault["type"], fault.get("ctx", {})
     path = _path(fault["loc"])
-    if kind == "extra_forbidden":
+    if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{_path(fault['loc'][:-1], ': ')}unknown key {str(fault['loc'][-1])!r}"
     if kind == "missing":
         return f"{_path(fault['loc'][:-1], ': ')}{str(fault['loc'][-1])!r} is missing"

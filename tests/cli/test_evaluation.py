@@ -50,10 +50,15 @@ def test_requests_are_made_and_kept(files: Place) -> None:
 
     assert (0, 2) == (first.code, again.code)
     assert "--force" in again.err
-    assert ["user"] * 4 == [each["source"] for each in made["requests"][:4]]
-    assert {"user", "rules", "held_out"} == {each["source"] for each in made["requests"]}
-    assert [["time/get_current_time"]] == made["requests"][0]["wanted"]
-    assert 2 == sum(each["source"] == "held_out" for each in made["requests"])
+    assert ["what o'clock is it", "user"] == [
+        made["requests"][0]["request"],
+        made["requests"][3].get("source", "user"),
+    ]
+    assert {"user", "rules", "held_out"} == {
+        each.get("source", "user") for each in made["requests"]
+    }
+    assert [["time/get_current_time"]] == made["requests"][0]["tools"]
+    assert 2 == sum(each.get("source") == "held_out" for each in made["requests"])
     assert len(kept["requests"]) == len(out.read_text("utf-8").splitlines()) - 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -87,11 +88,15 @@ def requests(  # noqa: PLR0913  (one for each option)
     frozen = freeze([*own, *made], snapshot, filters)
     held = hold_out(frozen.requests, tools, count=unanswerable)
     frozen = freeze([*frozen.requests, *held], snapshot, filters)
+    text = to_json_lines(frozen)
     if out is not None:
-        _write(out, to_json_lines(frozen), force=force)
-    count = f"{len(frozen.requests)} requests"
-    view = table(frozen.requests, "request=text", "tools=wanted", "source", "style", "language")
-    return Output(frozen, count if out else view, found=frozen.requests, code=session.code)
+        _write(out, text, force=force)
+    header, *rows = map(json.loads, text.splitlines())
+    count = f"{len(rows)} requests"
+    view = table(rows, "request", "tools", "source", "style", "language")
+    return Output(
+        {**header, "requests": rows}, count if out else view, found=rows, code=session.code
+    )
 
 
 @command(app)
@@ -126,7 +131,8 @@ def run(  # noqa: PLR0913  (one for each option)
         notes.append("the catalog changed since the requests were frozen")
     if report.degraded:
         notes.append(f"{report.degraded} searches went without something that they should have had")
-    return Output(report, report_view(report), code=session.code, notes=notes)
+    data = json.loads(write_report(report))
+    return Output(data, report_view(report), code=session.code, notes=notes)
 
 
 @command(app, "compare")
