@@ -45,6 +45,7 @@ _STAGES: Mapping[str, str] = {
     "model": "Preparing the embedded model",
     "embeddings": "Embedding what is new",
     "requests": "Asking the test requests",
+    "writing": "Writing test requests",
 }
 
 
@@ -258,7 +259,7 @@ def _normalizer(
 ) -> Iterator[Normalizer | None]:
     settings = manifest.normalizer
     if model:
-        settings = replace(settings, model=model) if settings else NormalizerSettings(model=model)
+        settings = with_model(settings, model)
     if settings is None or model is None:
         yield None
         return
@@ -267,6 +268,11 @@ def _normalizer(
     timeout_s = options.search.query_timeout_s
     with connected_normalizer(settings, timeout_s=timeout_s) as normalizer:
         yield normalizer
+
+
+def with_model(settings: NormalizerSettings | None, model: str) -> NormalizerSettings:
+    """Return the settings of a chat model with the name of another *model*."""
+    return replace(settings, model=model) if settings else NormalizerSettings(model=model)
 
 
 def select_server(manifest: Manifest, name: str) -> Manifest:

@@ -28,7 +28,7 @@ _ACTIONS: Mapping[str, frozenset[str]] = {
     "send": frozenset({"send", "post", "publish", "share", "upload", "notify"}),
     "read": INSPECT | SUPPLY,
 }
-_MAX_CHARS = 200
+MAX_CHARS = 200
 _MAX_VALUE_CHARS = 40
 _MAX_PARAMETERS = 2
 
@@ -120,7 +120,7 @@ def _misspelt(text: str) -> str:
 
 
 def _usable(styles: Mapping[str, str], tool: Entity) -> dict[str, str]:
-    cleaned = {style: clean(text, limit=_MAX_CHARS) for style, text in styles.items()}
+    cleaned = {style: clean(text, limit=MAX_CHARS) for style, text in styles.items()}
     return {key: text for key, text in cleaned.items() if text and not holds_name(text, tool)}
 
 
@@ -158,7 +158,7 @@ def _value(schema: Mapping[str, object]) -> str:
 def _described(tool: Entity) -> str:
     """Return what the description says first, without the words of the name."""
     name = {*humanized(tool.name).split()}
-    said = one_line(clean(tool.description, limit=_MAX_CHARS), limit=_MAX_CHARS)
+    said = one_line(clean(tool.description, limit=MAX_CHARS), limit=MAX_CHARS)
     return " ".join(word for word in said.split() if name.isdisjoint(humanized(word).split()))
 
 

@@ -53,7 +53,12 @@ class _ChatModel:
         self.provider = self.endpoint.provider
         self._temperature: float | Omit = 0
 
-    async def _ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
+    async def ask(self, instructions: str, text: str, *, max_tokens: int) -> ModelReply:
+        """Ask the model once, at temperature 0 if it takes that.
+
+        Raises:
+            openai.OpenAIError: As the client raises it, after its own retries.
+        """
         messages: list[ChatCompletionMessageParam] = [
             {"role": "system", "content": instructions},
             {"role": "user", "content": text},
@@ -98,7 +103,7 @@ class OpenAINormalizer(_ChatModel):
         Raises:
             openai.OpenAIError: As the client raises it, after its own retries.
         """
-        return await self._ask(INSTRUCTIONS, query, max_tokens=96)
+        return await self.ask(INSTRUCTIONS, query, max_tokens=96)
 
 
 class OpenAIProposer(_ChatModel):
@@ -115,7 +120,7 @@ class OpenAIProposer(_ChatModel):
         Raises:
             openai.OpenAIError: As the client raises it, after its own retries.
         """
-        return await self._ask(PROPOSALS, tools, max_tokens=4096)
+        return await self.ask(PROPOSALS, tools, max_tokens=4096)
 
 
 @contextmanager

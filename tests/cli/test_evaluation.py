@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.testing import ScriptedModel, Turn
 from tests.cli.running import Place
 
 ASKED = """
@@ -114,3 +115,19 @@ def test_the_curve_asks_again_among_more_tools(files: Place) -> None:
     assert {*data["curve"][0]["figures"]} == {*data["curve"][2]["figures"]}
     assert 2 == len(tools)
     assert "of 20 tools" in files.run(*asked(files), "--curve").out
+
+
+def test_a_model_writes_requests_as_the_normalizer_is_asked(files: Place) -> None:
+    """Its key is the normalizer's; what it copied is rejected aloud."""
+    words = ("eval", "requests", "--no-rules", "--model", "m", *config(files))
+    answer = "how late is it in Kyiv\nconvert time for me"
+    with ScriptedModel(lambda _: Turn(answer)) as model:
+        env = {"GATEWAY_NORMALIZE_BASE_URL": model.base_url, "GATEWAY_NORMALIZE_API_KEY": "k"}
+        made = files.run(*words, "--unanswerable", "0", "--json", env=env)
+        shown = files.run(*words, env=env)
+    keyless = files.run(*words)
+
+    assert (0, 2) == (made.code, keyless.code)
+    assert {"model"} == {each["source"] for each in made.json["requests"]}
+    assert ["time/convert_time: convert time for me"] == made.json["rejected"]
+    assert "rejected: time/convert_time" in shown.err

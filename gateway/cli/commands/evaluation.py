@@ -18,35 +18,31 @@ from typer import Argument, Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.session import CatalogSession, open_session
+from gateway.cli.session import CatalogSession, open_session, read_config, with_model
 from gateway.cli.tables import pairs, table, to_jsonable
 from gateway.discovery.token_counter import token_counter
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.manifests.config_file import read_text, write_text
+from gateway.manifests.manifest import NormalizerSettings
 from gateway.options.environment import vector_store_path
 from gateway.quality.comparison import Comparison, compare
 from gateway.quality.distractors import as_sources, distractors
 from gateway.quality.evaluation import evaluate
+from gateway.quality.model_requests import ModelRequests, model_requests
 from gateway.quality.offline import offline_requests
 from gateway.quality.page import to_page
 from gateway.quality.report import CurvePoint, EvalReport, read_report, write_report
-from gateway.quality.requests import (
-    EvalRequest,
-    RequestSet,
-    catalog_digest,
-    freeze,
-    parse,
-    to_json_lines,
-)
+from gateway.quality.requests import RequestSet, catalog_digest, freeze, parse, to_json_lines
 from gateway.quality.twins import hold_out
 from gateway.storage.protocol import SqliteStore
-from gateway.types import ANYONE, Caller
+from gateway.types import ANYONE, Caller, Entity
 
 T = TypeVar("T")
 _SHOWN = 20
 """How many rows of a list are printed; --json has all."""
 _TOOL = ("tool=id", "found", "requests", "place=median_place", "by=first", "lacks=missing_words")
+_MODEL_TIMEOUT_S = 60.0
 _FACTORS = (3, 10)
 """How many times as many tools there are on the curve."""
 _OutFile = Annotated[Path | None, Option("--out", "-o", help="A file to write.")]
@@ -68,6 +64,9 @@ def requests(  # noqa: PLR0913  (one for each option)
     unanswerable: Annotated[
         int, Option(min=0, help="So many are asked again with their tools held out.")
     ] = 20,
+    model: Annotated[
+        str, Option(help="A chat model that writes three more; its key is that of --normalize.")
+    ] = "",
     out: _OutFile = None,
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,
@@ -75,16 +74,21 @@ def requests(  # noqa: PLR0913  (one for each option)
 ) -> Output:
     """Make the test requests of your catalog, and freeze them with its digest.
 
-    Nothing is asked and no model is needed. Read what was made, and mend it, before you trust it.
+    Read what was made, and mend it, before you trust it. Without --model nothing is sent anywhere.
     """
     own = [each for file in files or () for each in _read(file, parse).requests]
     filters = (caller or ANYONE).filters()
+    languages = language or ("en",)
+    rejected: list[str] = []
     with open_session(config) as session:
         snapshot = session.gateway.snapshot()
-    tools = snapshot.visible(filters)
-    made: Sequence[EvalRequest] = ()
-    if rules:
-        made = offline_requests(tools, languages=language or ("en",), typos=typos)
+        tools = snapshot.visible(filters)
+        made = [*offline_requests(tools, languages=languages, typos=typos)] if rules else []
+        for name in languages if model else ():
+            settings = with_model(read_config(config).normalizer, model)
+            written = _write_requests(session, settings, tools, name)
+            made += written.requests
+            rejected += written.rejected
     frozen = freeze([*own, *made], snapshot, filters)
     held = hold_out(frozen.requests, tools, count=unanswerable)
     frozen = freeze([*frozen.requests, *held], snapshot, filters)
@@ -95,7 +99,11 @@ def requests(  # noqa: PLR0913  (one for each option)
     count = f"{len(rows)} requests"
     view = table(rows, "request", "tools", "source", "style", "language")
     return Output(
-        {**header, "requests": rows}, count if out else view, found=rows, code=session.code
+        {**header, "requests": rows, "rejected": rejected},
+        count if out else view,
+        found=rows,
+        code=session.code,
+        notes=[f"rejected: {text}" for text in rejected],
     )
 
 
@@ -165,6 +173,17 @@ def compare_runs(
     code = NOTHING if strict and found.worse else OK
     data = {"worse": found.worse, **to_jsonable(found)}
     return Output(data, comparison_view(found), code=code, notes=notes)
+
+
+def _write_requests(
+    session: CatalogSession, settings: NormalizerSettings, tools: Sequence[Entity], language: str
+) -> ModelRequests:
+    from gateway.search.openai import connected_normalizer  # noqa: PLC0415  (openai is heavy)
+
+    gateway, progress = session.gateway.gateway, session.on_progress
+    with connected_normalizer(settings, timeout_s=_MODEL_TIMEOUT_S) as model:
+        work = partial(model_requests, tools, model, gateway.telemetry, language=language)
+        return gateway.bridge.call(partial(work, progress=progress))
 
 
 def _evaluate(session: CatalogSession, requests: RequestSet, caller: Caller) -> EvalReport:
