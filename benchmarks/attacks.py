@@ -23,11 +23,12 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from benchmarks.data import Benchmark, CatalogSource, Row, definitions, read
+from benchmarks.data import Benchmark, Row, definitions, read
 from benchmarks.metrics import gold_of
 from benchmarks.ranking import RANKED, STRATEGIES, Way, opened
 from benchmarks.retrieval import one_of
 from benchmarks.tables import print_table
+from gateway.quality.distractors import FixedSource
 from gateway.quality.metrics import mean, score
 from gateway.types import ToolDefinition
 
@@ -36,7 +37,7 @@ FIGURE = "recall@5"
 Attacks: TypeAlias = dict[str, list[ToolDefinition]]
 
 
-class HostileSource(CatalogSource):
+class HostileSource(FixedSource):
     """A server that the host does not trust."""
 
     trusted = False

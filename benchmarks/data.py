@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.types import InvokeResult, JsonObject, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.quality.distractors import FixedSource
+from gateway.types import ToolDefinition
 from graphs import Document, Link
 
 Row = Mapping[str, object]
@@ -119,35 +119,12 @@ def _servers(tools: Iterable[Row]) -> dict[str, str]:
     return found
 
 
-class CatalogSource:
-    """One server of a benchmark: it lists, and cannot be called."""
-
-    trusted = True
-    """Data is ranked as it is, not as a listing would show it."""
-
-    def __init__(self, server: str, tools: Sequence[ToolDefinition]) -> None:
-        self.server = server
-        self._tools = tuple(tools)
-
-    async def list_tools(self) -> Listing:
-        """Return the tools of the data."""
-        return Listing(definitions=self._tools)
-
-    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Refuse: benchmarks search."""
-        del arguments
-        raise ConfigError(f"{tool!r} ({tool_id}) is data, not a tool")
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
-
-
-def sources(benchmark: Benchmark) -> list[CatalogSource]:
+def sources(benchmark: Benchmark) -> list[FixedSource]:
     """Make the sources of a benchmark's catalog."""
     by_server: dict[str, list[ToolDefinition]] = defaultdict(list)
     for tool in benchmark.tools:
         by_server[benchmark.servers[str(tool["id"])]].append(_definition(tool))
-    return [CatalogSource(server, tools) for server, tools in by_server.items()]
+    return [FixedSource(server, tools) for server, tools in by_server.items()]
 
 
 def definitions(benchmark: Benchmark) -> list[ToolDefinition]:

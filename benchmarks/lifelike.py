@@ -14,9 +14,9 @@ from zlib import crc32
 
 import numpy as np
 
-from benchmarks.data import CatalogSource
 from benchmarks.synthetic import NOUNS
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.quality.distractors import FixedSource
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import JsonObject, ToolDefinition
 
@@ -64,12 +64,12 @@ _CALL = "Operation {number}."
 _NUMBERED = re.compile(r"[Oo]peration (\d+)")
 
 
-def servers(count: int) -> Iterator[CatalogSource]:
+def servers(count: int) -> Iterator[FixedSource]:
     """Make *count* tools, twenty a server, one server after another."""
     for start in range(0, count, PER_SERVER):
         numbers = range(start, min(start + PER_SERVER, count))
         trade, product_name, _ = _place(start)
-        yield CatalogSource(f"{product_name}-{trade}", [_tool(number) for number in numbers])
+        yield FixedSource(f"{product_name}-{trade}", [_tool(number) for number in numbers])
 
 
 def question(number: int) -> str:

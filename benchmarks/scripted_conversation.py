@@ -16,10 +16,11 @@ from typing import Any, Literal
 
 from openai import OpenAI
 
-from benchmarks.data import Benchmark, CatalogSource, sources
+from benchmarks.data import Benchmark, sources
 from gateway import AutoDiscoveryClient, Gateway, Options
 from gateway.discovery.proxies import proxy, to_parameters
 from gateway.options import DiscoveryOptions
+from gateway.quality.distractors import FixedSource
 from gateway.runtime.text import json_tokens
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
 from gateway.types import Content, InvokeResult, JsonObject, Strategy
@@ -49,7 +50,7 @@ class AnsweringSource:
 
     trusted = False
 
-    def __init__(self, listed: CatalogSource) -> None:
+    def __init__(self, listed: FixedSource) -> None:
         self.server = listed.server
         self._listed = listed
 

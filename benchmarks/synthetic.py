@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.data import CatalogSource
+from gateway.quality.distractors import FixedSource
 from gateway.types import ToolDefinition
 from graphs import Document, Link
 
@@ -62,7 +62,7 @@ def documents(count: int) -> list[Document]:
     ]
 
 
-def servers(count: int) -> list[CatalogSource]:
+def servers(count: int) -> list[FixedSource]:
     """Make *count* tools, twenty a server."""
     tools = [
         ToolDefinition(
@@ -80,7 +80,7 @@ def servers(count: int) -> list[CatalogSource]:
         for number, description in enumerate(_descriptions(count))
     ]
     return [
-        CatalogSource(f"server{start // _GROUP}", tools[start : start + _GROUP])
+        FixedSource(f"server{start // _GROUP}", tools[start : start + _GROUP])
         for start in range(0, count, _GROUP)
     ]
 

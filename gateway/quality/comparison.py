@@ -30,7 +30,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A request whose first wanted tool stands elsewhere."""
+    """A request whose tools stand elsewhere."""
 
     request: str
     tools: tuple[str, ...]
@@ -38,7 +38,7 @@ class Moved:
     """Places, from 1; None if a tool is not found."""
     after: tuple[int | None, ...]
     difference: float
-    """Of the reciprocal rank, -1 to 1."""
+    """Of nDCG@10, -1 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,25 +81,22 @@ def compare(
     """
     if not other_catalog and (difference := _catalog_difference(before.catalog, after.catalog)):
         raise InvalidRequestError(
-            f"these are evaluations of different catalogs: {difference}. "
-            "Compare them all the same with --other-catalog"
+            f"these are evaluations of different catalogs: {difference} "
+            "(to compare them all the same: --other-catalog)"
         )
     old = {outcome.request.key: outcome for outcome in before.outcomes}
-    pairs = [
-        (old[outcome.request.key], outcome)
-        for outcome in after.outcomes
-        if outcome.request.key in old
-    ]
+    new = {outcome.request.key: outcome for outcome in after.outcomes}
+    pairs = [(old[key], new[key]) for key in new if key in old]
     if not pairs:
         raise InvalidRequestError("no request is in both evaluations: run both with the same file")
-    moved = [each for each in (_moved(*pair) for pair in pairs) if each.before != each.after]
+    moved = sorted((_moved(*pair) for pair in pairs), key=_by_size)
     found = [{tool.id for tool in each.tools if tool.findable} for each in (before, after)]
     return Comparison(
         requests=len(pairs),
-        left_out=len({*old} ^ {outcome.request.key for outcome in after.outcomes}),
+        left_out=len({*old} ^ {*new}),
         changes=_changes(pairs, tolerance),
-        wins=tuple(sorted((m for m in moved if m.difference > 0), key=_by_size)),
-        losses=tuple(sorted((m for m in moved if m.difference < 0), key=_by_size)),
+        wins=tuple(each for each in moved if each.difference > 0),
+        losses=tuple(each for each in moved if each.difference < 0),
         lost_tools=tuple(sorted(found[0] - found[1])),
         gained_tools=tuple(sorted(found[1] - found[0])),
         degraded=bool(before.degraded or after.degraded),
@@ -148,14 +145,8 @@ def _moved(before: Outcome, after: Outcome) -> Moved:
         tools=after.tools,
         before=before.places,
         after=after.places,
-        difference=_reciprocal(after) - _reciprocal(before),
+        difference=after.figures.get("ndcg@10", 0.0) - before.figures.get("ndcg@10", 0.0),
     )
-
-
-def _reciprocal(outcome: Outcome) -> float:
-    """Return the mean of 1 / place over the wanted tools; 0 for those that are not found."""
-    places = outcome.places or (None,)
-    return sum(1 / place for place in places if place) / len(places)
 
 
 def _by_size(moved: Moved) -> tuple[float, str]:

@@ -23,7 +23,7 @@ from gateway.quality.report import Cost, EvalReport, Outcome, Summary
 from gateway.quality.requests import EvalRequest, RequestSet, catalog_digests
 from gateway.quality.twins import Twins, find_twins, with_twins
 from gateway.search.results import lacking_words
-from gateway.types import ANYONE, Caller, Filters, SearchResult, Strategy
+from gateway.types import ANYONE, Caller, Filters, Match, SearchResult, Strategy
 
 _AT_ONCE = 8
 """How many requests are asked together: the two workers of the embedded model take four each. Of
@@ -49,6 +49,11 @@ class Searchable(Protocol):
         caller: Caller = ANYONE,
     ) -> SearchResult:
         """Find tools."""
+
+    async def next_steps(
+        self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
+    ) -> tuple[Match, ...]:
+        """Suggest what to use after *tools*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +160,15 @@ class _Evaluation:
             answer_tokens=answer,
             schema_tokens=schemas,
             degraded=result.degraded,
+            follows=await self._follows(request, groups),
         )
+
+    async def _follows(self, request: EvalRequest, groups: Sequence[frozenset[str]]) -> bool | None:
+        first = request.wanted[0][0] if request.ordered and request.wanted[1:] else ""
+        if first not in self.snapshot.eligibility.by_id:
+            return None
+        found = await self.gateway.next_steps([first], query=request.text, caller=self.caller)
+        return any(match.id in groups[1] for match in found)
 
     async def _search(self, request: EvalRequest, limit: int | None = None) -> SearchResult:
         filters = Filters(without=request.without)
@@ -206,6 +219,8 @@ def summarize(outcomes: Iterable[Outcome]) -> Summary:
     figures = dict(mean([outcome.figures for outcome in served]))
     if served:
         figures["false_rejects"] = float(np.mean([not each.accepted for each in served]))
+    if follow := [each.follows for each in outcomes if each.follows is not None]:
+        figures["next@5"] = float(np.mean(follow))
     if unserved:
         figures["false_accepts"] = float(np.mean([each.accepted for each in unserved]))
     return Summary(requests=len(outcomes), unanswerable=len(unserved), figures=figures)

@@ -7,7 +7,7 @@ which tools hide others rather than whether people's own words are understood.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -59,11 +59,8 @@ def offline_requests(
     Raises:
         InvalidRequestError: If a language has no phrases.
     """
-    for language in languages:
-        if language not in phrases():
-            raise InvalidRequestError(
-                f"there are no phrases in {language!r}: {', '.join(phrases())}"
-            )
+    for language in {*languages} - phrases().keys():
+        raise InvalidRequestError(f"no phrases are in {language!r}: {', '.join(phrases())}")
     tools = list(tools)
     return tuple(
         EvalRequest(
@@ -79,15 +76,12 @@ def _told_apart(
 ) -> Iterator[tuple[str, str, list[str]]]:
     """Yield style, text and the ids of the tools that should be found for it."""
     texts = {tool.id: _texts(tool, language, typos=typos) for tool in tools}
-    counts: defaultdict[str, set[str]] = defaultdict(set)
-    for key, found in texts.items():
-        for text in found.values():
-            counts[text].add(key)
+    counts = Counter(text for found in texts.values() for text in {*found.values()})
     merged: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for tool in tools:
         for style, text in texts[tool.id].items():
-            is_alone = len(counts[text]) == 1
-            merged[style, text if is_alone else f"{tool.server}: {text}"].append(tool.id)
+            named = text if counts[text] == 1 else f"{tool.server}: {text}"
+            merged[style, named].append(tool.id)
     for (style, text), served in merged.items():
         yield style, text, served
 

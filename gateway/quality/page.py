@@ -6,11 +6,12 @@ What servers say of their tools is data: all of it is escaped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from string import Template
 
-from gateway.quality.report import EvalReport, Summary
+from gateway.quality.report import EvalReport
 
 _TOOL = ("id", "found", "requests", "median_place", "outranked_by", "missing_words")
 
@@ -20,18 +21,10 @@ def to_page(report: EvalReport) -> str:
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
     names = [*report.summary.figures]
     summaries = {"all": report.summary, **report.by_source, **report.by_language}
-    figures = [(key, each.requests, *_values(each, names)) for key, each in summaries.items()]
-    tools = [
-        (
-            tool.id,
-            tool.found,
-            tool.requests,
-            tool.median_place,
-            tool.outranked_by,
-            tool.missing_words,
-        )
-        for tool in report.tools
+    figures = [
+        (key, each.requests, *_values(each.figures, names)) for key, each in summaries.items()
     ]
+    tools = [[getattr(tool, name) for name in _TOOL] for tool in report.tools]
     pairs = [
         (pair.wanted, pair.first, pair.requests, "one tool or two?" if pair.are_twins else "")
         for pair in report.pairs
@@ -44,14 +37,19 @@ def to_page(report: EvalReport) -> str:
     return template.substitute(
         catalog=f"{len(report.catalog)} tools, strategy {escape(report.strategy)}",
         figures=_table(("", "requests", *names), figures),
+        tokens=_table(("", "tokens"), asdict(report.cost).items() if report.cost else ()),
+        curve=_table(
+            ("tools", *names),
+            ((each.tools, *_values(each.figures, names)) for each in report.curve),
+        ),
         tools=_table([name.replace("_", " ") for name in _TOOL], tools),
         pairs=_table(("wanted", "came first", "requests", "equal"), pairs),
         missed=_table(("request", "source", "wanted", "place", "found instead"), missed),
     )
 
 
-def _values(summary: Summary, names: Iterable[str]) -> list[str]:
-    values = (summary.figures.get(name) for name in names)
+def _values(figures: Mapping[str, float], names: Iterable[str]) -> list[str]:
+    values = map(figures.get, names)
     return ["" if value is None else f"{value:.1%}" for value in values]
 
 

@@ -36,6 +36,8 @@ class Outcome:
     """Empty if no tool serves the request."""
     missing_words: Mapping[str, tuple[str, ...]]
     """The words of the request that a missed tool lacks, by its id."""
+    follows: bool | None = None
+    """Whether the second tool is suggested after the first; None if the request has no order."""
     answer_tokens: int = 0
     schema_tokens: int = 0
     degraded: bool = False

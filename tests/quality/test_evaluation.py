@@ -97,6 +97,17 @@ def test_accepted_without_a_tool_is_a_false_accept(run: Evaluate, gateway: Gatew
     assert 0.0 == report.summary.figures["false_rejects"]
 
 
+def test_an_ordered_request_asks_for_the_next_step(run: Evaluate) -> None:
+    """Flights are searched before one is booked."""
+    steps = (("search_flights",), ("book_flight",))
+    forth = EvalRequest(text="a flight", wanted=steps, ordered=True)
+    back = EvalRequest(text="a flight", wanted=(("book_flight",), ("play_music",)), ordered=True)
+    report = run({"a song": "play_music"}, forth, back)
+
+    assert [None, True, False] == [each.follows for each in report.outcomes]
+    assert 0.5 == report.summary.figures["next@5"]
+
+
 def test_sources_and_languages_are_kept_apart(run: Evaluate) -> None:
     made = EvalRequest(text="weather", wanted=(("play_music",),), source="rules", language="en")
     report = run({"a song": "play_music"}, made)

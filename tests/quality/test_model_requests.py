@@ -44,16 +44,15 @@ def write(writer: Writer, *tools: Entity, language: str = "en") -> ModelRequests
 
 def test_three_styles_are_taken_in_their_order() -> None:
     """Bullets and quotes are none of the request."""
-    answer = (
-        '1. put a remark at the bottom\n2) "how do I cite a source?"\n\n- my source is missing\nx'
-    )
+    lines = ("1. put a remark below", '2) "how do I cite a source?"', "", "- no source yet", "x")
+    answer = "\n".join(lines)
     writer = Writer({FOOTNOTE.id: answer})
     found = write(writer, FOOTNOTE, language="de")
 
     assert [
-        ("command", "put a remark at the bottom"),
+        ("command", "put a remark below"),
         ("question", "how do I cite a source?"),
-        ("situation", "my source is missing"),
+        ("situation", "no source yet"),
     ] == [(each.style, each.text) for each in found.requests]
     assert {("model", "de", ((FOOTNOTE.id,),))} == {
         (each.source, each.language, each.wanted) for each in found.requests
