@@ -25,7 +25,6 @@ from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.manifests.config_file import read_text, write_text
 from gateway.manifests.manifest import NormalizerSettings
-from gateway.options.environment import vector_store_path
 from gateway.quality.comparison import Comparison, compare
 from gateway.quality.distractors import as_sources, distractors
 from gateway.quality.evaluation import evaluate
@@ -35,7 +34,6 @@ from gateway.quality.page import to_page
 from gateway.quality.report import CurvePoint, EvalReport, read_report, write_report
 from gateway.quality.requests import RequestSet, catalog_digest, freeze, parse, to_json_lines
 from gateway.quality.twins import hold_out
-from gateway.storage.protocol import SqliteStore
 from gateway.types import ANYONE, Caller, Entity
 
 T = TypeVar("T")
@@ -216,17 +214,12 @@ def _measure_curve(
         servers = {tool.server for tool in entities}
         others = distractors((factor - 1) * len(entities), without=servers)
         with TemporaryDirectory() as folder:
-            place = Path(folder)
+            index, catalog = Path(folder), Path(folder) / "catalog.sqlite3"
             gateway = Gateway(
                 strategy=original.strategy,
                 embedder=original.embedder,
                 graph=documents,
-                options=replace(original.options, index_path=place),
-                store=SqliteStore(
-                    vectors=vector_store_path(original.options),
-                    catalog=place / "catalog.sqlite3",
-                    usage=place / "usage.sqlite3",
-                ),
+                options=replace(original.options, index_path=index, catalog_store_path=catalog),
                 progress=session.on_progress,
             )
             with closing(gateway):
