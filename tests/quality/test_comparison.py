@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.errors import InvalidRequestError
+from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.quality import EvalReport, EvalRequest, compare, read_report, write_report
@@ -105,4 +105,8 @@ def test_requests_of_one_run_alone_are_left_out(run: Evaluate, before: EvalRepor
 
 
 def test_a_report_is_read_as_it_was_written(before: EvalReport) -> None:
+    """What is none is refused by its name."""
     assert before == read_report(write_report(before), where="x")
+    for text in ("no JSON", "{}"):
+        with pytest.raises(ConfigError, match=r"^old\.json"):
+            read_report(text, where="old.json")
