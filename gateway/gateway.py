@@ -110,7 +110,7 @@ class Gateway(GatewaySources):
         )
         made = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
         self.caches = made if caches is None else caches
-        self._store = storage = resolve_store(self.options, store, vectors=vector_store)
+        self.store = storage = resolve_store(self.options, store, vectors=vector_store)
         super().__init__(Bridge(), storage, self.options, own=store is not None, clock=clock)
         self._index = Indexer(
             registry=self._registry,
@@ -385,7 +385,7 @@ class Gateway(GatewaySources):
         """End every session, reap every child, stop the loop. Twice is harmless."""
         self.telemetry.close()
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
-        self._store.close()
+        self.store.close()
 
     async def aclose(self) -> None:
         """Do what `close` does without blocking the caller's loop."""

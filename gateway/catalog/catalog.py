@@ -152,10 +152,16 @@ class Catalog:
             ClosedError: The gateway was closed.
         """
         self.check_open()
-        itself = entity.kind in SERVER_KINDS
-        pattern = escape(entity.server if itself else f"{entity.server}/{entity.name}")
-        await in_thread(self._govern, pattern, use)
+        await in_thread(self._govern, _pattern(entity), use)
         self.changed()
+
+    def governed(self, entity: Entity) -> Access:
+        """Return what `govern` was told of *entity*.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        return Access(**json.loads(self.store.rules().get(_pattern(entity), "{}")))
 
     def _govern(self, pattern: str, use: Mapping[str, object]) -> None:
         rule = {**json.loads(self.store.rules().get(pattern, "{}")), **visible_json(use)}
@@ -236,3 +242,8 @@ class Catalog:
             return view.entities
         mask = view.mask(self.resolve_filters(filters))
         return [view.entities[at] for at in np.flatnonzero(mask).tolist()]
+
+
+def _pattern(entity: Entity) -> str:
+    itself = entity.kind in SERVER_KINDS
+    return escape(entity.server if itself else f"{entity.server}/{entity.name}")

@@ -34,8 +34,13 @@ _WEAK = frozenset({"no_match", "low_confidence_results"})
 class Searchable(Protocol):
     """What is evaluated: a `Gateway`."""
 
-    options: Options
-    strategy: Strategy
+    @property
+    def options(self) -> Options:
+        """Limits and weights."""
+
+    @property
+    def strategy(self) -> Strategy:
+        """What ranks."""
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
         """Return the index."""

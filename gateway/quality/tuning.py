@@ -1,0 +1,303 @@
+"""Learn from requests that are known: the tools that serve them get them as examples.
+
+* The vector of a tool leans to its examples (`gateway.index.compiler`), and their words find it.
+* Whether that helps is measured on requests that are no examples: they are split in parts, and each
+  part is asked while the others are examples. Nothing changes unless recall@5 gains surely, and
+  every tool is found that was.
+* The examples become rules of the catalog: they hold from the next search on, and after a restart.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from gateway.catalog.catalog import Catalog
+from gateway.embed.cache import embed_documents
+from gateway.embed.protocol import Embedder
+from gateway.index.compiler import SnapshotCompiler
+from gateway.index.indexer import Progress
+from gateway.index.snapshot import Snapshot
+from gateway.options import Options
+from gateway.quality.comparison import Comparison, compare
+from gateway.quality.evaluation import Searchable, evaluate
+from gateway.quality.offline import offline_requests
+from gateway.quality.report import EvalReport
+from gateway.quality.requests import EvalRequest, RequestSet, freeze
+from gateway.runtime.background_loop import Bridge
+from gateway.runtime.telemetry import Telemetry
+from gateway.search.cached_search import CachedSearch, Caches, cached_search
+from gateway.search.request import prepare
+from gateway.storage.protocol import Store
+from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
+from gateway.usage.history import UsageTracker
+
+MIN_REQUESTS = 30
+"""Of fewer nothing sure can be said."""
+PARTS = 5
+JUDGED = "recall@5"
+_SOURCES = frozenset({"user", "model", "usage"})
+"""Requests by rules are made of the tools' own words: nothing is learned from them."""
+Examples = Mapping[str, tuple[str, ...]]
+"""Requests by the id of the tool that serves them."""
+
+
+class Tunable(Searchable, Protocol):
+    """What is tuned: a `Gateway`."""
+
+    embedder: Embedder | None
+    caches: Caches
+    telemetry: Telemetry
+    usage: UsageTracker
+    store: Store
+
+    @property
+    def bridge(self) -> Bridge:
+        """The gateway's own loop."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """What keeps the rules."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """What was learned, and what it is worth."""
+
+    requests: int
+    """How many were learned from."""
+    kept: bool
+    reason: str
+    """Why it is kept or not, in words."""
+    comparison: Comparison | None = None
+    """Each request without examples, and with those of the other parts."""
+    unfound: tuple[str, ...] = ()
+    """The tools that were found, and that the examples of others would hide."""
+    examples: Examples
+    """What the tools that were found to serve a request get; empty if nothing is kept."""
+    before: Examples
+    """What these tools had from an earlier tuning or by the catalog's own rules."""
+
+
+async def tune(
+    gateway: Tunable,
+    requests: RequestSet,
+    *,
+    caller: Caller = ANYONE,
+    progress: Progress = lambda *_: None,
+) -> Tuning:
+    """Give tools the requests that they serve as examples, if other requests gain by it.
+
+    Args:
+        gateway: A `Gateway`. Its rules change if the examples are kept, and nothing else.
+        requests: Their tools are ids or names. Of those made by rules nothing is learned.
+        caller: The party for whom they are asked.
+        progress: Called with ``part`` or ``requests``, how much is done and how much there is.
+
+    Raises:
+        InvalidRequestError: A tool is unknown, or several have its name.
+        StoreError: The examples could not be kept.
+    """
+    snapshot = await gateway.snapshot(vectors=True)
+    filters = caller.filters()
+    frozen = freeze(requests.requests, snapshot, filters)
+    usable = [each for each in frozen.requests if each.source in _SOURCES and each.wanted]
+    if len(usable) < MIN_REQUESTS:
+        reason = f"{len(usable)} requests are too few to learn from: give {MIN_REQUESTS}"
+        return Tuning(requests=len(usable), kept=False, reason=reason, examples={}, before={})
+    trial = _Trial(gateway=gateway, snapshot=snapshot, caller=caller, progress=progress)
+    comparison = await trial.compare_parts(usable)
+    examples = examples_of(usable)
+    unfound: tuple[str, ...] = ()
+    if sure := comparison.changes[JUDGED].low > 0:
+        unfound = await trial.find_hidden(usable, snapshot.visible(filters))
+    kept = sure and not unfound
+    before: dict[str, tuple[str, ...]] = {}
+    if kept:
+        before = await _keep(gateway.catalog, snapshot, examples)
+    return Tuning(
+        requests=len(usable),
+        kept=kept,
+        reason=_reason(comparison, unfound),
+        comparison=comparison,
+        unfound=unfound,
+        examples=examples if kept else {},
+        before=before,
+    )
+
+
+async def undo(gateway: Tunable, tuning: Tuning) -> None:
+    """Give the tools of *tuning* the examples that they had before it.
+
+    Raises:
+        StoreError: They could not be kept.
+    """
+    await _keep(gateway.catalog, await gateway.snapshot(), tuning.before)
+
+
+def examples_of(requests: Iterable[EvalRequest]) -> dict[str, tuple[str, ...]]:
+    """Return the requests that each tool serves, by its id; of alternatives each serves."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for request in requests:
+        for tool in dict.fromkeys(tool for group in request.wanted for tool in group):
+            found[tool].append(request.text)
+    return {tool: tuple(dict.fromkeys(texts)) for tool, texts in found.items()}
+
+
+def _reason(comparison: Comparison, unfound: Sequence[str]) -> str:
+    gain = comparison.changes[JUDGED]
+    points = f"{100 * gain.difference:+.1f} points of {JUDGED}, {100 * gain.low:+.1f} at least"
+    if gain.low <= 0:
+        return f"not kept, since the gain is not sure: {points}"
+    if unfound:
+        named = ", ".join(unfound[:5])
+        return f"not kept, since {len(unfound)} tools would be found no longer: {named}"
+    return f"kept: {points}, on requests that were no examples"
+
+
+async def _keep(
+    catalog: Catalog, snapshot: Snapshot, examples: Examples
+) -> dict[str, tuple[str, ...]]:
+    """Make *examples* rules of the catalog; return what its rules gave these tools before."""
+    tools = {entity.id: entity for entity in snapshot.entities}
+    before = {}
+    for key, texts in examples.items():
+        if entity := tools.get(key):
+            before[key] = catalog.governed(entity).examples
+            await catalog.govern(entity, {"examples": list(texts)})
+    return before
+
+
+# -- trial -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variant:
+    """A gateway with other examples, which only searches."""
+
+    gateway: Tunable
+    options: Options
+    strategy: Strategy
+    index: Snapshot
+    find: CachedSearch
+
+    async def snapshot(self, *, vectors: bool = False) -> Snapshot:
+        """Return the index."""
+        del vectors
+        return self.index
+
+    async def search(
+        self,
+        query: str | None = None,
+        *,
+        limit: int | None = None,
+        filters: Filters | None = None,
+        caller: Caller = ANYONE,
+    ) -> SearchResult:
+        """Find tools as the gateway does."""
+        request, notes = prepare(
+            query,
+            queries=(),
+            context=None,
+            context_summary="",
+            limit=limit,
+            filters=filters or Filters(),
+            options=self.options.search,
+            caller=caller,
+        )
+        return await self.find(self.index, request, notes)
+
+    async def next_steps(
+        self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
+    ) -> tuple[Match, ...]:
+        """Suggest what the gateway does: examples change no next step."""
+        return await self.gateway.next_steps(tools, query=query, limit=limit, caller=caller)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """Asks requests while others are examples."""
+
+    gateway: Tunable
+    snapshot: Snapshot
+    caller: Caller
+    progress: Progress
+
+    async def compare_parts(self, requests: Sequence[EvalRequest]) -> Comparison:
+        """Compare each request without examples with itself when the other parts are examples."""
+        before = await self._evaluate({}, requests)
+        reports = []
+        for part in range(PARTS):
+            self.progress("part", part, PARTS)
+            others = [each for at, each in enumerate(requests) if at % PARTS != part]
+            reports.append(await self._evaluate(examples_of(others), requests[part::PARTS]))
+        outcomes = tuple(outcome for report in reports for outcome in report.outcomes)
+        tools = tuple(tool for report in reports for tool in report.tools)
+        self.progress("part", PARTS, PARTS)
+        return compare(before, replace(before, outcomes=outcomes, tools=tools))
+
+    async def find_hidden(
+        self, requests: Sequence[EvalRequest], tools: Sequence[Entity]
+    ) -> tuple[str, ...]:
+        """Return the tools that are found only without examples.
+
+        They are asked for by *requests*, and in the words of their own definitions.
+        """
+        asked = [*requests, *offline_requests(tools, typos=False)]
+        before = await self._evaluate({}, asked)
+        return compare(before, await self._evaluate(examples_of(requests), asked)).lost_tools
+
+    async def _evaluate(self, examples: Examples, requests: Sequence[EvalRequest]) -> EvalReport:
+        variant = await self._variant(examples)
+        return await evaluate(
+            variant,
+            RequestSet(requests=tuple(requests)),
+            caller=self.caller,
+            progress=self.progress,
+        )
+
+    async def _variant(self, examples: Examples) -> _Variant:
+        gateway = self.gateway
+        compiler = SnapshotCompiler(gateway.options.graph)
+        compiler.prepare(with_examples(self.snapshot.entities, examples))
+        if gateway.embedder and self.snapshot.vectors is not None:
+            found = await embed_documents(
+                sorted(compiler.missing_texts),
+                embedder=gateway.embedder,
+                store=gateway.store.vectors,
+                telemetry=gateway.telemetry,
+            )
+            compiler.add_vectors(found.rows)
+        find = cached_search(
+            gateway.options.search,
+            strategy=gateway.strategy,
+            embedder=gateway.embedder if gateway.strategy != "graph" else None,
+            normalizer=None,
+            caches=gateway.caches,
+            submit=gateway.bridge.submit,
+            telemetry=gateway.telemetry,
+            usage=gateway.usage,
+        )
+        return _Variant(
+            gateway=gateway,
+            options=gateway.options,
+            strategy=gateway.strategy,
+            index=compiler.compile(),
+            find=find,
+        )
+
+
+def with_examples(entities: Iterable[Entity], examples: Examples) -> list[Entity]:
+    """Return *entities*, those with *examples* with these added."""
+    return [
+        _with_examples(entity, examples[entity.id]) if entity.id in examples else entity
+        for entity in entities
+    ]
+
+
+def _with_examples(entity: Entity, texts: Sequence[str]) -> Entity:
+    hints = entity.hints
+    added = replace(hints, examples=tuple(dict.fromkeys((*hints.examples, *texts))))
+    return replace(entity, definition=replace(entity.definition, hints=added))

@@ -1,0 +1,116 @@
+"""Requests that are known become examples, if other requests gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from gateway.errors import InvalidRequestError
+from gateway.quality import EvalRequest, RequestSet, Tuning, tune, undo
+from gateway.testing import HashingEmbedder
+from gateway.types import SearchResult, Strategy
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, names, tool
+
+TOOLS = [
+    tool("set_point", "Moves the value of a loop."),
+    tool("issue", "Draws a new one for a party."),
+    tool("dispatch", "Hands it over to the line."),
+    tool("book_flight", "Book a flight to a city."),
+]
+ASKED = {
+    "set_point": "it is {} freezing, make the room cosy",
+    "issue": "bill the {} customer for what they bought",
+    "dispatch": "tell grandma {} that we arrived",
+}
+WORDS = ("dear", "old", "new", "small", "tall", "kind", "young", "rich", "fine", "late", "loud")
+
+
+def requests(words: Iterable[str] = WORDS, *, source: str = "user") -> RequestSet:
+    """Requests in words that no definition has."""
+    return RequestSet(
+        requests=tuple(
+            EvalRequest(text=text.format(word), wanted=((name,),), source=source)  # type: ignore[arg-type]
+            for word in words
+            for name, text in ASKED.items()
+        )
+    )
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+def test_what_gains_is_kept_and_taken_back(open_gateway: OpenGateway, strategy: Strategy) -> None:
+    """A request that was no example finds its tool at the next search, until it is taken back."""
+    gateway = open_gateway(strategy=strategy, embedder=HashingEmbedder())
+    gateway.add_source(ListSource("desk", [*TOOLS, *(tool(f"t{n}", "") for n in range(20))]))
+
+    async def work() -> tuple[Tuning, SearchResult, SearchResult]:
+        tuning = await tune(gateway, requests())
+        after = await gateway.search("make my room cosy")
+        await undo(gateway, tuning)
+        return tuning, after, await gateway.search("make my room cosy")
+
+    tuning, after, undone = gateway.bridge.call(work)
+
+    assert (True, 33, ()) == (tuning.kept, tuning.requests, tuning.unfound)
+    assert "set_point" == names(after)[0]
+    assert "set_point" not in names(undone)[:1]
+    assert {f"desk/{name}" for name in ASKED} == tuning.examples.keys() == tuning.before.keys()
+    assert 11 == len(tuning.examples["desk/issue"])
+    assert tuning.comparison is not None
+    assert tuning.comparison.changes["recall@5"].low > 0
+
+
+def test_of_few_requests_nothing_is_learned(open_gateway: OpenGateway) -> None:
+    """Nor of those that rules made, or that no tool serves."""
+    gateway = open_gateway()
+    gateway.add_source(ListSource("desk", TOOLS))
+    unserved = tuple(EvalRequest(text=f"mend my bicycle {number}") for number in range(40))
+    for asked in (requests(WORDS[:9]), requests(source="rules"), RequestSet(requests=unserved)):
+        tuning = gateway.bridge.call(lambda asked=asked: tune(gateway, asked))  # type: ignore[misc]
+
+        assert not tuning.kept
+        assert "too few" in tuning.reason
+        assert {} == tuning.examples
+
+
+def test_what_gains_nothing_is_not_kept(open_gateway: OpenGateway) -> None:
+    """Every one of these was found before."""
+    gateway = open_gateway()
+    gateway.add_source(ListSource("desk", TOOLS))
+    asked = [
+        EvalRequest(text=f"book a {word} flight", wanted=(("book_flight",),))
+        for word in (*WORDS, *map(str.upper, WORDS), *(word[::-1] for word in WORDS))
+    ]
+    tuning = gateway.bridge.call(lambda: tune(gateway, RequestSet(requests=tuple(asked))))
+
+    assert (False, 33) == (tuning.kept, tuning.requests)
+    assert "not sure" in tuning.reason
+
+
+def test_what_hides_a_tool_is_not_kept(open_gateway: OpenGateway) -> None:
+    """Six rivals with requests in its only words push a tool out of the answer."""
+    gateway = open_gateway()
+    rivals = ("aaaaa", "bbbbb", "ccccc", "ddddd", "eeeee", "fffff")
+    nothing = [tool(rival, "Nothing.") for rival in rivals]
+    gateway.add_source(ListSource("desk", [tool("zz9", "An invoice."), *nothing]))
+    asked = [
+        EvalRequest(text=f"an invoice {word} q{rival[:2]}", wanted=((rival,),))
+        for word in WORDS
+        for rival in rivals
+    ]
+    tuning = gateway.bridge.call(lambda: tune(gateway, RequestSet(requests=tuple(asked))))
+
+    assert (False, ("desk/zz9",)) == (tuning.kept, tuning.unfound)
+    assert "1 tools would be found no longer: desk/zz9" in tuning.reason
+    assert {} == tuning.examples
+
+
+def test_an_unknown_tool_is_told(open_gateway: OpenGateway) -> None:
+    """Before anything is asked."""
+    gateway = open_gateway()
+    gateway.add_source(ListSource("desk", TOOLS))
+    asked = RequestSet(requests=(EvalRequest(text="a", wanted=(("nobody",),)),) * 30)
+
+    with pytest.raises(InvalidRequestError, match="nobody"):
+        gateway.bridge.call(lambda: tune(gateway, asked))
