@@ -13,10 +13,7 @@ from tests.cli.running import BIN, Place
 _README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 _ELSEWHERE = ("demo ", "serve ", "login NAME ", "graph propose ")
 """They go on until they are ended, or need a person or a model: tested on their own."""
-_CODES = {
-    **{"usage export --out graph/": 1, "usage show": 1, "usage report": 1},
-    "tune asked.jsonl": 1,
-}
+_CODES = {"usage export --out graph/": 1, "usage show": 1, "usage report": 1, "tune asked.jsonl": 1}
 """Nothing was called in a task yet, and nobody wrote a request."""
 _PLAN = "provision crawl a web site"
 """It is refused, with exit code 1, if the machine's installers lead to a server with a key."""
