@@ -65,22 +65,22 @@ def distractors(count: int, *, without: Collection[str] = ()) -> tuple[FixedSour
     text = Path(__file__).with_name("distractors.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     sources = []
-    for server, about, things in rows[2:]:
-        tools = [*_tools(about, things.split(", "))][:count]
+    for server, about, nouns in rows[2:]:
+        tools = [*_tools(about, nouns.split(", "))][:count]
         if server not in without and tools:
             sources.append(FixedSource(server, tools))
             count -= len(tools)
     return tuple(sources)
 
 
-def _tools(about: str, things: Collection[str]) -> Iterator[ToolDefinition]:
-    for thing in things:
-        name = thing.replace(" ", "_").replace("-", "_").lower()
+def _tools(about: str, nouns: Collection[str]) -> Iterator[ToolDefinition]:
+    for noun in nouns:
+        name = noun.replace(" ", "_").replace("-", "_").lower()
         for verb, text in _TEXTS.items():
             key = "query" if verb == "list" else "title" if verb == "create" else f"{name}_id"
             yield ToolDefinition(
                 name=f"{verb}_{name}{'s' if verb == 'list' else ''}",
-                description=text.format(thing, about),
+                description=text.format(noun, about),
                 input_schema={
                     "type": "object",
                     "properties": {key: {"type": "string"}},

@@ -113,17 +113,17 @@ async def tune(
     unfound: tuple[str, ...] = ()
     if sure := comparison.changes[JUDGED].low > 0:
         unfound = await trial.find_hidden(usable, snapshot.visible(filters))
-    kept = sure and not unfound
+    is_gain = sure and not unfound
     before: dict[str, tuple[str, ...]] = {}
-    if kept:
+    if is_gain:
         before = await _keep(gateway.catalog, snapshot, examples)
     return Tuning(
         requests=len(usable),
-        kept=kept,
+        kept=is_gain,
         reason=_reason(comparison, unfound),
         comparison=comparison,
         unfound=unfound,
-        examples=examples if kept else {},
+        examples=examples if is_gain else {},
         before=before,
     )
 
@@ -245,9 +245,9 @@ class _Trial:
 
         They are asked for by *requests*, and in the words of their own definitions.
         """
-        asked = [*requests, *offline_requests(tools, typos=False)]
-        before = await self._evaluate({}, asked)
-        return compare(before, await self._evaluate(examples_of(requests), asked)).lost_tools
+        every = [*requests, *offline_requests(tools, typos=False)]
+        before = await self._evaluate({}, every)
+        return compare(before, await self._evaluate(examples_of(requests), every)).lost_tools
 
     async def _evaluate(self, examples: Examples, requests: Sequence[EvalRequest]) -> EvalReport:
         variant = await self._variant(examples)

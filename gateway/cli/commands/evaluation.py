@@ -188,12 +188,12 @@ def _evaluate(session: CatalogSession, requests: RequestSet, caller: Caller) -> 
     gateway = session.gateway.gateway
 
     async def work() -> EvalReport:
-        asked = requests
-        if not asked.catalog:
-            asked = freeze(asked.requests, await gateway.snapshot(), caller.filters())
+        frozen = requests
+        if not frozen.catalog:
+            frozen = freeze(requests.requests, await gateway.snapshot(), caller.filters())
         tokens = await token_counter(gateway, caller=caller)
         return await evaluate(
-            gateway, asked, caller=caller, tokens=tokens, progress=session.on_progress
+            gateway, frozen, caller=caller, tokens=tokens, progress=session.on_progress
         )
 
     return gateway.bridge.call(work)
@@ -226,8 +226,8 @@ def _measure_curve(
                 for source in (*as_sources(entities), *others):
                     gateway.add_source(source)
                 work = partial(evaluate, gateway, requests, progress=session.on_progress)
-                grown = gateway.bridge.call(work)
-        points.append(CurvePoint(tools=len(grown.catalog), figures=grown.summary.figures))
+                larger = gateway.bridge.call(work)
+        points.append(CurvePoint(tools=len(larger.catalog), figures=larger.summary.figures))
     return tuple(points)
 
 
