@@ -19,10 +19,8 @@ import typer
 from rich.console import Console
 
 from benchmarks.bootstrap import Difference
-from benchmarks.generalization.adapters import adapter_candidates
 from benchmarks.generalization.candidates import Candidate, baseline_candidates, grid_candidates
 from benchmarks.generalization.evidence import Evidence, load_evidence
-from benchmarks.generalization.linear import linear_candidates
 from benchmarks.generalization.protocol import CandidateResult, SetResult, check_sets, evaluate
 from benchmarks.tables import print_figures, print_table
 from gateway import Embedder
@@ -103,8 +101,6 @@ def candidates(sets: Sequence[Evidence]) -> Iterable[Candidate]:
     """Yield all candidates, the product's own ranking first."""
     yield from baseline_candidates()
     yield from grid_candidates(sets)
-    yield from linear_candidates(sets[0])
-    yield from adapter_candidates(sets[0].widths)
 
 
 def _is_wanted(name: str, only: Sequence[str] | None) -> bool:

@@ -89,53 +89,6 @@ def best_choice(choices: Sequence[P], score: Callable[[Evidence, P], Matrix]) ->
     return fit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """A candidate with its parameters."""
-
-    candidate: Candidate
-    parameters: Any
-
-
-def choose_left_out(name: str, options: Sequence[Candidate]) -> Candidate:
-    """Return a candidate that is that of *options* which does best on training sets left out.
-
-    Within the training sets each group of origin is left out in turn, so that the choice is a part
-    of the fitting. Of equals, and where the training sets are of one origin, it takes the first.
-    """
-
-    def fit(train: Sequence[Evidence]) -> Fitted:
-        means = [_left_out_recall(option, train) for option in options]
-        best = options[int(np.argmax(np.round(means, 9)))]
-        return Fitted(candidate=best, parameters=best.fit(train))
-
-    return Candidate(
-        name=name,
-        score=lambda evidence, fitted: fitted.candidate.score(evidence, fitted.parameters),
-        fit=fit,
-        describe=lambda fitted: {
-            "candidate": fitted.candidate.name,
-            "parameters": fitted.candidate.describe(fitted.parameters),
-        },
-    )
-
-
-def _left_out_recall(option: Candidate, train: Sequence[Evidence]) -> float:
-    """Return the mean recall@5 over the training sets, each left out with its origin."""
-    origins = dict.fromkeys(evidence.origin for evidence in train)
-    if len(origins) < 2:
-        return 0.0
-    recalls: list[float] = []
-    for origin in origins:
-        parameters = option.fit([evidence for evidence in train if evidence.origin != origin])
-        recalls += [
-            judge(evidence, option.score(evidence, parameters)).recall
-            for evidence in train
-            if evidence.origin == origin
-        ]
-    return float(np.mean(recalls))
-
-
 WEIGHT_CHOICES = (
     Weights(),
     *(
@@ -146,7 +99,8 @@ WEIGHT_CHOICES = (
     ),
 )
 
-_WORD_WEIGHTS = (Weights().words, 0.3, 0.55, 0.7)
+_WORD_WEIGHTS = (Weights().words, 0.4, 0.55, 0.7)
+_SERVER_WEIGHTS = (Weights().servers, *((least, 2.0) for least in (0.0, 0.5)), (0.0, 0.0))
 
 
 def weighted(evidence: Evidence, weights: Weights) -> Matrix:
@@ -161,11 +115,16 @@ def field_weighted(evidence: Evidence, label: str) -> Matrix:
 
 def field_and_word_weighted(evidence: Evidence, choice: tuple[str, float]) -> Matrix:
     """Score by the product's formula with other weights of the fields and of all words."""
-    label, words = choice
+    return ranking_weighted(evidence, (*choice, Weights().servers))
+
+
+def ranking_weighted(evidence: Evidence, choice: tuple[str, float, tuple[float, ...]]) -> Matrix:
+    """Score by the product's formula with other weights of fields, words and servers."""
+    label, words, servers = choice
     return fused(
         evidence,
         words=evidence.field_words[label] if label else None,
-        weights=Weights(words=words, clause_words=words),
+        weights=Weights(words=words, clause_words=words, servers=servers),
     )
 
 
@@ -195,4 +154,9 @@ def grid_candidates(sets: Sequence[Evidence]) -> Iterable[Candidate]:
         name="fields and words",
         score=field_and_word_weighted,
         fit=best_choice(tuple(product(labels, _WORD_WEIGHTS)), field_and_word_weighted),
+    )
+    yield Candidate(
+        name="fields, words and servers",
+        score=ranking_weighted,
+        fit=best_choice(tuple(product(labels, _WORD_WEIGHTS, _SERVER_WEIGHTS)), ranking_weighted),
     )

@@ -30,7 +30,6 @@ from benchmarks.metrics import gold_of
 from benchmarks.ranking import RANKED, opened
 from gateway import Embedder
 from gateway.catalog.kinds import KINDS
-from gateway.embed.local.encoders import ALL_MODELS
 from gateway.errors import ConfigError
 from gateway.index.snapshot import Snapshot
 from gateway.index.texts import lexical_fields
@@ -95,8 +94,6 @@ class Evidence:
     """The product's vectors, unit rows, shape (n, d)."""
     server_ids: Numbers
     """The number of each tool's server, shape (n,)."""
-    widths: tuple[int, ...]
-    """How many numbers of a vector each encoder has; their sum is d."""
     texts: Matrix
     """The forms of all queries, unit rows, shape (t, d)."""
     text_queries: Numbers
@@ -175,7 +172,6 @@ def _evidence(arrays: Arrays, *, name: str, origin: str) -> Evidence:
         tool_ids=tuple(about["tool_ids"]),
         gold=tuple(tuple(map(frozenset, groups)) for groups in about["gold"]),
         exact_names=tuple(map(tuple, about["exact_names"])),
-        widths=tuple(about["widths"]),
         words=words.pop(""),
         field_words=words,
         **same,
@@ -201,7 +197,6 @@ async def _compute(benchmark: Benchmark, embedder: Embedder) -> Arrays:
         "exact_names": [
             find_named(snapshot, query.text, snapshot.mask(Filters())) for query in queries
         ],
-        "widths": _widths(embedder.info.model_id, vectors.dimensions),
     }
     empty = np.zeros((0, vectors.dimensions), dtype=np.float32)
     arrays: Arrays = {
@@ -226,11 +221,6 @@ async def _compute(benchmark: Benchmark, embedder: Embedder) -> Arrays:
 
 def _owners(counts: Sequence[int]) -> Numbers:
     return np.repeat(np.arange(len(counts), dtype=np.intp), counts)
-
-
-def _widths(model_id: str, dimensions: int) -> list[int]:
-    widths = [model.dimensions for model in ALL_MODELS if model.id in model_id]
-    return widths if sum(widths) == dimensions else [dimensions]
 
 
 async def _queries(snapshot: Snapshot, texts: Sequence[str], embedder: Embedder) -> Sequence[Query]:

@@ -15,7 +15,7 @@ from benchmarks.generalization.evidence import OPTIONS, POOL, Evidence, Numbers,
 from gateway.quality.metrics import DEPTH, score
 from gateway.runtime.vectors import Matrix, top
 from gateway.search.rank.fusion import group_scores
-from gateway.search.rank.parameters import CLAUSE_COSINE_WEIGHT
+from gateway.search.rank.parameters import CLAUSE_COSINE_WEIGHT, SERVER_GROUP_WEIGHTS
 
 NOT_RANKED = np.float32(-np.inf)
 
@@ -28,20 +28,8 @@ class Weights:
     clause_words: float = OPTIONS.lexical_weight
     clause_cosine: float = CLAUSE_COSINE_WEIGHT
     """What the cosine of the best clause adds to that of the whole query, before deviations."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vectors:
-    """The vectors of one set, unit rows, all of one length."""
-
-    tools: Matrix
-    texts: Matrix
-    clauses: Matrix
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> Vectors:
-        """Return the product's vectors."""
-        return cls(tools=evidence.tools, texts=evidence.texts, clauses=evidence.clauses)
+    servers: tuple[float, ...] = SERVER_GROUP_WEIGHTS
+    """What the best tool of its server adds to a tool; see `group_scores`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,49 +52,35 @@ class QueryFigures:
         return float(np.mean(self.ndcgs))
 
 
-def cosines(evidence: Evidence, vectors: Vectors) -> tuple[Matrix, Matrix]:
+@lru_cache(maxsize=64)
+def product_cosines(evidence: Evidence) -> tuple[Matrix, Matrix]:
     """Return the best cosine of each tool over the forms of each query, and over its clauses.
 
     Returns:
-        Shape (q, n); and (l, n) for the l long requests, in their order.
+        Shape (q, n); and (l, n) for the l long requests, in their order. Not to be changed.
     """
-    whole = _best(vectors.texts @ vectors.tools.T, evidence.text_queries)
-    return whole, _best(vectors.clauses @ vectors.tools.T, evidence.clause_queries)
+    whole = _best(evidence.texts @ evidence.tools.T, evidence.text_queries)
+    return whole, _best(evidence.clauses @ evidence.tools.T, evidence.clause_queries)
 
 
-@lru_cache(maxsize=64)
-def product_cosines(evidence: Evidence) -> tuple[Matrix, Matrix]:
-    """Return `cosines` of the product's vectors; not to be changed."""
-    return cosines(evidence, Vectors.of(evidence))
-
-
-def strengths(
-    evidence: Evidence, vectors: Vectors | None = None, clause_weight: float = CLAUSE_COSINE_WEIGHT
-) -> Matrix:
+def strengths(evidence: Evidence, clause_weight: float) -> Matrix:
     """Return the cosines, with those of the best clause of long requests, shape (q, n).
 
     Args:
         evidence: The set.
-        vectors: Other vectors than the product's.
         clause_weight: What the cosine of the best clause counts.
     """
-    whole, clause = cosines(evidence, vectors) if vectors else product_cosines(evidence)
+    whole, clause = product_cosines(evidence)
     near = whole.copy()
     near[np.unique(evidence.clause_queries)] += np.float32(clause_weight) * clause
     return near
 
 
-def fused(
-    evidence: Evidence,
-    vectors: Vectors | None = None,
-    words: Words | None = None,
-    weights: Weights | None = None,
-) -> Matrix:
+def fused(evidence: Evidence, words: Words | None = None, weights: Weights | None = None) -> Matrix:
     """Score the tools as the product does.
 
     Args:
         evidence: The set.
-        vectors: Other vectors than the product's.
         words: Other scores by words than the product's.
         weights: Other weights than the product's.
 
@@ -114,7 +88,7 @@ def fused(
         Shape (q, n); minus infinity for what is not among the nearest `POOL` by vectors.
     """
     words, weights = words or evidence.words, weights or Weights()
-    near = strengths(evidence, vectors, weights.clause_cosine)
+    near = strengths(evidence, weights.clause_cosine)
     scores = deviations(near)
     scores += np.float32(weights.words) * deviations(words.scores)
     long = np.unique(evidence.clause_queries)
@@ -123,7 +97,9 @@ def fused(
         pool = top(near[query], POOL)
         fused_scores = scores[query, pool]
         clauses = int(evidence.clause_counts[query])
-        fused_scores += group_scores(evidence.server_ids, pool, fused_scores, clauses)
+        fused_scores += group_scores(
+            evidence.server_ids, pool, fused_scores, clauses, weights.servers
+        )
         scores[query] = NOT_RANKED
         scores[query, pool] = fused_scores
     return scores

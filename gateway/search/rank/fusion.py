@@ -88,7 +88,13 @@ def lexical_deviations(
     return total
 
 
-def group_scores(ids: Positions, positions: Positions, scores: Vector, clauses: int) -> Vector:
+def group_scores(
+    ids: Positions,
+    positions: Positions,
+    scores: Vector,
+    clauses: int,
+    weights: Sequence[float] = SERVER_GROUP_WEIGHTS,
+) -> Vector:
     """Return what servers add to the scores, in deviations.
 
     A request is mostly served by few servers, one of many clauses all the more: the better the best
@@ -101,11 +107,12 @@ def group_scores(ids: Positions, positions: Positions, scores: Vector, clauses: 
         positions: Those that are ranked, each once.
         scores: Their scores, in deviations.
         clauses: How many clauses the request has, 0 for a short one.
+        weights: What a server's best score counts, at each of `SERVER_GROUP_CLAUSES`.
     """
     sizes = np.bincount(ids)
     if len(sizes) < 2:
         return np.zeros(len(positions), dtype=np.float32)
-    weight = np.float32(np.interp(clauses, SERVER_GROUP_CLAUSES, SERVER_GROUP_WEIGHTS))
+    weight = np.float32(np.interp(clauses, SERVER_GROUP_CLAUSES, weights))
     # 1 for a server of one tool, 0 for one that is the whole catalog.
     rarity = (np.log(len(ids) / sizes) / math.log(len(ids))).astype(np.float32)
     best = np.zeros(len(sizes), dtype=np.float32)

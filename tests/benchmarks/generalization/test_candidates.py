@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,6 @@ from benchmarks.generalization.candidates import (
     Candidate,
     baseline_candidates,
     best_choice,
-    choose_left_out,
     grid_candidates,
 )
 from benchmarks.generalization.evidence import Evidence
@@ -83,26 +81,14 @@ def test_fields_are_weighed_by_the_evidence(sets: list[Evidence]) -> None:
     assert not np.array_equal(fused(large), both.score(large, ("", 0.7)))
 
 
-def test_what_fits_its_own_training_sets_best_is_not_chosen_for_it(sets: list[Evidence]) -> None:
-    """Within the training sets each origin is left out in turn."""
+def test_weights_of_servers_change_the_ranking(sets: list[Evidence]) -> None:
+    """Where the choices are the product's, so is the ranking."""
+    large, weights = sets[0], Weights()
+    every = by_name(sets)["fields, words and servers"]
+    label, words, servers = every.fit(sets)
+    plain = every.score(large, ("", weights.words, weights.servers))
 
-    def names(train: Sequence[Evidence]) -> set[str]:
-        return {evidence.name for evidence in train}
-
-    def remember(evidence: Evidence, seen: set[str]) -> Matrix:
-        return evidence.product if evidence.name in seen else np.zeros_like(evidence.product)
-
-    def worse(evidence: Evidence, _: object) -> Matrix:
-        return evidence.words.scores
-
-    memory = Candidate(name="memory", score=remember, fit=names)
-    words = Candidate(name="words", score=worse)
-    chosen = choose_left_out("chosen", [memory, words])
-
-    fitted = chosen.fit(sets)
-
-    assert {"candidate": "words", "parameters": None} == chosen.describe(fitted)
-    assert np.array_equal(sets[0].words.scores, chosen.score(sets[0], fitted))
-    assert {"candidate": "memory", "parameters": {"large", "small"}} == chosen.describe(
-        chosen.fit(sets[:2])
-    )
+    assert np.array_equal(fused(large), plain)
+    assert not np.array_equal(plain, every.score(large, ("", weights.words, (0.0, 0.0))))
+    assert label in {"", *large.field_words}
+    assert (words > 0, 2) == (True, len(servers))

@@ -43,7 +43,7 @@ def test_evidence_has_a_row_for_each_query_with_a_relevant_tool(sets: list[Evide
 
     assert (21, 216) == (queries, tools)
     assert tools > POOL == np.isfinite(large.product[0]).sum()
-    assert ("large", "ours", (48,)) == (large.name, large.origin, large.widths)
+    assert ("large", "ours") == (large.name, large.origin)
     assert 2 == np.bincount(large.text_queries)[19]
     assert {20} == set(large.clause_queries.tolist())
     assert 6 < large.clause_counts[20] == len(large.clauses)

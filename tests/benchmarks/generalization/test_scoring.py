@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.generalization.evidence import POOL, Evidence
-from benchmarks.generalization.scoring import Vectors, Weights, deviations, fused, judge, rankings
-from gateway.runtime.vectors import unit_rows
+from benchmarks.generalization.evidence import Evidence
+from benchmarks.generalization.scoring import Weights, deviations, fused, judge, rankings
 
 
 def test_the_formula_with_its_own_weights_ranks_as_the_product(sets: list[Evidence]) -> None:
@@ -28,21 +27,6 @@ def test_other_weights_rank_otherwise(sets: list[Evidence]) -> None:
     assert np.array_equal(usual[:20], without[:20])
     assert not np.array_equal(usual[20], without[20])
     assert not np.array_equal(usual, fused(large, weights=Weights(words=1)))
-
-
-def test_other_vectors_choose_another_pool(sets: list[Evidence]) -> None:
-    """As many tools are ranked, not the same ones."""
-    large = sets[0]
-    halves = Vectors(
-        tools=unit_rows(large.tools[:, :24]),
-        texts=unit_rows(large.texts[:, :24]),
-        clauses=unit_rows(large.clauses[:, :24]),
-    )
-
-    ranked = np.isfinite(fused(large, vectors=halves))
-
-    assert {POOL} == set(ranked.sum(axis=1).tolist())
-    assert not np.array_equal(np.isfinite(large.product), ranked)
 
 
 def test_exact_names_come_first_and_what_is_not_ranked_is_left_out(sets: list[Evidence]) -> None:
