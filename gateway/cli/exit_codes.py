@@ -8,6 +8,9 @@ OK = 0
 NOTHING = 1
 USAGE = 2
 UNAVAILABLE = 3
+RETRY_LATER = 10
+NEEDS_PERSON = 11
+UNKNOWN = 12
 INTERRUPTED = 130
 
 EXIT_CODES: Mapping[int, str] = {
@@ -18,6 +21,9 @@ EXIT_CODES: Mapping[int, str] = {
     ),
     USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
     UNAVAILABLE: "a server or the vector store that was needed could not be used",
+    RETRY_LATER: "a checked tool's server is down: try again later",
+    NEEDS_PERSON: "a checked tool needs a person first",
+    UNKNOWN: "nothing is known of a checked tool",
     INTERRUPTED: "interrupted from the keyboard",
 }
 """Every exit code and its meaning."""

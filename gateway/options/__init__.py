@@ -135,6 +135,9 @@ class UpstreamOptions(OptionObject):
     failure_ttl_s: Seconds = 0.0
     """A server that was never listed, and by a failure cost an earlier process a second or more, is
     not tried at the first search if that was no longer ago than this; commands take 600."""
+    stored_only: bool = False
+    """Whether stored tool lists serve at any age, and no server is started or asked to list its
+    tools; one that was never listed has none."""
     connect_attempts: PositiveCount = 3
     """How many times a server is tried before connecting has failed."""
     backoff_s: Seconds = 0.2

@@ -6,6 +6,13 @@ from gateway.quality.evaluation import TokenCounter as TokenCounter
 from gateway.quality.evaluation import evaluate as evaluate
 from gateway.quality.offline import offline_requests as offline_requests
 from gateway.quality.page import to_page as to_page
+from gateway.quality.preflight import Reason as Reason
+from gateway.quality.preflight import ServerState as ServerState
+from gateway.quality.preflight import ToolCheck as ToolCheck
+from gateway.quality.preflight import Verdict as Verdict
+from gateway.quality.preflight import check_tools as check_tools
+from gateway.quality.preflight import preflight as preflight
+from gateway.quality.preflight import schema_digest as schema_digest
 from gateway.quality.report import EvalReport as EvalReport
 from gateway.quality.report import Outcome as Outcome
 from gateway.quality.report import Summary as Summary

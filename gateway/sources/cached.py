@@ -130,13 +130,16 @@ class CachedSource:
     @property
     def asks_server(self) -> bool:
         """Whether the next `list_tools` asks the server itself, as far as `preload` has read."""
+        if self.options.stored_only:
+            return False
         if self._listing is not None or not isinstance(self.stored, StoredServer):
             return self._listing is None or self._expired
         listing = self.stored.listing
         return self._expired or listing is None or self._is_expired(listing)
 
     def _is_expired(self, stored: StoredListing) -> bool:
-        return self._age_s(stored) - self.options.listing_ttl_s > self.options.max_stale_s
+        too_old = self._age_s(stored) - self.options.listing_ttl_s > self.options.max_stale_s
+        return too_old and not self.options.stored_only
 
     def _age_s(self, stored: StoredListing) -> float:
         age_s = self.wall() - stored.listed_at
@@ -149,7 +152,8 @@ class CachedSource:
         An expired one serves, with a diagnostic, if it cannot be read anew.
 
         Raises:
-            UpstreamError: What would run is not what was approved, or the server failed.
+            UpstreamError: What would run is not what was approved, or the server failed, or was
+                never listed and may not be asked.
             UpstreamTimeoutError: It is still being read for the first time.
             ClosedError: After `close`.
         """
@@ -195,7 +199,7 @@ class CachedSource:
 
     def expire(self) -> None:
         """Make the next `list_tools` read the listing anew."""
-        self._expired = True
+        self._expired = not self.options.stored_only
 
     def invalidate(self) -> None:
         """Read the listing anew, in the background: the server says that it changed."""
@@ -209,7 +213,7 @@ class CachedSource:
         Returns:
             When it will be old, by the clock; minus infinity if that is not known yet.
         """
-        if self._listing is None:
+        if self._listing is None or self.options.stored_only:
             return -math.inf
         if self.clock() < self._due:
             return self._due
@@ -312,6 +316,8 @@ class CachedSource:
         return self._attempt(lambda: self.store.listing(self.key.fingerprint), None)[0]
 
     async def _read_first(self) -> Listing:
+        if self.options.stored_only:
+            raise UpstreamError(self.server, "was never listed", kind="unavailable", sent=False)
         limit_s, began = self.options.first_listing_s, self.clock()
         try:
             async with asyncio.timeout(limit_s):
@@ -362,6 +368,8 @@ class CachedSource:
         try:
             return await self.flights.run((self, "list"), self._read)
         except UpstreamError as error:
+            detail = error.detail
+            self._attempt(lambda: self.store.note_failure(self.key.fingerprint, detail), None)
             old = self._listing or Listing()
             others = tuple(note for note in old.diagnostics if note.code != "source_stale")
             note = Diagnostic(stage="catalog", code="source_stale", detail=str(error))

@@ -143,3 +143,16 @@ async def test_a_changed_list_is_followed_without_being_asked_for(desk: Desk) ->
 
     await eventually(grown)
     assert ["srv/good", "srv/grown"] == [entity.id for entity in await gateway.list_tools()]
+
+
+async def test_stored_lists_alone_serve_where_no_server_may_be_asked(desk: Desk) -> None:
+    """At any age; one that was never listed has no tools."""
+    unlisted = await desk.gateway(stored_only=True, listing_ttl_s=0, max_stale_s=0).report()
+    assert [] == lines(desk.record)
+    await found(desk.gateway())
+    started = lines(desk.record)
+    gateway = desk.gateway(stored_only=True, listing_ttl_s=0, max_stale_s=0)
+
+    assert ["source_load_failed"] == [note.code for note in unlisted.diagnostics]
+    assert "srv/good" in await found(gateway)
+    assert started == lines(desk.record)
