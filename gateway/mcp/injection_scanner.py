@@ -77,7 +77,7 @@ def scan_definition(
         if _is_order(part):
             reasons.add("reads like an order to a model")
     description = tool.get("description")
-    if isinstance(description, str) and _is_stuffed(description[:_MAX_CHARS].casefold()):
+    if isinstance(description, str) and is_stuffed(description[:_MAX_CHARS].casefold()):
         reasons.add("heaps up key words")
     return tuple(sorted(reasons))
 
@@ -102,7 +102,7 @@ def _decode(text: str) -> str:
     return ""
 
 
-def _is_stuffed(text: str) -> bool:
+def is_stuffed(text: str) -> bool:
     """Whether one word makes up much of *text*, or key words stand in it without a sentence."""
     words = re.findall(_WORD, text)
     if words:

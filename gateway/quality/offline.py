@@ -20,7 +20,7 @@ from gateway.runtime.json_schema import as_object
 from gateway.runtime.text import clean, one_line
 from gateway.types import Entity
 
-_ACTIONS: Mapping[str, frozenset[str]] = {
+ACTIONS: Mapping[str, frozenset[str]] = {
     "find": DISCOVER,
     "create": CREATE | {"make", "insert", "write", "generate"},
     "remove": frozenset({"delete", "remove", "cancel", "clear", "drop", "destroy"}),
@@ -121,7 +121,7 @@ def _usable(styles: Mapping[str, str], tool: Entity) -> dict[str, str]:
 def _action(words: Sequence[str]) -> tuple[str, str]:
     """Return the verb of a name, and which action it is: the first word where no verb is known."""
     for word in words:
-        for action, verbs in _ACTIONS.items():
+        for action, verbs in ACTIONS.items():
             if word in verbs:
                 return word, action
     return (words[0], "act") if words else ("", "find")

@@ -12,27 +12,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from gateway.catalog.catalog import Catalog
-from gateway.embed.cache import embed_documents
-from gateway.embed.protocol import Embedder
-from gateway.index.compiler import SnapshotCompiler
 from gateway.index.indexer import Progress
 from gateway.index.snapshot import Snapshot
-from gateway.options import Options
 from gateway.quality.comparison import Comparison, compare
-from gateway.quality.evaluation import Searchable, evaluate
+from gateway.quality.evaluation import evaluate
 from gateway.quality.offline import offline_requests
 from gateway.quality.report import EvalReport
 from gateway.quality.requests import EvalRequest, RequestSet, freeze
-from gateway.runtime.background_loop import Bridge
-from gateway.runtime.telemetry import Telemetry
-from gateway.search.cached_search import CachedSearch, Caches, cached_search
-from gateway.search.request import prepare
-from gateway.storage.protocol import Store
-from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
-from gateway.usage.history import UsageTracker
+from gateway.quality.variants import Tunable, variant_of
+from gateway.types import ANYONE, Caller, Entity
 
 MIN_REQUESTS = 30
 """Of fewer nothing sure can be said."""
@@ -42,24 +32,6 @@ _SOURCES = frozenset({"user", "model", "usage"})
 """Requests by rules are made of the tools' own words: nothing is learned from them."""
 Examples = Mapping[str, tuple[str, ...]]
 """Requests by the id of the tool that serves them."""
-
-
-class Tunable(Searchable, Protocol):
-    """What is tuned: a `Gateway`."""
-
-    embedder: Embedder | None
-    caches: Caches
-    telemetry: Telemetry
-    usage: UsageTracker
-    store: Store
-
-    @property
-    def bridge(self) -> Bridge:
-        """The gateway's own loop."""
-
-    @property
-    def catalog(self) -> Catalog:
-        """What keeps the rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,49 +146,6 @@ async def _keep(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Variant:
-    """A gateway with other examples, which only searches."""
-
-    gateway: Tunable
-    options: Options
-    strategy: Strategy
-    index: Snapshot
-    find: CachedSearch
-
-    async def snapshot(self, *, vectors: bool = False) -> Snapshot:
-        """Return the index."""
-        del vectors
-        return self.index
-
-    async def search(
-        self,
-        query: str | None = None,
-        *,
-        limit: int | None = None,
-        filters: Filters | None = None,
-        caller: Caller = ANYONE,
-    ) -> SearchResult:
-        """Find tools as the gateway does."""
-        request, notes = prepare(
-            query,
-            queries=(),
-            context=None,
-            context_summary="",
-            limit=limit,
-            filters=filters or Filters(),
-            options=self.options.search,
-            caller=caller,
-        )
-        return await self.find(self.index, request, notes)
-
-    async def next_steps(
-        self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
-    ) -> tuple[Match, ...]:
-        """Suggest what the gateway does: examples change no next step."""
-        return await self.gateway.next_steps(tools, query=query, limit=limit, caller=caller)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
     """Asks requests while others are examples."""
 
@@ -250,42 +179,13 @@ class _Trial:
         return compare(before, await self._evaluate(examples_of(requests), every)).lost_tools
 
     async def _evaluate(self, examples: Examples, requests: Sequence[EvalRequest]) -> EvalReport:
-        variant = await self._variant(examples)
+        entities = with_examples(self.snapshot.entities, examples)
+        variant = await variant_of(self.gateway, self.snapshot, entities)
         return await evaluate(
             variant,
             RequestSet(requests=tuple(requests)),
             caller=self.caller,
             progress=self.progress,
-        )
-
-    async def _variant(self, examples: Examples) -> _Variant:
-        gateway = self.gateway
-        compiler = SnapshotCompiler(gateway.options.graph)
-        compiler.prepare(with_examples(self.snapshot.entities, examples))
-        if gateway.embedder and self.snapshot.vectors is not None:
-            found = await embed_documents(
-                sorted(compiler.missing_texts),
-                embedder=gateway.embedder,
-                store=gateway.store.vectors,
-                telemetry=gateway.telemetry,
-            )
-            compiler.add_vectors(found.rows)
-        find = cached_search(
-            gateway.options.search,
-            strategy=gateway.strategy,
-            embedder=gateway.embedder if gateway.strategy != "graph" else None,
-            normalizer=None,
-            caches=gateway.caches,
-            submit=gateway.bridge.submit,
-            telemetry=gateway.telemetry,
-            usage=gateway.usage,
-        )
-        return _Variant(
-            gateway=gateway,
-            options=gateway.options,
-            strategy=gateway.strategy,
-            index=compiler.compile(),
-            find=find,
         )
 
 
