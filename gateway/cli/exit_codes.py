@@ -16,8 +16,8 @@ INTERRUPTED = 130
 EXIT_CODES: Mapping[int, str] = {
     OK: "done",
     NOTHING: (
-        "nothing was found or agreed to, the tool or a demo conversation failed, or an "
-        "evaluation got worse"
+        "nothing was found or agreed to, the tool or a demo conversation failed, an evaluation "
+        "got worse, or a strict lint has findings"
     ),
     USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
     UNAVAILABLE: "a server or the vector store that was needed could not be used",

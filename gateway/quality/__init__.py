@@ -4,6 +4,8 @@ from gateway.quality.comparison import Comparison as Comparison
 from gateway.quality.comparison import compare as compare
 from gateway.quality.evaluation import TokenCounter as TokenCounter
 from gateway.quality.evaluation import evaluate as evaluate
+from gateway.quality.lint import LintReport as LintReport
+from gateway.quality.lint import lint as lint
 from gateway.quality.offline import offline_requests as offline_requests
 from gateway.quality.page import to_page as to_page
 from gateway.quality.preflight import Reason as Reason

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,33 +74,41 @@ async def model_requests(
     counts = Counter(word for tool in tools for word in _words(tool))
     written: list[EvalRequest] = []
     rejected: list[str] = []
+    instructions = INSTRUCTIONS.format(language)
+    async for tool, reply in ask_each(tools, instructions, model, telemetry, progress):
+        if isinstance(reply, Failed):
+            rejected.append(f"{tool.id}: the model could not be asked: {reply.reason}")
+            continue
+        rare = {word for word in _words(tool) if counts[word] * _RARE <= len(tools)}
+        for style, text in zip(STYLES, _lines(reply.text), strict=False):
+            if holds_name(text, tool) or not rare.isdisjoint(words(text)):
+                rejected.append(f"{tool.id}: {text}")
+                continue
+            written.append(
+                EvalRequest(
+                    text=text, wanted=((tool.id,),), source="model", style=style, language=language
+                )
+            )
+    return ModelRequests(requests=tuple(written), rejected=tuple(rejected))
+
+
+async def ask_each(
+    tools: Sequence[Entity],
+    instructions: str,
+    model: ChatModel,
+    telemetry: Telemetry,
+    progress: Progress,
+) -> AsyncIterator[tuple[Entity, ModelReply | Failed]]:
+    """Ask *model* about each of *tools*, four at a time; yield its answers in their order."""
     for start in range(0, len(tools), _AT_ONCE):
         progress("writing", start, len(tools))
         batch = tools[start : start + _AT_ONCE]
-        instructions = INSTRUCTIONS.format(language)
         texts = [Batch(server=tool.server, tools=(tool,)).text for tool in batch]
         works = (model.ask(instructions, text, max_tokens=_MAX_TOKENS) for text in texts)
         replies = await asyncio.gather(*(attempt(ask(model, each, telemetry)) for each in works))
-        for tool, reply in zip(batch, replies, strict=True):
-            if isinstance(reply, Failed):
-                rejected.append(f"{tool.id}: the model could not be asked: {reply.reason}")
-                continue
-            rare = {word for word in _words(tool) if counts[word] * _RARE <= len(tools)}
-            for style, text in zip(STYLES, _lines(reply.text), strict=False):
-                if holds_name(text, tool) or not rare.isdisjoint(words(text)):
-                    rejected.append(f"{tool.id}: {text}")
-                    continue
-                written.append(
-                    EvalRequest(
-                        text=text,
-                        wanted=((tool.id,),),
-                        source="model",
-                        style=style,
-                        language=language,
-                    )
-                )
+        for pair in zip(batch, replies, strict=True):
+            yield pair
     progress("writing", len(tools), len(tools))
-    return ModelRequests(requests=tuple(written), rejected=tuple(rejected))
 
 
 def _words(tool: Entity) -> frozenset[str]:

@@ -40,10 +40,10 @@ T = TypeVar("T")
 _SHOWN = 20
 """How many rows of a list are printed; --json has all."""
 _TOOL = ("tool=id", "found", "requests", "place=median_place", "by=first", "lacks=missing_words")
-_MODEL_TIMEOUT_S = 60.0
+MODEL_TIMEOUT_S = 60.0
 _FACTORS = (3, 10)
 """How many times as many tools there are on the curve."""
-_OutFile = Annotated[Path | None, Option("--out", "-o", help="A file to write.")]
+OutFile = Annotated[Path | None, Option("--out", "-o", help="A file to write.")]
 
 app = command_group("eval")
 
@@ -65,7 +65,7 @@ def requests(  # noqa: PLR0913  (one for each option)
     model: Annotated[
         str, Option(help="A chat model that writes three more; its key is that of --normalize.")
     ] = "",
-    out: _OutFile = None,
+    out: OutFile = None,
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
@@ -74,7 +74,7 @@ def requests(  # noqa: PLR0913  (one for each option)
 
     Read what was made, and mend it, before you trust it. Without --model nothing is sent anywhere.
     """
-    own = [each for file in files or () for each in _read(file, parse).requests]
+    own = [each for file in files or () for each in read_file(file, parse).requests]
     filters = (caller or ANYONE).filters()
     languages = language or ("en",)
     rejected: list[str] = []
@@ -92,7 +92,7 @@ def requests(  # noqa: PLR0913  (one for each option)
     frozen = freeze([*frozen.requests, *held], snapshot, filters)
     text = to_json_lines(frozen)
     if out is not None:
-        _write(out, text, force=force)
+        write_file(out, text, force=force)
     header, *rows = map(json.loads, text.splitlines())
     count = f"{len(rows)} requests"
     view = table(rows, "request", "tools", "source", "style", "language")
@@ -109,7 +109,7 @@ def requests(  # noqa: PLR0913  (one for each option)
 def run(  # noqa: PLR0913  (one for each option)
     requests_file: Annotated[Path, Argument(help="The requests: frozen ones, or your own.")],
     *,
-    out: _OutFile = None,
+    out: OutFile = None,
     page: Annotated[Path | None, Option("--page", help="An HTML page to write.")] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
@@ -121,7 +121,7 @@ def run(  # noqa: PLR0913  (one for each option)
     caller: Caller | None = None,
 ) -> Output:
     """Ask all requests and report what is found, tool by tool; never found tools come first."""
-    wanted = _read(requests_file, parse)
+    wanted = read_file(requests_file, parse)
     with open_session(
         config, strategy=strategy, documents=documents, normalize=normalize
     ) as session:
@@ -129,9 +129,9 @@ def run(  # noqa: PLR0913  (one for each option)
         if curve:
             report = replace(report, curve=_measure_curve(session, report, documents))
     if out is not None:
-        _write(out, write_report(report), force=True)
+        write_file(out, write_report(report), force=True)
     if page is not None:
-        _write(page, to_page(report), force=True)
+        write_file(page, to_page(report), force=True)
     notes = []
     if wanted.catalog not in {"", catalog_digest(report.catalog)}:
         notes.append("the catalog changed since the requests were frozen")
@@ -163,7 +163,7 @@ def compare_runs(
     files = [*([baseline] if baseline else ()), *runs]
     if len(files) != 2:
         raise InvalidRequestError("name two reports, or one and a --baseline")
-    before, after = (_read(file, read_report) for file in files)
+    before, after = (read_file(file, read_report) for file in files)
     found = compare(before, after, tolerance=tolerance, other_catalog=other_catalog)
     notes = [f"worse by more than {tolerance:g}: {name}" for name in found.worse]
     if found.degraded:
@@ -179,7 +179,7 @@ def _write_requests(
     from gateway.search.openai import connected_normalizer  # noqa: PLC0415  (openai is heavy)
 
     gateway, progress = session.gateway.gateway, session.on_progress
-    with connected_normalizer(settings, timeout_s=_MODEL_TIMEOUT_S) as model:
+    with connected_normalizer(settings, timeout_s=MODEL_TIMEOUT_S) as model:
         work = partial(model_requests, tools, model, gateway.telemetry, language=language)
         return gateway.bridge.call(partial(work, progress=progress))
 
@@ -231,11 +231,13 @@ def _measure_curve(
     return tuple(points)
 
 
-def _read(file: Path, parse: Callable[..., T]) -> T:
+def read_file(file: Path, parse: Callable[..., T]) -> T:
+    """Return what *parse* makes of the text of *file*; raise a ConfigError if it cannot be read."""
     return parse(read_text(file, missing=f"there is no file {str(file)!r}"), where=str(file))
 
 
-def _write(file: Path, text: str, *, force: bool) -> None:
+def write_file(file: Path, text: str, *, force: bool) -> None:
+    """Write *file*; raise a ConfigError if it is there already, without *force*."""
     before = read_text(file)
     if before and not force:
         raise ConfigError(f"{str(file)!r} is there already: name another file, or --force")
@@ -258,20 +260,21 @@ def report_view(report: EvalReport) -> RenderableType:
     request = ("request=request.text", "wanted=tools", "place=places")
     return Group(
         _figures(report),
-        *((_heading("tokens, estimated"), pairs(to_jsonable(report.cost))) if report.cost else ()),
-        *_list("tools that requests missed, never found ones first", tools, *_TOOL),
-        *_list("tools that came first where another one was wanted", report.pairs, *pair),
-        *_list("requests that missed a tool", missed, *request),
+        *((heading("tokens, estimated"), pairs(to_jsonable(report.cost))) if report.cost else ()),
+        *listing("tools that requests missed, never found ones first", tools, *_TOOL),
+        *listing("tools that came first where another one was wanted", report.pairs, *pair),
+        *listing("requests that missed a tool", missed, *request),
         Text(),
         pairs(rest),
     )
 
 
-def _list(title: str, rows: Sequence[object], *columns: str) -> list[RenderableType]:
+def listing(title: str, rows: Sequence[object], *columns: str) -> list[RenderableType]:
+    """Return the first of *rows* under how many there are; nothing if there are none."""
     if not rows:
         return []
     more = f" (the first {_SHOWN}; --json has all)" if len(rows) > _SHOWN else ""
-    return [_heading(f"{len(rows)} {title}{more}"), table(rows[:_SHOWN], *columns)]
+    return [heading(f"{len(rows)} {title}{more}"), table(rows[:_SHOWN], *columns)]
 
 
 def _figures(report: EvalReport) -> RenderableType:
@@ -291,7 +294,8 @@ def _figures(report: EvalReport) -> RenderableType:
     return table([counts, *rows], *counts)
 
 
-def _heading(text: str) -> RenderableType:
+def heading(text: str) -> RenderableType:
+    """Return *text* as the heading of a table."""
     return Text(f"\n{text}", style="bold underline")
 
 
@@ -306,8 +310,8 @@ def comparison_view(found: Comparison) -> RenderableType:
     moved = ("request", "tools", "before", "after")
     return Group(
         table(changes, *changes[0]),
-        *_list("requests are worse", found.losses, *moved),
-        *_list("requests are better", found.wins, *moved),
+        *listing("requests are worse", found.losses, *moved),
+        *listing("requests are better", found.wins, *moved),
         Text(),
         pairs(rest),
     )

@@ -42,7 +42,7 @@ def move_copies(
         if position in named:
             originals = [entities[other] for other in head if other in named]
         is_copy = any(_copies(tool, other) for other in originals)
-        is_copy = is_copy and not _words(tool.server) <= _words(query)
+        is_copy = is_copy and not stems_of(tool.server) <= stems_of(query)
         (copies if is_copy else first).append(place)
     if not copies:
         return ranked
@@ -61,11 +61,12 @@ def _copies(tool: Entity, other: Entity) -> bool:
 
 def are_alike(tool: Entity, other: Entity) -> bool:
     """Return whether the descriptions of two tools say nearly the same."""
-    mine, others = _words(tool.description), _words(other.description)
+    mine, others = stems_of(tool.description), stems_of(other.description)
     shared = len(mine & others)
     return len(mine) >= COPY_MIN_WORDS and shared >= COPY_SHARE * len(mine | others)
 
 
 @lru_cache(maxsize=1 << 14)
-def _words(text: str) -> frozenset[str]:
+def stems_of(text: str) -> frozenset[str]:
+    """Return the stems of the words of *text*, without those that every sentence has."""
     return frozenset(stems(text))
