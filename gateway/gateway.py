@@ -170,19 +170,18 @@ class Gateway(GatewaySources):
         caller: Caller = ANYONE,
         explain: bool = False,
         wait: bool = True,
+        task: str | None = "",
     ) -> SearchResult:
         """Find tools.
 
         Args:
             query: What is wanted, in any language; None or blank browses the catalog by name.
-            queries: Instead of *query*, one for each step of a task. They are ranked apart and take
-                turns in the result.
+            queries: Instead of *query*, one for each step of a task. They take turns in the result.
             limit: How many matches are wanted, 1 to 50; None is 5.
             context: What else is known of the task, as JSON.
             context_summary: The same, in words.
             filters: What may be found; None is enabled, active tools that need no scope.
-            ranking: How the evidence is weighed: by the strategy, or a policy of
-                `gateway.search.rank.policies`.
+            ranking: Weighs the evidence: the strategy, or one of `gateway.search.rank.policies`.
             diversify: Keep each kind from taking more than 0.6 of the places while others wait.
             display_limit: Choose so many of *limit*, as `gateway.search.rank.display` does, and
                 return only them, with ``display_scores`` and without supplements; 0 returns
@@ -190,6 +189,7 @@ class Gateway(GatewaySources):
             caller: The party that it is for.
             explain: Return how a policy made the scores, as ``scoring``, and log it.
             wait: Wait until new tools are embedded, unless ``first_search`` is ``words``.
+            task: As for `invoke`; None keeps it out of what is noted.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -216,7 +216,7 @@ class Gateway(GatewaySources):
         built = await self._newest(vectors=wanted, wait=wait)
         # To browse needs no vectors.
         early = self._index.notes(built) if wanted else ()
-        result = await self._search(built.snapshot, request, (*notes, *early))
+        result = await self._search(built.snapshot, request, (*notes, *early), task=task)
         return self._servers.note_stale(result)
 
     async def next_steps(

@@ -136,7 +136,7 @@ async def _handle(
         # What is asked about is what is called, whatever becomes of the caller's objects.
         given = _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
         if call.native or (call.name and call.name == names.search):
-            return await _search(gateway, tools, call, given, shown)
+            return await _search(gateway, tools, call, given, shown, task)
         if call.name in names and call.name != names.call:
             advise = _route_tools if call.name == names.route else _next_tools
             text = await advise(gateway, given, caller)
@@ -211,20 +211,21 @@ async def _search(
     call: ToolCall,
     arguments: JsonObject,
     shown: Collection[str] | None,
+    task: str,
 ) -> ToolAnswer:
-    queries, caller, options = _queries_of(arguments), tools.caller, gateway.options.search
+    queries, options = _queries_of(arguments), gateway.options.search
+    search = partial(gateway.search, caller=tools.caller, wait=options.models_wait, task=task)
     if len(queries) > 1:
-        several = queries[: options.max_queries]
-        result = await gateway.search(queries=several, caller=caller, wait=options.models_wait)
+        result = await search(queries=queries[: options.max_queries])
     else:
-        result = await gateway.search(queries[0], caller=caller, wait=options.models_wait)
+        result = await search(queries[0])
     snapshot = await gateway.snapshot()
     text = render(
         result,
         gateway.options.discovery,
         hidden=tools.host,
         shown=tools.proxies if shown is None else shown,
-        schemas=partial(parameters_of, snapshot, caller) if tools.mode == "stable" else None,
+        schemas=partial(parameters_of, snapshot, tools.caller) if tools.mode == "stable" else None,
     )
     gateway.telemetry.record("gateway.search.answer.tokens", estimate_tokens(text))
     return ToolAnswer(call=call, text=text, queries=queries, search=result)

@@ -93,7 +93,10 @@ class UsageOptions(OptionObject):
     """What is noted of calls, and what that may change. All of it is off at first."""
 
     record: bool = False
-    """Note how each call ended, in a ledger on this machine; never a value of an argument."""
+    """Note how each call ended, and count searches, in a ledger on this machine; never a value of
+    an argument."""
+    record_queries: bool = False
+    """Keep the texts of searches too, without secrets, 30 days: requests for `gateway eval`."""
     rerank: Rerank = "off"
     """What calls do to rankings: swap what is about equally good without them (``bounded``), or
     that where its gain is measured (``auto``)."""
@@ -102,6 +105,9 @@ class UsageOptions(OptionObject):
     (``on``), or where besides the gain is measured (``auto``)."""
     refresh_s: Seconds = 60.0
     """How long what the ledger says is believed before it is read again."""
+
+    def _fault(self) -> str:
+        return "record_queries needs record" if self.record_queries and not self.record else ""
 
     @property
     def reads(self) -> bool:

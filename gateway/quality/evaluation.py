@@ -52,6 +52,7 @@ class Searchable(Protocol):
         limit: int | None = None,
         filters: Filters | None = None,
         caller: Caller = ANYONE,
+        task: str | None = "",
     ) -> SearchResult:
         """Find tools."""
 
@@ -178,7 +179,7 @@ class _Evaluation:
     async def _search(self, request: EvalRequest, limit: int | None = None) -> SearchResult:
         filters = Filters(without=request.without)
         return await self.gateway.search(
-            request.text, limit=limit, filters=filters, caller=self.caller
+            request.text, limit=limit, filters=filters, caller=self.caller, task=None
         )
 
     def _missing_words(self, text: str, tools: Sequence[str]) -> dict[str, tuple[str, ...]]:

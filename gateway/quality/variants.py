@@ -62,6 +62,7 @@ class Variant:
         limit: int | None = None,
         filters: Filters | None = None,
         caller: Caller = ANYONE,
+        task: str | None = "",
     ) -> SearchResult:
         """Find tools as the gateway does."""
         request, notes = prepare(
@@ -74,7 +75,7 @@ class Variant:
             options=self.options.search,
             caller=caller,
         )
-        return await self.find(self.index, request, notes)
+        return await self.find(self.index, request, notes, task=task)
 
     async def next_steps(
         self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE

@@ -35,6 +35,8 @@ _IN_ADDRESS = re.compile(
 )
 _PAIR = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)(?:=|:\s+)(.+)", re.DOTALL)
 _FLAG = re.compile(r"--?([A-Za-z][\w-]*)")
+_SAID = re.compile(r"([\w-]+)(\s*[:=]\s*|\s+is\s+)(\S+)")
+_HIDDEN = "[redacted]"
 _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+/=-]{24,}")
 
 
@@ -63,6 +65,25 @@ def find_secret(name: str, value: str) -> Span | None:
     if sounds_secret(name) and not _SETTING.fullmatch(value):
         return (0, len(value))
     return None
+
+
+def redact(text: str) -> str:
+    """Return *text*, written by anybody, with each secret that is seen as ``[redacted]``.
+
+    So is what looks as random as one, and what follows a word such as *password* after ``:``, ``=``
+    or *is*.
+    """
+
+    def hide(found: re.Match[str]) -> str:
+        group = next((each for each in range(1, found.re.groups + 1) if found[each]), 0)
+        begin, end = (at - found.start() for at in found.span(group))
+        return found[0][:begin] + _HIDDEN + found[0][end:]
+
+    def hide_said(found: re.Match[str]) -> str:
+        return f"{found[1]}{found[2]}{_HIDDEN}" if sounds_secret(found[1]) else found[0]
+
+    text = _SAID.sub(hide_said, _IN_ADDRESS.sub(hide, _KNOWN.sub(hide, text)))
+    return re.sub(r"\S+", lambda word: _HIDDEN if looks_random(word[0]) else word[0], text)
 
 
 def looks_random(value: str) -> bool:

@@ -90,7 +90,12 @@ class CachedSearch:
     """Gateway, embedder and normalizer. Part of every key."""
 
     async def __call__(
-        self, snapshot: Snapshot, request: SearchRequest, diagnostics: Sequence[Diagnostic]
+        self,
+        snapshot: Snapshot,
+        request: SearchRequest,
+        diagnostics: Sequence[Diagnostic],
+        *,
+        task: str | None = "",
     ) -> SearchResult:
         """Return the cached result of *request*, or search.
 
@@ -98,6 +103,7 @@ class CachedSearch:
             snapshot: The index.
             request: Checked by `gateway.search.request`.
             diagnostics: Those that the caller has already.
+            task: What it belongs to, for the log of calls; None keeps it out of that.
         """
         strategy = self.search.strategy
         labels: Labels = {"gateway.search.strategy": strategy}
@@ -126,6 +132,8 @@ class CachedSearch:
             self.telemetry.add("gateway.search.weak_results", 1, {"gateway.diagnostic.code": code})
         if not result.cached:
             self._measure(result)
+        if task is not None:
+            await self.usage.note_search(request.queries, result, task=task, tenant=request.tenant)
         return result
 
     def _describe(self, search: TimedSpan, queries: Sequence[str], result: SearchResult) -> None:

@@ -5,13 +5,26 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gateway.runtime.cache import Clock
 from gateway.storage.sqlite import Database, Schema
 from gateway.types import JsonObject
-from gateway.usage.call_log import DAY_S, MOST_CALLS, Call, Tally, Task, label
+from gateway.usage.call_log import (
+    DAY_S,
+    KEEP_COUNTS_DAYS,
+    KEEP_QUERIES_S,
+    MOST_CALLS,
+    MOST_QUERIES,
+    Call,
+    Searched,
+    SearchTally,
+    ServedQuery,
+    Tally,
+    Task,
+    label,
+)
 
 _SPARE = 1_000
 _MOST_TASKS = 50_000
@@ -27,6 +40,16 @@ USAGE = Schema(
         ),
         # What searches returned was counted there once.
         ("DROP TABLE IF EXISTS accesses", "DROP TABLE IF EXISTS pairs"),
+        (
+            """CREATE TABLE IF NOT EXISTS searches (day INTEGER NOT NULL, tenant TEXT NOT NULL,
+            searches INTEGER NOT NULL, no_match INTEGER NOT NULL, low_confidence INTEGER NOT NULL,
+            PRIMARY KEY (day, tenant))""",
+            """CREATE TABLE IF NOT EXISTS found (day INTEGER NOT NULL, tenant TEXT NOT NULL,
+            tool TEXT NOT NULL, times INTEGER NOT NULL, PRIMARY KEY (day, tenant, tool))""",
+            """CREATE TABLE IF NOT EXISTS queries (id INTEGER PRIMARY KEY, at REAL NOT NULL,
+            tenant TEXT NOT NULL, task TEXT NOT NULL, text TEXT NOT NULL, found TEXT NOT NULL)""",
+            "CREATE INDEX IF NOT EXISTS queries_by_age ON queries (at)",
+        ),
     ),
 )
 
@@ -38,12 +61,21 @@ class SqliteCallLog:
         path: The file; it and its folder are made when first needed.
         wall: Seconds since the epoch.
         most: How many calls are kept.
+        most_queries: How many texts of searches.
     """
 
-    def __init__(self, path: Path, *, wall: Clock = time.time, most: int = MOST_CALLS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        wall: Clock = time.time,
+        most: int = MOST_CALLS,
+        most_queries: int = MOST_QUERIES,
+    ) -> None:
         self._database = Database(path, USAGE)
         self._wall = wall
         self._most = most
+        self._most_queries = most_queries
 
     def note(self, call: Call) -> None:
         """See `CallLog.note`."""
@@ -56,6 +88,83 @@ class SqliteCallLog:
             ).lastrowid
             if added is not None and added % _SPARE == 0:
                 connection.execute("DELETE FROM calls WHERE id <= ?", (added - self._most,))
+
+    def note_search(self, search: Searched) -> None:
+        """See `CallLog.note_search`."""
+        now, tenant = self._wall(), label(search.tenant)
+        day, found = int(now // DAY_S), tuple(dict.fromkeys(search.found))
+        row = day, tenant, not found, search.low_confidence
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT INTO searches VALUES (?, ?, 1, ?, ?) ON CONFLICT (day, tenant) DO UPDATE "
+                "SET searches = searches + 1, no_match = no_match + excluded.no_match, "
+                "low_confidence = low_confidence + excluded.low_confidence",
+                row,
+            )
+            connection.executemany(
+                "INSERT INTO found VALUES (?, ?, ?, 1) "
+                "ON CONFLICT (day, tenant, tool) DO UPDATE SET times = times + 1",
+                [(day, tenant, tool) for tool in found],
+            )
+            for table in ("searches", "found"):
+                old = f"DELETE FROM {table} WHERE day < ?"  # noqa: S608  (fixed texts)
+                connection.execute(old, (day - KEEP_COUNTS_DAYS,))
+            last = 0
+            if search.query:
+                text = now, tenant, label(search.task), search.query, json.dumps(found)
+                query = "INSERT INTO queries VALUES (NULL, ?, ?, ?, ?, ?)"
+                last = connection.execute(query, text).lastrowid or 0
+            connection.execute("PRAGMA secure_delete = ON")
+            # Also where texts are recorded no more: the old ones go.
+            query = "DELETE FROM queries WHERE id <= ? OR at < ?"
+            connection.execute(query, (last - self._most_queries, now - KEEP_QUERIES_S))
+
+    def searches(self, tenant: str | None = None) -> Sequence[SearchTally]:
+        """See `CallLog.searches`."""
+        query = (
+            "SELECT tenant, sum(searches), sum(no_match), sum(low_confidence) FROM searches "
+            "WHERE :tenant IS NULL OR tenant IN ('', :tenant) GROUP BY tenant ORDER BY tenant"
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(query, {"tenant": _label(tenant)}).fetchall()
+        return [
+            SearchTally(tenant=whose, searches=searches, no_match=none, low_confidence=low)
+            for whose, searches, none, low in rows
+        ]
+
+    def found(self, tenant: str | None = None) -> Mapping[str, int]:
+        """See `CallLog.found`."""
+        query = (
+            "SELECT tool, sum(times) FROM found "
+            "WHERE :tenant IS NULL OR tenant IN ('', :tenant) GROUP BY tool ORDER BY tool"
+        )
+        with self._database.reading() as connection:
+            return dict(connection.execute(query, {"tenant": _label(tenant)}).fetchall())
+
+    def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
+        """See `CallLog.served_queries`."""
+        query = (
+            "SELECT q.id, q.text, q.found, c.id, c.tool FROM queries q JOIN calls c "
+            "ON c.tenant = q.tenant AND c.task = q.task AND c.at >= q.at AND c.outcome = 'ok' "
+            "WHERE q.task <> '' AND q.at >= :oldest "
+            "AND (:tenant IS NULL OR q.tenant IN ('', :tenant)) ORDER BY q.id, c.id"
+        )
+        bound = {"oldest": self._wall() - KEEP_QUERIES_S, "tenant": _label(tenant)}
+        with self._database.reading() as connection:
+            rows = connection.execute(query, bound).fetchall()
+        # Later searches come later, and take a call over.
+        search_of = {
+            (call, tool): (key, text)
+            for key, text, found, call, tool in rows
+            if tool in json.loads(found)
+        }
+        tools: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
+        for (_, tool), search in sorted(search_of.items()):
+            tools[search].append(tool)
+        return [
+            ServedQuery(query=text, tools=tuple(dict.fromkeys(called)))
+            for (_, text), called in sorted(tools.items())
+        ]
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
         """See `CallLog.tallies`."""
@@ -101,11 +210,24 @@ class SqliteCallLog:
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
         """See `CallLog.forget`."""
-        bound = {"tool": tool, "tenant": label(tenant)}
+        bound = {"tool": tool, "tenant": label(tenant), "quoted": json.dumps(tool)}
         with self._database.transaction() as connection:
+            # What is forgotten must not stay in free pages of the file.
+            connection.execute("PRAGMA secure_delete = ON")
             gone = connection.execute(
                 "DELETE FROM calls WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)", bound
             ).rowcount
+            connection.execute(
+                "DELETE FROM found WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)", bound
+            )
+            connection.execute(
+                "DELETE FROM queries WHERE (:tool = '' OR instr(found, :quoted) > 0) "
+                "AND :tenant IN ('', tenant)",
+                bound,
+            )
+            connection.execute(
+                "DELETE FROM searches WHERE :tool = '' AND :tenant IN ('', tenant)", bound
+            )
         return int(gone)
 
     def close(self) -> None:

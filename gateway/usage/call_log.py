@@ -1,6 +1,8 @@
 """The ledger of calls: which tool, how it ended, in which task. Never the value of an argument.
 
-* There is one line for each call. Searches, results and listings leave nothing here.
+* There is one line for each call. Results and listings leave nothing here.
+* Searches are counted by day and tenant, and how often each tool was found. Their texts are kept
+  only where the host has them recorded.
 * Tasks and tenants are opaque labels of the host's, kept as digests.
 """
 
@@ -20,6 +22,14 @@ not answer."""
 DAY_S = 24 * 3600.0
 MOST_CALLS = 200_000
 """How many calls are kept; of more, the oldest are deleted."""
+KEEP_COUNTS_DAYS = 400
+"""How long counts of searches are kept."""
+KEEP_QUERIES_S = 30 * DAY_S
+"""How long texts of searches are kept, where they are."""
+MOST_QUERIES = 5_000
+"""How many of them are kept; of more, the oldest are deleted."""
+MAX_QUERY_CHARS = 500
+"""What is kept of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +69,61 @@ class Tally:
     failed: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """One search that ended."""
+
+    found: tuple[str, ...] = ()
+    """The ids of its matches."""
+    low_confidence: bool = False
+    """Whether it said that nothing found is likely to be what was wanted."""
+    query: str = ""
+    """Its text without secrets; empty unless the host has texts recorded."""
+    task: str = ""
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchTally:
+    """How the searches of one tenant ended."""
+
+    tenant: str = ""
+    """The digest of its label; empty for those without a tenant."""
+    searches: int = 0
+    no_match: int = 0
+    """How many of them found nothing."""
+    low_confidence: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedQuery:
+    """A search after which some of its matches were called in the same task."""
+
+    query: str
+    tools: tuple[str, ...]
+    """Those that succeeded, in order."""
+
+
 class CallLog(Protocol):
     """Where calls are noted. Every method may raise `StoreError`."""
 
     def note(self, call: Call) -> None:
         """Record one call."""
+
+    def note_search(self, search: Searched) -> None:
+        """Count one search; keep its text if it has one."""
+
+    def searches(self, tenant: str | None = None) -> Sequence[SearchTally]:
+        """Count searches by tenant: of one tenant and without a tenant, or of all."""
+
+    def found(self, tenant: str | None = None) -> Mapping[str, int]:
+        """Count how often each tool was found, by the same tenants."""
+
+    def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
+        """Return the texts that are kept of searches that led to calls, by the same tenants.
+
+        A call belongs to the last search before it that found its tool.
+        """
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
         """Count calls by tool and day: of one tenant and without a tenant, or of all."""
@@ -78,6 +138,9 @@ class CallLog(Protocol):
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
         """Forget the calls of a tool, of a tenant, or both; of everybody without either.
+
+        What is kept of searches is forgotten with them: how often the tool was found, texts of
+        searches that found it, and all searches of the tenant.
 
         Returns:
             How many calls were forgotten.

@@ -18,8 +18,11 @@ from gateway.index.snapshot import Snapshot
 from gateway.options import UsageOptions
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
+from gateway.runtime.secret_scanner import redact
 from gateway.runtime.telemetry import Telemetry
-from gateway.usage.call_log import Call, CallLog, Tally, Task
+from gateway.types import SearchResult
+from gateway.usage.analytics import UsageReport, usage_report
+from gateway.usage.call_log import MAX_QUERY_CHARS, Call, CallLog, Searched, Tally, Task
 from gateway.usage.evaluation import UsageEvaluation
 from gateway.usage.rerank import Outcomes, decay, multiplier
 from gateway.usage.transitions import LearnedSteps, TransitionCounts, is_predictive
@@ -119,6 +122,36 @@ class UsageTracker:
         """Note a call that has ended, if calls are noted."""
         if self.options.record:
             await self._attempt(self.call_log.note, call)
+
+    async def note_search(
+        self, queries: Sequence[str], result: SearchResult, *, task: str = "", tenant: str = ""
+    ) -> None:
+        """Count a search that has ended, if calls are noted; not one that only browses.
+
+        Its text is kept where that is wanted. One of several queries has no matches of its own, so
+        these are not kept.
+        """
+        if not self.options.record or not queries:
+            return
+        is_kept = self.options.record_queries and len(queries) == 1
+        search = Searched(
+            found=tuple(match.id for match in result.matches),
+            low_confidence=any(
+                note.code == "low_confidence_results" for note in result.diagnostics
+            ),
+            query=redact(queries[0])[:MAX_QUERY_CHARS] if is_kept else "",
+            task=task,
+            tenant=tenant,
+        )
+        await self._attempt(self.call_log.note_search, search)
+
+    async def report(self, snapshot: Snapshot, tenant: str | None = None) -> UsageReport:
+        """Return what searches and calls say of the catalog; see `usage_report`.
+
+        Raises:
+            StoreError: If the call log cannot be read.
+        """
+        return await in_thread(usage_report, snapshot, self.call_log, tenant)
 
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
         """Return what the call log says, as it was read within the last minute.

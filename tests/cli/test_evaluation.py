@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from gateway.storage.call_log import SqliteCallLog
 from gateway.testing import ScriptedModel, Turn
+from gateway.usage.call_log import Call, Searched
 from tests.cli.running import Place
 
 ASKED = """
@@ -131,3 +135,24 @@ def test_a_model_writes_requests_as_the_normalizer_is_asked(files: Place) -> Non
     assert {"model"} == {each["source"] for each in made.json["requests"]}
     assert ["time/convert_time: convert time for me"] == made.json["rejected"]
     assert "rejected: time/convert_time" in shown.err
+
+
+def test_recorded_searches_become_requests(place: Place) -> None:
+    """Those that led to a call of a tool that is still there."""
+    config, env = place.config(), {"GATEWAY_USAGE_RECORD_QUERIES": "on", "GATEWAY_USAGE": "on"}
+    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    for task, tool in (("1", "time/convert_time"), ("2", "time/gone")):
+        ledger.note_search(Searched(query=f"query {task}", found=(tool,), task=task))
+        ledger.note(Call(tool=tool, outcome="ok", task=task))
+    ledger.close()
+    words = ("eval", "requests", "--no-rules", "-c", config, "--json")
+    made = place.run(*words, "--usage", "--unanswerable", "0", env=env).json["requests"]
+    place.put("made.jsonl", "\n".join(map(json.dumps, made)))
+    place.run("eval", "run", str(place.folder / "made.jsonl"), "-c", config, env=env)
+    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    searches = sum(each.searches for each in ledger.searches())
+    ledger.close()
+
+    wanted = {"request": "query 1", "tools": [["time/convert_time"]], "source": "usage"}
+    assert [wanted] == made
+    assert 2 == searches, "an evaluation is no use"

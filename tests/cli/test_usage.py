@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.storage.call_log import SqliteCallLog
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import Call, Searched, label
 from tests.cli.running import Place
 
 
@@ -125,3 +125,30 @@ def test_calls_are_forgotten(used: Place) -> None:
     assert {"forgotten": 5} == used.run("usage", "forget", "--tool", "srv/a1", "--json").json
     assert "forgotten  2" in used.run("usage", "forget", "--tenant", "acme").out
     assert {"forgotten": 68} == used.run("usage", "forget", "--all", "--json").json
+
+
+def test_searches_are_reported_by_tenant_and_server(place: Place) -> None:
+    """What was never found and never called, of the servers that are there."""
+    config = place.config({"srv": place.hostile()})
+    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    ledger.note_search(Searched(found=("srv/good",)))
+    ledger.note_search(Searched(tenant="acme"))
+    ledger.close()
+    every = place.run("usage", "report", "-c", config, "--json")
+    other = place.run("usage", "report", "-c", config, "--json", "--tenant", "other").json
+    place.run("usage", "forget", "--all")
+    gone = place.run("usage", "report", "-c", config, "--json").json
+
+    assert 0 == every.code
+    assert (2, 0.5) == (
+        every.json["searches"]["searches"],
+        every.json["searches"]["no_match_share"],
+    )
+    assert ["", label("acme")] == [each["tenant"] for each in every.json["tenants"]]
+    (server,) = every.json["servers"]
+    assert ("srv", True, False) == (
+        server["server"],
+        "srv/good" in server["never_called"],
+        "srv/good" in server["never_found"],
+    )
+    assert (1, 0) == (other["searches"]["searches"], gone["searches"]["searches"])

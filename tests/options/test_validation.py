@@ -65,6 +65,7 @@ def test_no_option_takes_a_value_of_another_type(kind: type[Any], name: str) -> 
         ),
         (SearchOptions, {"limit": np.array([1, 2])}, "limit: expected int from 1"),
         (UsageOptions, {"record": np.True_}, "record: expected bool, got "),
+        (UsageOptions, {"record_queries": True}, "record_queries needs record"),
         (DiscoveryOptions, {"search_name": []}, "search_name: expected str, got []"),
     ],
 )

@@ -8,6 +8,7 @@ from gateway.runtime.secret_scanner import (
     find_in_arguments,
     find_secret,
     looks_random,
+    redact,
     sounds_secret,
 )
 
@@ -101,3 +102,21 @@ def test_what_only_looks_random_is_doubtful() -> None:
         looks_random(each)
         for each in ("aB3" * 9, "${" + "aB3" * 9 + "}", "just-a-long-lower-case-name-1", "aB3")
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"use {TOKEN} and {TOKEN} for the hub", "use [redacted] and [redacted] for the hub"),
+        ("open postgres://me:p4ss@h/db now", "open postgres://me:[redacted]@h/db now"),
+        ("log in, password: hunter2 please", "log in, password: [redacted] please"),
+        ("my api_key=abc and ${NAME}", "my api_key=[redacted] and ${NAME}"),
+        ("the password is hunter2", "the password is [redacted]"),
+        (f"try {'aB3' * 9}", "try [redacted]"),
+        ("reset the password of Ada: today", "reset the password of Ada: today"),
+        ("", ""),
+    ],
+)
+def test_secrets_are_taken_out_of_texts(text: str, kept: str) -> None:
+    """All of them, not the first alone."""
+    assert kept == redact(text)

@@ -92,9 +92,10 @@ def test_approvals_and_entries_of_an_older_file_are_still_there(
     store.close()
 
 
-def test_calls_of_an_older_file_are_still_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_calls_of_an_older_file_are_still_there(version: int, tmp_path: Path) -> None:
     """What searches returned is not."""
-    ledger = SqliteCallLog(made("usage-1", tmp_path), wall=lambda: 100.0)
+    ledger = SqliteCallLog(made(f"usage-{version}", tmp_path), wall=lambda: 100.0)
     ledger.note(Call(tool="new", outcome="ok"))
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in ledger.lines()]

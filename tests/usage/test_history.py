@@ -37,6 +37,11 @@ def options(folder: Path, **usage: object) -> Options:
     )
 
 
+def _holds(folder: Path, text: str) -> bool:
+    """Return whether a file of the ledger in *folder* holds *text*."""
+    return any(text.encode() in file.read_bytes() for file in folder.glob("usage*"))
+
+
 def gateway_with(open_gateway: OpenGateway, chosen: Options, **more: object) -> Gateway:
     """Two letters that differ in nothing but their names' last letters, and one that fails."""
     gateway = open_gateway(options=chosen, **more)
@@ -90,7 +95,7 @@ async def test_nothing_is_noted_unless_the_host_wants_it(
 async def test_a_ledger_that_fails_costs_a_metric_and_no_call(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    """Neither the call nor the search."""
+    """Neither the call nor the search, which reads it and is noted."""
     (tmp_path / "usage.sqlite3").mkdir()
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader], shutdown_on_exit=False)
@@ -101,7 +106,7 @@ async def test_a_ledger_that_fails_costs_a_metric_and_no_call(
     assert "Ada" == (await gateway.invoke("letter_x", {"to": "Ada"})).text
     assert (await gateway.search("a letter")).matches
 
-    assert {"StoreError": 2} == counted(reader, "gateway.store.failures", "error.type")
+    assert {"StoreError": 3} == counted(reader, "gateway.store.failures", "error.type")
 
 
 async def test_outcomes_swap_what_is_about_equally_good(
@@ -217,3 +222,49 @@ async def test_what_cannot_be_asked_is_a_failure(open_gateway: OpenGateway, tmp_
         await gateway.invoke("x")
 
     assert ["failed"] == [line["outcome"] for line in gateway.usage.call_log.lines()]
+
+
+async def test_searches_are_counted_and_their_texts_are_not_kept(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """To browse is no search; neither is a test."""
+    gateway = gateway_with(open_gateway, options(tmp_path, record=True))
+
+    await gateway.search(f"send a letter {CONTENT}", caller=Caller(tenant="acme"))
+    await gateway.search(f"send a letter {CONTENT}", caller=Caller(tenant="acme"))
+    await gateway.search("")
+    await gateway.search("send a letter", task=None)
+    (tally,) = gateway.usage.call_log.searches()
+    found = gateway.usage.call_log.found()
+    gateway.close()
+
+    assert (2, 0) == (tally.searches, tally.no_match)
+    assert (2, 2) == (found["local/letter_x"], found["local/letter_y"])
+    assert not _holds(tmp_path, CONTENT)
+
+
+async def test_texts_are_kept_without_secrets_where_the_host_wants_them(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """One query each: of several nobody knows which one led to the call."""
+    gateway = gateway_with(open_gateway, options(tmp_path, record=True, record_queries=True))
+
+    await gateway.search("send a letter with password: hunter2", task="1")
+    await gateway.search(queries=["a letter", "something else"], task="2")
+    for task in "12":
+        await gateway.invoke("letter_x", {"to": "Ada"}, task=task)
+
+    served = gateway.usage.call_log.served_queries()
+    assert [("send a letter with password: [redacted]", ("local/letter_x",))] == [
+        (each.query, each.tools) for each in served
+    ]
+
+
+async def test_the_report_is_there_for_programs(open_gateway: OpenGateway, tmp_path: Path) -> None:
+    """See tests/usage/test_analytics.py for what it says."""
+    gateway = gateway_with(open_gateway, options(tmp_path, record=True))
+    await gateway.search("send a letter")
+
+    report = await gateway.usage.report(await gateway.snapshot())
+
+    assert (1, ["local"]) == (report.total.searches, [each.server for each in report.servers])

@@ -17,6 +17,7 @@ from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
+from gateway.cli.commands.usage import open_ledger
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import CatalogSession, open_session, read_config, with_model
 from gateway.cli.tables import pairs, table, to_jsonable
@@ -32,7 +33,14 @@ from gateway.quality.model_requests import ModelRequests, model_requests
 from gateway.quality.offline import offline_requests
 from gateway.quality.page import to_page
 from gateway.quality.report import CurvePoint, EvalReport, read_report, write_report
-from gateway.quality.requests import RequestSet, catalog_digest, freeze, parse, to_json_lines
+from gateway.quality.requests import (
+    EvalRequest,
+    RequestSet,
+    catalog_digest,
+    freeze,
+    parse,
+    to_json_lines,
+)
 from gateway.quality.twins import hold_out
 from gateway.types import ANYONE, Caller, Entity
 
@@ -62,6 +70,9 @@ def requests(  # noqa: PLR0913  (one for each option)
     unanswerable: Annotated[
         int, Option(min=0, help="So many are asked again with their tools held out.")
     ] = 20,
+    usage: Annotated[
+        bool, Option("--usage", help="Take searches that were recorded and led to a call.")
+    ] = False,
     model: Annotated[
         str, Option(help="A chat model that writes three more; its key is that of --normalize.")
     ] = "",
@@ -81,7 +92,8 @@ def requests(  # noqa: PLR0913  (one for each option)
     with open_session(config) as session:
         snapshot = session.gateway.snapshot()
         tools = snapshot.visible(filters)
-        made = [*offline_requests(tools, languages=languages, typos=typos)] if rules else []
+        made = _recorded(tools, (caller or ANYONE).tenant) if usage else []
+        made += offline_requests(tools, languages=languages, typos=typos) if rules else []
         for name in languages if model else ():
             settings = with_model(read_config(config).normalizer, model)
             written = _write_requests(session, settings, tools, name)
@@ -171,6 +183,18 @@ def compare_runs(
     code = NOTHING if strict and found.worse else OK
     data = {"worse": found.worse, **to_jsonable(found)}
     return Output(data, comparison_view(found), code=code, notes=notes)
+
+
+def _recorded(tools: Sequence[Entity], tenant: str) -> list[EvalRequest]:
+    """Return the searches that led to calls, of *tenant* and without one; "" for all."""
+    ids = {tool.id for tool in tools}
+    with open_ledger() as ledger:
+        served = ledger.served_queries(tenant or None)
+    return [
+        EvalRequest(text=each.query, wanted=tuple((tool,) for tool in each.tools), source="usage")
+        for each in served
+        if ids.issuperset(each.tools)
+    ]
 
 
 def _write_requests(

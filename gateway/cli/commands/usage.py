@@ -17,6 +17,7 @@ from gateway.errors import InvalidRequestError
 from gateway.options.environment import ledger_path
 from gateway.search.expand.next_steps import evaluate_usage
 from gateway.storage.call_log import SqliteCallLog
+from gateway.usage.analytics import usage_report
 from gateway.usage.history import CallHistory, sum_outcomes
 from gateway.usage.rerank import multiplier
 from gateway.usage.transitions import MIN_COUNT, count_transitions, is_predictive
@@ -41,7 +42,7 @@ def show(
     tenant: Annotated[str, Option(help="What this tenant learns from; else all calls.")] = "",
 ) -> Output:
     """Show how calls ended, what that does to scores, and what follows what."""
-    with _open_ledger() as ledger:
+    with open_ledger() as ledger:
         tallies = [tally for tally in ledger.tallies(tenant or None) if tool in {"", tally.tool}]
         tasks = [task.tools for task in ledger.tasks(tenant or None)]
     transitions = [item for item in count_transitions(tasks) if tool in {"", item.before}]
@@ -71,7 +72,7 @@ def export(
     force: options.Force = False,
 ) -> Output:
     """Write next steps that use has shown as Markdown-LD, to read, edit and commit."""
-    with _open_ledger() as ledger:
+    with open_ledger() as ledger:
         tasks = [task.tools for task in ledger.tasks(tenant)]
     transitions = count_transitions(tasks, min_count=min_count)
     if not transitions:
@@ -106,19 +107,28 @@ def report(
     strategy: options.Strategy = None,
     tenant: _Tenant = "",
 ) -> Output:
-    """Show what the signals would have changed, by the tools that were really called next."""
-    with _open_ledger() as ledger:
-        history = CallHistory.read(ledger, tenant)
-    with open_session(config, strategy=strategy, documents=documents) as session:
-        replayed = evaluate_usage(session.gateway.snapshot(), history.tasks, history.outcomes)
+    """Show what is never found or called, and what the signals would have changed.
+
+    Searches and calls of all tenants count, or those of --tenant and without one.
+    """
+    with (
+        open_ledger() as ledger,
+        open_session(config, strategy=strategy, documents=documents) as session,
+    ):
+        history, snapshot = CallHistory.read(ledger, tenant), session.gateway.snapshot()
+        use = usage_report(snapshot, ledger, tenant or None)
+        replayed = evaluate_usage(snapshot, history.tasks, history.outcomes)
     is_trusted, learn, rerank = history.is_predictive, replayed.learn, replayed.rerank
     data = {
         "tasks": len(history.tasks),
         "believed": is_trusted,
         "learn": {**asdict(learn), "on": learn.measured and is_trusted},
         "rerank": {**asdict(rerank), "on": rerank.measured},
+        "searches": use.total,
+        "tenants": use.tenants,
+        "servers": use.servers,
     }
-    return Output(data, found=learn.calls, code=session.code)
+    return Output(data, found=learn.calls or use.total.searches, code=session.code)
 
 
 @command(app)
@@ -128,13 +138,14 @@ def forget(
     tenant: Annotated[str, Option(help="The calls of one tenant.")] = "",
     everything: Annotated[bool, Option("--all", help="All calls.")] = False,
 ) -> Output:
-    """Forget calls that were noted."""
+    """Forget calls that were noted, and searches with them."""
     if not (tool or tenant or everything):
         raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
-    with _open_ledger() as ledger:
+    with open_ledger() as ledger:
         count = ledger.forget(tool=tool, tenant=tenant)
     return Output({"forgotten": count})
 
 
-def _open_ledger() -> closing[SqliteCallLog]:
+def open_ledger() -> closing[SqliteCallLog]:
+    """Return the ledger of calls, to be closed with the block."""
     return closing(SqliteCallLog(ledger_path(command_options())))

@@ -6,7 +6,18 @@ import pytest
 
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
-from gateway.usage.call_log import DAY_S, Call, CallLog, Tally, Task
+from gateway.usage.call_log import (
+    DAY_S,
+    KEEP_QUERIES_S,
+    Call,
+    CallLog,
+    Searched,
+    SearchTally,
+    ServedQuery,
+    Tally,
+    Task,
+    label,
+)
 from tests.storage.conformance.stores import Opener
 
 NOW = 20_000 * DAY_S + 100
@@ -100,3 +111,71 @@ def test_calls_come_out_whole_oldest_first_and_without_labels(
     assert (NOW, "a", {"to": "string"}, 0.5, "ok") == tuple(
         first[name] for name in ("at", "tool", "shape", "seconds", "outcome")
     )
+
+
+def test_searches_are_counted_by_tenant(ledger: CallLog, wall: ManualClock) -> None:
+    """Of all days; a tenant's own and those without one, or everybody's."""
+    ledger.note_search(Searched(found=("a", "b", "a")))
+    ledger.note_search(Searched(tenant="acme"))
+    wall.tick(2 * DAY_S)
+    ledger.note_search(Searched(found=("a",), low_confidence=True, tenant="acme"))
+
+    plain = SearchTally(searches=1)
+    acme = SearchTally(tenant=label("acme"), searches=2, no_match=1, low_confidence=1)
+    assert [plain, acme] == ledger.searches() == ledger.searches("acme")
+    assert [plain] == ledger.searches("") == ledger.searches("other")
+    assert {"a": 2, "b": 1} == ledger.found()
+    assert {"a": 1, "b": 1} == ledger.found("other")
+
+
+def test_a_call_belongs_to_the_last_search_that_found_its_tool(
+    ledger: CallLog, wall: ManualClock
+) -> None:
+    """In the same task of the same tenant, before the call, if it succeeded."""
+    ledger.note(call("a", task="1"))
+    wall.tick(1)
+    ledger.note_search(Searched(query="first", found=("a", "b"), task="1"))
+    wall.tick(1)
+    ledger.note_search(Searched(query="second", found=("b", "c"), task="1"))
+    ledger.note_search(Searched(query="", found=("a",), task="1"))
+    ledger.note_search(Searched(query="without a task", found=("a",)))
+    for each in (
+        call("b", task="1"),
+        call("x", task="1"),
+        call("a", task="1"),
+        call("c", task="1", outcome="failed"),
+        call("c", task="1", tenant="acme"),
+        call("a"),
+        call("b", task="1"),
+    ):
+        ledger.note(each)
+
+    served = [ServedQuery(query="first", tools=("a",)), ServedQuery(query="second", tools=("b",))]
+    assert served == ledger.served_queries() == ledger.served_queries("acme")
+    wall.tick(KEEP_QUERIES_S + 1)
+    assert [] == ledger.served_queries()
+
+
+def test_searches_are_forgotten_with_the_calls(ledger: CallLog) -> None:
+    """By tool, by tenant, all of them."""
+
+    def left() -> tuple[int, list[str], list[str]]:
+        searches = sum(each.searches for each in ledger.searches())
+        return searches, [*ledger.found()], [each.query for each in ledger.served_queries()]
+
+    for tool, tenant in (("a", ""), ("b", ""), ("c", "acme")):
+        search = Searched(query=tool, found=(tool,), task="1", tenant=tenant)
+        ledger.note_search(search)
+        ledger.note(call(tool, task="1", tenant=tenant))
+
+    counts = [left()]
+    for chosen in ({"tool": "a"}, {"tenant": "acme"}, {}):
+        ledger.forget(**chosen)
+        counts.append(left())
+
+    assert [
+        (3, ["a", "b", "c"], ["a", "b", "c"]),
+        (3, ["b", "c"], ["b", "c"]),
+        (2, ["b"], ["b"]),
+        (0, [], []),
+    ] == counts

@@ -1,0 +1,61 @@
+"""What searches and calls say of the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from gateway.storage.call_log import SqliteCallLog
+from gateway.types import Hints, ToolDefinition
+from gateway.usage.analytics import TenantSearches, usage_report
+from gateway.usage.call_log import Call, Searched, label
+from tests import fakes
+
+
+def test_what_is_never_found_and_never_called_is_named_by_server(tmp_path: Path) -> None:
+    """With the tokens that its schemas cost for nothing; what is disabled costs none."""
+    described = {key: ToolDefinition(name=key[-1], description=80 * key) for key in "abcd"}
+    off = replace(described["d"], hints=Hints(enabled=False))
+    tools = [
+        fakes.entity(described["a"], server="one"),
+        fakes.entity(described["b"], server="one"),
+        fakes.entity(described["c"], server="two"),
+        fakes.entity(off, server="two"),
+    ]
+    ledger = SqliteCallLog(tmp_path / "usage.db")
+    ledger.note_search(Searched(found=("one/a", "two/c", "gone/x")))
+    ledger.note(Call(tool="one/a", outcome="failed"))
+    report = usage_report(fakes.compile_snapshot(tools), ledger)
+    ledger.close()
+
+    one, two = report.servers
+    assert ("one", 2, ("one/b",), ("one/b",)) == (
+        one.server,
+        one.tools,
+        one.never_found,
+        one.never_called,
+    )
+    assert ("two", 1, (), ("two/c",)) == (two.server, two.tools, two.never_found, two.never_called)
+    assert one.schema_tokens == 2 * one.unused_tokens > 0
+    assert two.schema_tokens == two.unused_tokens
+
+
+def test_shares_are_of_each_tenant_and_of_all(tmp_path: Path) -> None:
+    """A tenant is a digest; without any search they are 0."""
+    ledger, empty = SqliteCallLog(tmp_path / "usage.db"), fakes.compile_snapshot([])
+    nothing = usage_report(empty, ledger)
+    for found, is_low, tenant in ((("a",), True, ""), ((), False, ""), (("a",), True, "acme")):
+        ledger.note_search(Searched(found=found, low_confidence=is_low, tenant=tenant))
+    every, other = usage_report(empty, ledger), usage_report(empty, ledger, "other")
+    ledger.close()
+
+    plain = TenantSearches(searches=2, no_match_share=0.5, low_confidence_share=0.5)
+    acme = TenantSearches(tenant=label("acme"), searches=1, low_confidence_share=1.0)
+    assert (TenantSearches(), ()) == (nothing.total, nothing.tenants)
+    assert (plain, acme) == every.tenants
+    assert (3, 0.3333, 0.6667) == (
+        every.total.searches,
+        every.total.no_match_share,
+        every.total.low_confidence_share,
+    )
+    assert plain == other.total
