@@ -164,17 +164,13 @@ def find_faults(tools: Sequence[Entity]) -> dict[str, dict[str, str]]:
     found = {}
     for tool in tools:
         faults = dict(_own_faults(tool))
-        faults |= _named("duplicate", twins.get(tool.id, ()))
-        faults |= _named("similar_name", similar.get(tool.id, ()))
+        others = {"duplicate": twins.get(tool.id), "similar_name": similar.get(tool.id)}
+        faults |= {code: ", ".join(sorted(ids)) for code, ids in others.items() if ids}
         if (weight := weights[tool.id]) > max(_HEAVY * share, _MIN_HEAVY_TOKENS):
             faults["heavy_schema"] = f"{weight} tokens, {share:.0f} on average"
         if faults:
             found[tool.id] = {code: faults[code] for code in FINDINGS if code in faults}
     return found
-
-
-def _named(code: str, others: Iterable[str]) -> dict[str, str]:
-    return {code: text} if (text := ", ".join(sorted(others))) else {}
 
 
 def _own_faults(tool: Entity) -> Iterator[tuple[str, str]]:

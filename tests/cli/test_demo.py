@@ -26,6 +26,12 @@ def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place
     assert (OK, True, True) == (ran.code, data["ok"], data["scripted"]), ran.err
     assert [True] * 3 == [item["ok"] for item in data["conversations"]]
     assert _EXPECTED == [item["calls"][-1]["result"]["tool_id"] for item in data["conversations"]]
+    found = data["eval"]
+    assert (data["index"]["tools"], 26) == (found["tools"], found["requests"]["hand"])
+    assert found["requests"]["rules"] > 90
+    assert found["recall@5"]["rules"] >= 0.95
+    assert found["recall@5"]["hand"] >= 0.7
+    assert len(found["never_found"]) <= 2
     totals = data["totals"]
     assert data["index"]["tools"] > 50
     assert (3, 9) == (totals["calls"], totals["turns"])
@@ -63,6 +69,7 @@ def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(pla
         "catalog_tokens",
         "  execute_tool get_current_time",
         "3 of 3 conversations called the right tool.",
+        "% of 26 requests by hand, ",
     ):
         assert data in ran.out
 

@@ -41,9 +41,12 @@ from gateway.errors import ConfigError, GatewayError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import environment, variables
+from gateway.quality.evaluation import evaluate
+from gateway.quality.offline import offline_requests
+from gateway.quality.requests import RequestSet, parse
 from gateway.sync import SyncGateway
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
-from gateway.types import IndexReport
+from gateway.types import Filters, IndexReport
 
 _KEY = "OPENAI_API_KEY"
 _PROGRAMS: Mapping[str, tuple[str, ...]] = {
@@ -119,6 +122,7 @@ def demo(
             note(f"{request.title}: {request.text}")
             conversations.append(converse(stage, request))
         spans = span_tree(stage.spans.get_finished_spans()) if trace else []
+        found = measure_catalog(stage.gateway)
     cost = sum((item["cost"] for item in conversations), Accounting(calls=0))
     totals = {name: value for name, value in asdict(cost).items() if isinstance(value, int)}
     good = sum(item["ok"] for item in conversations)
@@ -129,6 +133,7 @@ def demo(
         "index": stage.report,
         "conversations": conversations,
         "totals": totals,
+        "eval": found,
         **({"trace": spans} if trace else {}),
     }
     view = Group(
@@ -136,8 +141,39 @@ def demo(
         document({"what it cost": totals}),
         Text("\n".join(_span_lines(spans))),
         Text(f"{good} of {len(conversations)} conversations called the right tool."),
+        Text(_eval_text(found)),
     )
     return Output(data, view, found=data["ok"])
+
+
+def measure_catalog(gateway: Gateway) -> dict[str, Any]:
+    """Return how well the demo's own catalog is searched: recall@5 by source, tools never found.
+
+    Each tool is asked for by one request that rules made, some by what was written by hand.
+    """
+    file = Path(__file__).with_name("demo_requests.md")
+    by_hand = parse(file.read_text(encoding="utf-8"), where=file.name).requests
+
+    async def work() -> dict[str, Any]:
+        tools = (await gateway.snapshot()).visible(Filters())
+        made = [each for each in offline_requests(tools, typos=False) if each.style == "words"]
+        report = await evaluate(gateway, RequestSet(requests=(*by_hand, *made)))
+        sources = {"hand": report.by_source["user"], "rules": report.by_source["rules"]}
+        return {
+            "tools": len(tools),
+            "requests": {name: each.requests for name, each in sources.items()},
+            "recall@5": {name: each.figures["recall@5"] for name, each in sources.items()},
+            "never_found": [each.id for each in report.tools if not each.findable],
+        }
+
+    return gateway.bridge.call(work)
+
+
+def _eval_text(found: Mapping[str, Any]) -> str:
+    counts, never = found["requests"], ", ".join(found["never_found"]) or "none"
+    shares = found["recall@5"].items()
+    said = ", ".join(f"{share:.0%} of {counts[name]} requests by {name}" for name, share in shares)
+    return f"recall@5 of its {found['tools']} tools: {said}. Never found: {never}."
 
 
 def _conversation_view(data: dict[str, Any]) -> RenderableType:
