@@ -6,13 +6,14 @@ Pure, but for `preflight`, which reads what a gateway has in memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.text import digest
 from gateway.types import ANYONE, Caller, Entity
+from gateway.types.caller import filters_for
 
 Verdict = Literal["ready", "retry_later", "needs_person", "unknown"]
 """From best to worst."""
@@ -74,13 +75,11 @@ async def preflight(
     A server that was not listed yet is listed, as by a search.
     """
     snapshot, states = await gateway.snapshot(), gateway.server_states()
-    servers = {tool: tool.partition("/")[0] for tool in wanted}
-    known = {
-        tool: ServerState(
-            name=name, failure="cannot be reached" if states.get(name) == "failed" else ""
-        )
-        for tool, name in servers.items()
-    }
+    known = {}
+    for tool in wanted:
+        name = tool.partition("/")[0]
+        failure = "cannot be reached" if states.get(name) == "failed" else ""
+        known[tool] = ServerState(name=name, failure=failure)
     return check_tools(wanted, snapshot, known, caller=caller)
 
 
@@ -101,25 +100,23 @@ def check_tools(
         servers: The state of the server behind each of these tools, by the tool's id.
         caller: The party that will call them.
     """
-    mask = snapshot.mask(caller.filters())
+    listed = {entity.id: entity for entity in snapshot.visible(filters_for(None))}
+    allowed = {entity.id for entity in snapshot.visible(caller.filters())}
     checks = []
     for tool, built_with in wanted.items():
-        position = snapshot.eligibility.by_id.get(tool, -1)
-        entity = None if position < 0 else snapshot.entities[position]
-        entity = None if entity is None or entity.described else entity
-        found = dict(_server_faults(servers[tool], is_listed=entity is not None))
+        entity = listed.get(tool)
+        faults = [*_server_faults(servers[tool], is_listed=tool in listed)]
         if entity is not None:
-            is_allowed = bool(mask[position])
-            found |= _tool_faults(entity, built_with, servers[tool].name, is_allowed=is_allowed)
-        elif not found:
-            found["not_listed"] = "its server does not list it any more, or a policy leaves it out"
+            faults += _tool_faults(entity, built_with, is_allowed=tool in allowed)
+        elif not faults:
+            faults.append(_Fault("not_listed", "its server does not list it, or a policy hides it"))
         checks.append(
             ToolCheck(
                 tool=tool,
-                verdict=_verdict(found, servers[tool], is_listed=entity is not None),
-                reasons=tuple(found),
-                digest="" if entity is None else schema_digest(entity),
-                detail="; ".join(found.values()),
+                verdict=worst(fault.verdict for fault in faults),
+                reasons=tuple(dict.fromkeys(fault.reason for fault in faults)),
+                digest=schema_digest(entity) if entity else "",
+                detail="; ".join(fault.detail for fault in faults),
             )
         )
     return tuple(checks)
@@ -134,41 +131,37 @@ def schema_digest(tool: Entity) -> str:
     return digest(json.dumps(schemas, sort_keys=True))[:_DIGITS]
 
 
-def worst(checks: tuple[ToolCheck, ...]) -> Verdict:
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the worst verdict: unknown, then needs_person, retry_later, ready."""
-    return max((each.verdict for each in checks), key=VERDICTS.index, default="ready")
+    return max(verdicts, key=VERDICTS.index, default="ready")
 
 
-def _server_faults(server: ServerState, *, is_listed: bool) -> Iterator[tuple[Reason, str]]:
+class _Fault(NamedTuple):
+    reason: Reason
+    detail: str
+    verdict: Verdict = "needs_person"
+
+
+def _server_faults(server: ServerState, *, is_listed: bool) -> Iterator[_Fault]:
     name = server.name
     if server.unusable:
-        yield "not_listed", server.unusable
+        yield _Fault("not_listed", server.unusable)
         return
     if server.changed:
-        yield "changed", f"what would run is not as approved: gateway approve {name}"
+        yield _Fault("changed", f"what would run is not as approved: gateway approve {name}")
     if server.signed_out:
-        yield "signed_out", f"gateway login {name}"
+        yield _Fault("signed_out", f"gateway login {name}")
     elif server.failure:
-        yield "server_down", f"{name!r}: {server.failure}"
+        yield _Fault("server_down", f"{name!r}: {server.failure}", "retry_later")
     elif not server.listed and not is_listed:
-        yield "not_listed", f"{name!r} was never listed: --live does it"
+        yield _Fault("not_listed", f"{name!r} was never listed: --live does it", "unknown")
 
 
-def _tool_faults(
-    entity: Entity, built_with: str, server: str, *, is_allowed: bool
-) -> Iterator[tuple[Reason, str]]:
-    if any(note.code == "tool_changed" for note in entity.definition.diagnostics):
-        yield "changed", f"it is not as approved: gateway approve {entity.id} (or {server})"
+def _tool_faults(entity: Entity, built_with: str, *, is_allowed: bool) -> Iterator[_Fault]:
+    for note in entity.definition.diagnostics:
+        if note.code == "tool_changed":
+            yield _Fault("changed", note.detail)
     if not is_allowed:
-        yield "filtered", "its status, or the scopes of this caller, keep it from being called"
+        yield _Fault("filtered", "its status or scopes keep this caller from it")
     if built_with and built_with != schema_digest(entity):
-        yield "schema_differs", f"the agent was built with {built_with}"
-
-
-def _verdict(found: Mapping[Reason, str], server: ServerState, *, is_listed: bool) -> Verdict:
-    if not found:
-        return "ready"
-    if found.keys() == {"server_down"}:
-        return "retry_later"
-    is_guess = not (server.listed or is_listed or server.unusable)
-    return "unknown" if found.keys() == {"not_listed"} and is_guess else "needs_person"
+        yield _Fault("schema_differs", f"the agent was built with {built_with}")

@@ -70,11 +70,9 @@ def check(
     known = _states(manifest, own, frozenset(behind.values()), live_faults)
     states = {tool: known[server] for tool, server in behind.items()}
     checks = check_tools(wanted, snapshot, states, caller=caller or ANYONE)
-    return Output(
-        {"verdict": worst(checks), "tools": checks},
-        table(checks, "tool", "verdict", "reasons", "detail"),
-        code=_CODES[worst(checks)],
-    )
+    verdict = worst(each.verdict for each in checks)
+    view = table(checks, "tool", "verdict", "reasons", "detail")
+    return Output({"verdict": verdict, "tools": checks}, view, code=_CODES[verdict])
 
 
 def _wanted(text: str) -> tuple[str, str]:
@@ -133,6 +131,5 @@ def _is_signed_out(name: str, target: object, own: Options, failure: str) -> boo
     if not isinstance(target, HttpServer):
         return False
     auth = with_token_store(name, target, tokens_path(own)).auth
-    if auth is None or auth.tokens is None:
-        return False
-    return not auth.tokens.read() or f"gateway login {name}" in failure
+    tokens = auth.tokens if auth else None
+    return tokens is not None and (not tokens.read() or f"gateway login {name}" in failure)

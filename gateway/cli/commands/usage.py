@@ -13,6 +13,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.commands.graph import document_output
 from gateway.cli.session import command_options, open_session
+from gateway.cli.tables import document
 from gateway.errors import InvalidRequestError
 from gateway.options.environment import ledger_path
 from gateway.search.expand.next_steps import evaluate_usage
@@ -128,7 +129,17 @@ def report(
         "tenants": use.tenants,
         "servers": use.servers,
     }
-    return Output(data, found=learn.calls or use.total.searches, code=session.code)
+    lengths = [
+        {key: len(value) if isinstance(value, tuple) else value for key, value in row.items()}
+        for row in map(asdict, use.servers)
+    ]
+    return Output(
+        data,
+        document({**data, "servers": lengths}),
+        found=learn.calls or use.total.searches,
+        code=session.code,
+        notes=["which tools were never found or called: --json"] if lengths else (),
+    )
 
 
 @command(app)
