@@ -58,8 +58,8 @@ def check(
     highest of these is the exit code. Without --live no server is started or asked. With --json
     the digest of each tool's schemas is printed.
     """
-    wanted = dict(map(_wanted, ids))
     manifest = read_config(config)
+    wanted = dict(map(_wanted, ids))
     behind = {tool: _server_behind(manifest, tool) for tool in wanted}
     live_faults = _start(manifest, behind.values()) if live else {}
     own = command_options(manifest, ONE_COMMAND)
