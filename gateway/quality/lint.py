@@ -133,10 +133,8 @@ async def lint(
     """
     snapshot = await gateway.snapshot(vectors=True)
     tools = snapshot.visible(caller.filters())
-    made = offline_requests(tools, typos=False)
-    frozen = freeze([*requests, *made], snapshot, caller.filters()).requests
-    asked = [each for each in frozen if each.wanted]
-    wanted = RequestSet(requests=tuple(asked))
+    frozen = freeze([*requests, *offline_requests(tools, typos=False)], snapshot, caller.filters())
+    wanted = RequestSet(requests=tuple(each for each in frozen.requests if each.wanted))
     report = await evaluate(gateway, wanted, caller=caller, progress=progress)
     counts = count_found(report.outcomes)
     missed = {tool for (tool, _), (found, count) in counts.items() if found < count}

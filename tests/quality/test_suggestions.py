@@ -106,8 +106,8 @@ SCHEMA = {"properties": {"unitOf": {"enum": ["deg_c", 7]}, "at": {"type": "strin
 def test_rules_say_the_name_its_verbs_the_values_and_the_description() -> None:
     texts = asyncio.run(write_by_rules([entity("a/get_roomHeat", "Tell how warm it is.", SCHEMA)]))
 
-    name, verbs, rest = texts["a/get_roomHeat"].split(". ", 2)
-    assert ("get room heat", "unit of deg c, at. Tell how warm it is.") == (name, rest)
+    *said, verbs = texts["a/get_roomHeat"].split(". ")
+    assert ["get room heat", "Tell how warm it is", "unit of deg c"] == said
     assert {"fetch", "read", "show"} <= {*verbs.split(", ")}
 
 
@@ -123,7 +123,12 @@ class Writer:
 
 def test_a_model_that_fails_leaves_the_text_of_the_rules() -> None:
     tools = [entity("a/known", "Knows."), entity("a/other", "Others.")]
-    texts = asyncio.run(write_by_model(tools, Writer(), Telemetry()))
+    told: list[str] = []
+    work = write_by_model(tools, Writer(), Telemetry(), on_failure=told.append)
+    texts = asyncio.run(work)
     by_rules = asyncio.run(write_by_rules(tools))
 
     assert {"a/known": "Makes it cosy.", "a/other": by_rules["a/other"]} == texts
+    assert ["a/other: the model could not be asked: OSError"] == [
+        text.partition("OSError")[0] + "OSError" for text in told
+    ]

@@ -14,7 +14,7 @@ from rich.text import Text
 from typer import Option
 
 from gateway.cli import options
-from gateway.cli.command import Output, command, command_group
+from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.commands.evaluation import MODEL_TIMEOUT_S, OutFile, listing, read_file, write_file
 from gateway.cli.exit_codes import NOTHING
 from gateway.cli.session import CatalogSession, open_session, read_config, with_model
@@ -83,9 +83,9 @@ def _writer(session: CatalogSession, settings: NormalizerSettings | None) -> Ite
         return
     from gateway.search.openai import connected_normalizer  # noqa: PLC0415  (openai is heavy)
 
-    telemetry, progress = session.gateway.gateway.telemetry, session.on_progress
+    write = partial(write_by_model, telemetry=session.gateway.gateway.telemetry, on_failure=note)
     with connected_normalizer(settings, timeout_s=MODEL_TIMEOUT_S) as model:
-        yield partial(write_by_model, model=model, telemetry=telemetry, progress=progress)
+        yield partial(write, model=model, progress=session.on_progress)
 
 
 def rules_diff(config: Path, suggestions: Sequence[Suggestion]) -> str:
