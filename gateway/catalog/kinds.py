@@ -15,6 +15,7 @@ Field = Literal[
     "description",
     "server",
     "parameters",
+    "values",
     "hints",
     "examples",
     "tools",
@@ -52,6 +53,7 @@ _TEXTS: Mapping[Field, float] = {
     "description": 1.0,
     "server": 0.7,
     "parameters": 1.0,
+    "values": 1.5,
 }
 _ALL_TEXTS: Mapping[Field, float] = {**_TEXTS, "metadata": 0.5}
 _LISTED = KindRow(embedded=("name", "title", "description", "hints"), indexed=_TEXTS)

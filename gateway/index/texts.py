@@ -7,7 +7,7 @@ says of itself is never declared, whatever its text claims.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from gateway.catalog.entries import INSTRUCTIONS, WORDS, flatten
 from gateway.catalog.kinds import Field, row_of
@@ -15,7 +15,7 @@ from gateway.index.tool_graph import node_of
 from gateway.index.tool_words import arguments, nouns_of
 from gateway.mcp.skills import FRONT
 from gateway.options import GraphOptions
-from gateway.runtime.json_schema import as_objects, as_text, as_texts
+from gateway.runtime.json_schema import as_objects, as_text, as_texts, objects_in
 from gateway.types import Entity
 from graphs.lexical.analysis import split_identifier
 from graphs.markdown.document import Document, Link, Section
@@ -28,6 +28,8 @@ _FIELD_CHARS = 300
 _LISTS: Mapping[Field, int] = {"tools": 500, "skills": 500}
 """Lists of names may take more."""
 _MAX_PARAMETERS = 40
+_MAX_VALUES, _VALUES_CHARS = 50, 2000
+"""Of one schema, and of all of a tool's."""
 _OWN_FIELDS = frozenset({"name", "description", "tags"})
 """Of the front matter of a skill, what stands in fields of its own."""
 
@@ -74,6 +76,14 @@ def _text(entity: Entity, fields: Iterable[Field]) -> str:
 def _parameters(entity: Entity) -> str:
     described = islice(arguments(entity), _MAX_PARAMETERS)
     return "\n".join(f"{name} {text}".rstrip() for name, text in described)
+
+
+def _values(entity: Entity) -> str:
+    """Return what the schema says that arguments may be, or are for example."""
+    schemas = objects_in(entity.definition.input_schema)
+    listed = (as_texts(schema.get(key)) for schema in schemas for key in ("enum", "examples"))
+    texts = chain.from_iterable(values[:_MAX_VALUES] for values in listed)
+    return "\n".join(dict.fromkeys(texts))[:_VALUES_CHARS]
 
 
 def _tools(entity: Entity) -> str:
@@ -124,6 +134,7 @@ _FIELDS: Mapping[Field, Callable[[Entity], str]] = {
     "description": lambda entity: entity.hints.search_text or entity.description,
     "server": lambda entity: humanized(entity.server),
     "parameters": _parameters,
+    "values": _values,
     "hints": _hints,
     "tools": _tools,
     "tool_descriptions": _tool_descriptions,

@@ -180,3 +180,23 @@ def test_only_an_own_name_that_nobody_shares_is_a_name_in_documents() -> None:
     ]  # fmt: skip
     assert "t" not in host_names(shared)
     assert {"a_t", "b_t", "a/t", "b/t"} == host_names(shared).keys()
+
+
+def test_values_that_a_schema_lists_are_words_too() -> None:
+    """At any depth, each once, texts alone, and not without end; vectors stay as they are."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "unit": {"enum": ["celsius", "kelvin", 3, None]},
+            "enum": {"type": "string", "examples": ["celsius", "rankine"]},
+            "days": {"items": {"anyOf": [{"enum": [f"day{number}" for number in range(99)]}]}},
+        },
+    }
+    plain = entity(tool("heat", "Heats."))
+    listed = replace(plain, definition=replace(plain.definition, input_schema=schema))
+    words = lexical_fields(listed)["values"].split()
+
+    assert {"celsius", "kelvin", "rankine", "day0", "day49"} <= {*words}
+    assert ("day50" in words, words.count("celsius")) == (False, 1)
+    assert "values" not in lexical_fields(plain)
+    assert embedding_text(plain) == embedding_text(listed)
