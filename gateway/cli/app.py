@@ -56,7 +56,7 @@ COMMANDS: Mapping[str, str] = {
     "graph": "See, draw, ask, check and write down the graph of the tools.",
     "usage": "See, write down and forget what calls have shown.",
     "eval": "Measure whether your own tools are found: make requests, run them, compare runs.",
-    "tune": "Learn from requests of your own which tools serve them, and take it back.",
+    "tune": "Learn which tools serve which requests, and keep it if others of them gain.",
     "lint": "Say what is wrong with your tools' definitions, what it costs and what would help.",
     "catalog": "Keep agents, skills, servers and things of your own beside the tools.",
     "servers": "Add, list, test and remove the servers of your configuration.",

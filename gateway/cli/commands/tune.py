@@ -12,7 +12,7 @@ from typer import Argument, Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NOTHING
-from gateway.cli.session import CatalogSession, open_session
+from gateway.cli.session import CatalogSession, open_session, read_config
 from gateway.cli.tables import pairs, table, to_jsonable
 from gateway.errors import InvalidRequestError
 from gateway.manifests.config_file import read_text, write_text
@@ -42,6 +42,7 @@ def tune(
 
     Exit code 1 if nothing is kept. What was learned stands in tuning.json beside the catalog store.
     """
+    read_config(config)
     if take_back == (requests is not None):
         raise InvalidRequestError("name a file of requests, or --undo")
     wanted = None
