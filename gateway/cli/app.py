@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, str] = {
         "Search the tools of the configured servers, or what else the catalog holds (--kind)."
     ),
     "tools": "List the tools of the configured servers.",
-    "check": "Tell whether tools can be called, before a run that nobody watches.",
+    "check": "Check whether tools can be called, before an unattended run.",
     "call": "Call one tool. With an id, only its server is started.",
     "index": "Build the index of the configured servers' tools, or show what is stored.",
     "prepare": "Make the embedded model and the index ready ahead of their first use.",

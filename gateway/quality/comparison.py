@@ -15,7 +15,7 @@ _LOW_IS_GOOD = frozenset({"false_accepts", "false_rejects"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FigureChange:
     """How one figure changed over the requests that both have."""
 
     before: float
@@ -48,7 +48,7 @@ class Comparison:
     requests: int
     """How many both have; the others are left out."""
     left_out: int
-    changes: Mapping[str, Change]
+    changes: Mapping[str, FigureChange]
     wins: tuple[Moved, ...]
     """The largest first; so are the losses."""
     losses: tuple[Moved, ...]
@@ -113,7 +113,7 @@ def _catalog_difference(before: Mapping[str, str], after: Mapping[str, str]) -> 
     return ", ".join(f"{count} tools {word}" for word, count in counts.items() if count)
 
 
-def _changes(pairs: Sequence[tuple[Outcome, Outcome]], tolerance: float) -> dict[str, Change]:
+def _changes(pairs: Sequence[tuple[Outcome, Outcome]], tolerance: float) -> dict[str, FigureChange]:
     served = [pair for pair in pairs if pair[0].figures and pair[1].figures]
     unserved = [pair for pair in pairs if not pair[0].figures]
     rows = {
@@ -125,11 +125,11 @@ def _changes(pairs: Sequence[tuple[Outcome, Outcome]], tolerance: float) -> dict
     return {name: _change(name, values, tolerance) for name, values in rows.items() if values}
 
 
-def _change(name: str, values: Sequence[tuple[float, float]], tolerance: float) -> Change:
+def _change(name: str, values: Sequence[tuple[float, float]], tolerance: float) -> FigureChange:
     before, after = zip(*values, strict=True)
     gain = measure_gain([(new - old,) for old, new in values])
     loss = gain.mean if name in _LOW_IS_GOOD else -gain.mean
-    return Change(
+    return FigureChange(
         before=sum(before) / len(before),
         after=sum(after) / len(after),
         difference=gain.mean,

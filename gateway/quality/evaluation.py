@@ -87,7 +87,7 @@ async def evaluate(
     Args:
         gateway: A `Gateway`, as it is.
         requests: Frozen (`freeze`): their tools are ids.
-        caller: The party for whom they are asked.
+        caller: What may be seen; the requests are its own.
         tokens: What counts tokens; None leaves the cost out.
         progress: Called with ``requests``, how many are asked and how many there are.
     """
@@ -148,7 +148,7 @@ class _Evaluation:
         places = tuple(_place(found, group) for group in groups)
         tools = tuple(_counted_for(found, group) for group in request.wanted)
         is_late = [place is None or place > self.limit for place in places]
-        missed = [tool for tool, late in zip(tools, is_late, strict=True) if late]
+        missed = [tool for tool, is_behind in zip(tools, is_late, strict=True) if is_behind]
         answer, schemas = self.tokens.count(result) if self.tokens else (0, 0)
         return Outcome(
             request=request,

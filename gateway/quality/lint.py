@@ -124,7 +124,7 @@ async def lint(
         gateway: A `Gateway`. Nothing of it changes.
         requests: Of your own, beside two for each tool that rules make; their tools are ids or
             names.
-        caller: The party for whom they are asked.
+        caller: What may be seen; the requests are its own.
         write: Writes search texts for tools, by id; blank ones are not tried. None tries none.
         progress: Called with ``requests``, how many are asked and how many there are.
 
@@ -172,20 +172,20 @@ def find_faults(tools: Sequence[Entity]) -> dict[str, dict[str, str]]:
 
 
 def _own_faults(tool: Entity) -> Iterator[tuple[str, str]]:
-    name, said = humanized(tool.name), tool.description
-    if not said.strip():
+    name, description = humanized(tool.name), tool.description
+    if not description.strip():
         yield "no_description", ""
     # Of other languages no verb is known.
-    is_english = not said.strip() or _ENGLISH.search(said)
-    first = stems_of(f"{name} {' '.join(said.split()[:_FIRST_WORDS])}")
-    if is_english and not _BEGINS.match(said) and first.isdisjoint(_verbs()):
+    is_english = not description.strip() or _ENGLISH.search(description)
+    first = stems_of(f"{name} {' '.join(description.split()[:_FIRST_WORDS])}")
+    if is_english and not _BEGINS.match(description) and first.isdisjoint(_verbs()):
         yield "no_verb", ""
-    words = stems_of(f"{name} {tool.definition.title} {said}")
+    words = stems_of(f"{name} {tool.definition.title} {description}")
     if words <= _verbs() | stems_of(_VAGUE):
         yield "no_object", ""
     if nameless := [key for key, text in arguments(tool) if not text.strip()]:
         yield "undescribed_parameters", ", ".join(nameless)
-    if is_stuffed(said.casefold()):
+    if is_stuffed(description.casefold()):
         yield "stuffed", ""
 
 
@@ -198,9 +198,9 @@ def _findings(raw: _Faults, counts: Counts) -> tuple[Finding, ...]:
     listed = []
     for tool, faults in raw.items():
         pairs = [pair for (key, _), pair in counts.items() if key == tool]
-        found, asked = map(sum, zip((0, 0), *pairs, strict=True))
+        found, count = map(sum, zip((0, 0), *pairs, strict=True))
         listed += [
-            Finding(tool=tool, code=code, detail=detail, found=found, requests=asked)
+            Finding(tool=tool, code=code, detail=detail, found=found, requests=count)
             for code, detail in faults.items()
         ]
     return tuple(sorted(listed, key=lambda each: (each.found / max(each.requests, 1), each.tool)))
@@ -218,5 +218,5 @@ def _effects(raw: _Faults, counts: Counts) -> Iterator[Effect]:
 
 
 def _recall(pairs: Sequence[tuple[int, int]]) -> float | None:
-    found, asked = map(sum, zip((0, 0), *pairs, strict=True))
-    return found / asked if asked else None
+    found, count = map(sum, zip((0, 0), *pairs, strict=True))
+    return found / count if count else None

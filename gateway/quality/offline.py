@@ -152,8 +152,8 @@ def _value(schema: Mapping[str, object]) -> str:
 def _described(tool: Entity) -> str:
     """Return what the description says first, without the words of the name."""
     name = {*humanized(tool.name).split()}
-    said = one_line(clean(tool.description, limit=MAX_CHARS), limit=MAX_CHARS)
-    return " ".join(word for word in said.split() if name.isdisjoint(humanized(word).split()))
+    text = one_line(clean(tool.description, limit=MAX_CHARS), limit=MAX_CHARS)
+    return " ".join(word for word in text.split() if name.isdisjoint(humanized(word).split()))
 
 
 def holds_name(text: str, tool: Entity) -> bool:

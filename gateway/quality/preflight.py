@@ -74,13 +74,13 @@ async def preflight(
 
     A server that was not listed yet is listed, as by a search.
     """
-    snapshot, states = await gateway.snapshot(), gateway.server_states()
-    known = {}
+    snapshot, connections = await gateway.snapshot(), gateway.server_states()
+    states = {}
     for tool in wanted:
         name = tool.partition("/")[0]
-        failure = "cannot be reached" if states.get(name) == "failed" else ""
-        known[tool] = ServerState(name=name, failure=failure)
-    return check_tools(wanted, snapshot, known, caller=caller)
+        failure = "cannot be reached" if connections.get(name) == "failed" else ""
+        states[tool] = ServerState(name=name, failure=failure)
+    return check_tools(wanted, snapshot, states, caller=caller)
 
 
 def check_tools(

@@ -66,13 +66,13 @@ async def write_by_rules(tools: Sequence[Entity]) -> dict[str, str]:
 
 def _by_rules(tool: Entity) -> str:
     schemas = as_object(tool.definition.input_schema.get("properties")).items()
-    known = [verbs for verbs in ACTIONS.values() if not verbs.isdisjoint(words(tool.name))]
+    actions = [verbs for verbs in ACTIONS.values() if not verbs.isdisjoint(words(tool.name))]
     values = [(str(name), *as_texts(as_object(each).get("enum"))) for name, each in schemas]
     parts = (
         tool.definition.title or humanized(tool.name),
         tool.description.strip().rstrip("."),
         ", ".join(" ".join(map(humanized, each[:_MAX_VALUES])) for each in values if each[1:]),
-        ", ".join(sorted(frozenset().union(*known))),
+        ", ".join(sorted(frozenset().union(*actions))),
     )
     return clean(". ".join(filter(None, parts)), limit=MAX_SEARCH_TEXT_CHARS)
 
@@ -92,20 +92,20 @@ async def write_by_model(
     async for tool, reply in ask_each(tools, INSTRUCTIONS, model, telemetry, progress):
         if isinstance(reply, Failed):
             on_failure(f"{tool.id}: the model could not be asked: {reply.reason}")
-        elif said := clean(reply.text, limit=MAX_SEARCH_TEXT_CHARS).split():
-            texts[tool.id] = " ".join(said)
+        elif text := clean(reply.text, limit=MAX_SEARCH_TEXT_CHARS).split():
+            texts[tool.id] = " ".join(text)
     return texts
 
 
 def count_found(outcomes: Iterable[Outcome]) -> Counts:
     """Return what the requests of each tool found; an alternative or a twin counts for it."""
-    found, asked = Counter[Key](), Counter[Key]()
+    found, counts = Counter[Key](), Counter[Key]()
     for outcome in outcomes:
         for group, place in zip(outcome.request.wanted, outcome.places, strict=True):
             keys = [(tool, outcome.request.source) for tool in group]
-            asked.update(keys)
+            counts.update(keys)
             found.update(keys if _is_found(place) else ())
-    return {key: (found[key], count) for key, count in asked.items()}
+    return {key: (found[key], count) for key, count in counts.items()}
 
 
 def _is_found(place: int | None) -> bool:
@@ -126,7 +126,7 @@ async def suggest(
         gateway: Its rankings are asked beside each other; nothing of it changes.
         requests: Frozen ones.
         texts: Search texts by the id of the tool.
-        caller: The party for whom is asked.
+        caller: What may be seen; the requests are its own.
         progress: Called with ``requests``, how many are asked and how many there are.
     """
     if not any(texts.values()):

@@ -60,12 +60,12 @@ async def tune(
     caller: Caller = ANYONE,
     progress: Progress = lambda *_: None,
 ) -> Tuning:
-    """Give tools the requests that they serve as examples, if other requests gain by it.
+    """Make requests examples of the tools that serve them, if other requests gain by it.
 
     Args:
         gateway: A `Gateway`. Its rules change if the examples are kept, and nothing else.
         requests: Their tools are ids or names. Of those made by rules nothing is learned.
-        caller: The party for whom they are asked.
+        caller: What may be seen; the requests are its own.
         progress: Called with ``part`` or ``requests``, how much is done and how much there is.
 
     Raises:
@@ -101,7 +101,7 @@ async def tune(
 
 
 async def undo(gateway: Tunable, tuning: Tuning) -> None:
-    """Give the tools of *tuning* the examples that they had before it.
+    """Restore the examples that the tools of *tuning* had before it.
 
     Raises:
         StoreError: They could not be kept.

@@ -35,7 +35,7 @@ _IN_ADDRESS = re.compile(
 )
 _PAIR = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)(?:=|:\s+)(.+)", re.DOTALL)
 _FLAG = re.compile(r"--?([A-Za-z][\w-]*)")
-_SAID = re.compile(r"([\w-]+)(\s*[:=]\s*|\s+is\s+)(\S+)")
+_ASSIGNED = re.compile(r"([\w-]+)(\s*[:=]\s*|\s+is\s+)(\S+)")
 _HIDDEN = "[redacted]"
 _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+/=-]{24,}")
 
@@ -68,7 +68,7 @@ def find_secret(name: str, value: str) -> Span | None:
 
 
 def redact(text: str) -> str:
-    """Return *text*, written by anybody, with each secret that is seen as ``[redacted]``.
+    """Return *text*, of any origin, with each secret that is seen as ``[redacted]``.
 
     So is what looks as random as one, and what follows a word such as *password* after ``:``, ``=``
     or *is*.
@@ -79,10 +79,10 @@ def redact(text: str) -> str:
         begin, end = (at - found.start() for at in found.span(group))
         return found[0][:begin] + _HIDDEN + found[0][end:]
 
-    def hide_said(found: re.Match[str]) -> str:
+    def hide_assigned(found: re.Match[str]) -> str:
         return f"{found[1]}{found[2]}{_HIDDEN}" if sounds_secret(found[1]) else found[0]
 
-    text = _SAID.sub(hide_said, _IN_ADDRESS.sub(hide, _KNOWN.sub(hide, text)))
+    text = _ASSIGNED.sub(hide_assigned, _IN_ADDRESS.sub(hide, _KNOWN.sub(hide, text)))
     return re.sub(r"\S+", lambda word: _HIDDEN if looks_random(word[0]) else word[0], text)
 
 

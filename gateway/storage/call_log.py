@@ -18,7 +18,7 @@ from gateway.usage.call_log import (
     MOST_CALLS,
     MOST_QUERIES,
     Call,
-    Searched,
+    SearchNote,
     SearchTally,
     ServedQuery,
     Tally,
@@ -89,7 +89,7 @@ class SqliteCallLog:
             if added is not None and added % _SPARE == 0:
                 connection.execute("DELETE FROM calls WHERE id <= ?", (added - self._most,))
 
-    def note_search(self, search: Searched) -> None:
+    def note_search(self, search: SearchNote) -> None:
         """See `CallLog.note_search`."""
         now, tenant = self._wall(), label(search.tenant)
         day, found = int(now // DAY_S), tuple(dict.fromkeys(search.found))

@@ -60,7 +60,7 @@ def usage_report(snapshot: Snapshot, call_log: CallLog, tenant: str | None = Non
     Args:
         snapshot: The catalog.
         call_log: What was noted.
-        tenant: Whose searches and calls count, beside those without a tenant; None is everybody.
+        tenant: Whose searches and calls count, beside those without a tenant; None is all.
 
     Raises:
         StoreError: If the call log cannot be read.

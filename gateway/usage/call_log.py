@@ -70,7 +70,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class SearchNote:
     """One search that ended."""
 
     found: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class CallLog(Protocol):
     def note(self, call: Call) -> None:
         """Record one call."""
 
-    def note_search(self, search: Searched) -> None:
+    def note_search(self, search: SearchNote) -> None:
         """Count one search; keep its text if it has one."""
 
     def searches(self, tenant: str | None = None) -> Sequence[SearchTally]:

@@ -22,7 +22,7 @@ from gateway.runtime.secret_scanner import redact
 from gateway.runtime.telemetry import Telemetry
 from gateway.types import SearchResult
 from gateway.usage.analytics import UsageReport, usage_report
-from gateway.usage.call_log import MAX_QUERY_CHARS, Call, CallLog, Searched, Tally, Task
+from gateway.usage.call_log import MAX_QUERY_CHARS, Call, CallLog, SearchNote, Tally, Task
 from gateway.usage.evaluation import UsageEvaluation
 from gateway.usage.rerank import Outcomes, decay, multiplier
 from gateway.usage.transitions import LearnedSteps, TransitionCounts, is_predictive
@@ -134,7 +134,7 @@ class UsageTracker:
         if not self.options.record or not queries:
             return
         is_kept = self.options.record_queries and len(queries) == 1
-        search = Searched(
+        search = SearchNote(
             found=tuple(match.id for match in result.matches),
             low_confidence=any(
                 note.code == "low_confidence_results" for note in result.diagnostics

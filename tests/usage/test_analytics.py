@@ -8,7 +8,7 @@ from pathlib import Path
 from gateway.storage.call_log import SqliteCallLog
 from gateway.types import Hints, ToolDefinition
 from gateway.usage.analytics import TenantSearches, usage_report
-from gateway.usage.call_log import Call, Searched, label
+from gateway.usage.call_log import Call, SearchNote, label
 from tests import fakes
 
 
@@ -23,7 +23,7 @@ def test_what_is_never_found_and_never_called_is_named_by_server(tmp_path: Path)
         fakes.entity(off, server="two"),
     ]
     ledger = SqliteCallLog(tmp_path / "usage.db")
-    ledger.note_search(Searched(found=("one/a", "two/c", "gone/x")))
+    ledger.note_search(SearchNote(found=("one/a", "two/c", "gone/x")))
     ledger.note(Call(tool="one/a", outcome="failed"))
     report = usage_report(fakes.compile_snapshot(tools), ledger)
     ledger.close()
@@ -45,7 +45,7 @@ def test_shares_are_of_each_tenant_and_of_all(tmp_path: Path) -> None:
     ledger, empty = SqliteCallLog(tmp_path / "usage.db"), fakes.compile_snapshot([])
     nothing = usage_report(empty, ledger)
     for found, is_low, tenant in ((("a",), True, ""), ((), False, ""), (("a",), True, "acme")):
-        ledger.note_search(Searched(found=found, low_confidence=is_low, tenant=tenant))
+        ledger.note_search(SearchNote(found=found, low_confidence=is_low, tenant=tenant))
     every, other = usage_report(empty, ledger), usage_report(empty, ledger, "other")
     ledger.close()
 

@@ -1,4 +1,4 @@
-"""`gateway check`: whether tools can be called, before a run that nobody watches."""
+"""`gateway check`: whether tools can be called, before an unattended run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check(
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:
-    """Tell whether tools can be called, before a run that nobody watches.
+    """Check whether tools can be called, before an unattended run.
 
     Each is ready (0), to be retried later (10), in need of a person (11), or unknown (12); the
     highest of these is the exit code. Without --live no server is started or asked. With --json
@@ -67,9 +67,9 @@ def check(
     stored = replace(own, upstream=replace(own.upstream, stored_only=True, on_change="warn"))
     with open_gateway(manifest, strategy="graph", options=stored) as gateway:
         snapshot = SyncGateway(gateway).snapshot()
-    known = _states(manifest, own, frozenset(behind.values()), live_faults)
-    states = {tool: known[server] for tool, server in behind.items()}
-    checks = check_tools(wanted, snapshot, states, caller=caller or ANYONE)
+    states = _states(manifest, own, frozenset(behind.values()), live_faults)
+    by_tool = {tool: states[server] for tool, server in behind.items()}
+    checks = check_tools(wanted, snapshot, by_tool, caller=caller or ANYONE)
     verdict = worst(each.verdict for each in checks)
     view = table(checks, "tool", "verdict", "reasons", "detail")
     return Output({"verdict": verdict, "tools": checks}, view, code=_CODES[verdict])

@@ -172,8 +172,10 @@ def measure_catalog(gateway: Gateway) -> dict[str, Any]:
 def _eval_text(found: Mapping[str, Any]) -> str:
     counts, never = found["requests"], ", ".join(found["never_found"]) or "none"
     shares = found["recall@5"].items()
-    said = ", ".join(f"{share:.0%} of {counts[name]} requests by {name}" for name, share in shares)
-    return f"recall@5 of its {found['tools']} tools: {said}. Never found: {never}."
+    shares_text = ", ".join(
+        f"{share:.0%} of {counts[name]} requests by {name}" for name, share in shares
+    )
+    return f"recall@5 of its {found['tools']} tools: {shares_text}. Never found: {never}."
 
 
 def _conversation_view(data: dict[str, Any]) -> RenderableType:

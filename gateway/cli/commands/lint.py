@@ -111,10 +111,10 @@ def lint_view(report: LintReport, diff: str) -> RenderableType:
     effects = [{**to_jsonable(each), "means": FINDINGS[each.code]} for each in report.effects]
     columns = ("finding=code", "means", "requests=source", "tools", "recall@5=with_it", "without")
     found = ("tool", "finding=code", "detail", "found", "requests")
-    kept = ("tool", "requests=judged_by", "before", "after")
+    helpful = ("tool", "requests=judged_by", "before", "after")
     return Group(
         *listing("findings have this effect", effects, *columns),
         *listing(f"findings in {report.tools} tools, least found first", report.findings, *found),
-        *listing("search texts help and hide no other tool", report.suggestions, *kept),
+        *listing("search texts help and hide no other tool", report.suggestions, *helpful),
         Text(f"\n{diff}" if diff else ""),
     )
