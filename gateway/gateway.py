@@ -125,8 +125,6 @@ class Gateway(GatewaySources):
             progress=progress or (lambda *_: None),
             own_store=not (store is None and vector_store is None),
         )
-        self.telemetry.observe(self._index.gauges)
-        self.telemetry.observe(self._servers.gauges)
         self.usage = UsageTracker(
             storage.call_log,
             self.options.usage,
@@ -136,6 +134,8 @@ class Gateway(GatewaySources):
             submit=self._bridge.submit,
         )
         self._search = self._make_search(normalizer)
+        for part in (self._index, self._servers, self._search):
+            self.telemetry.observe(part.gauges)
 
     def _make_search(self, normalizer: Normalizer | None) -> CachedSearch:
         return cached_search(

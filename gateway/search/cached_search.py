@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import partial
 from os import urandom
@@ -88,6 +88,13 @@ class CachedSearch:
     usage: UsageTracker
     identity: tuple[str, ...]
     """Gateway, embedder and normalizer. Part of every key."""
+    queue: Sized | None = None
+    """The queries that are being embedded; None without an embedder."""
+
+    def gauges(self) -> Mapping[str, Mapping[str, float]]:
+        """Return how long the queue of the embedder is."""
+        queue = self.queue
+        return {} if queue is None else {"gateway.embedding.queue": {"query": len(queue)}}
 
     async def __call__(
         self,
@@ -206,14 +213,12 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     shared: dict[str, Any] = {"telemetry": telemetry, "timeout_s": 3 * options.query_timeout_s}
     flights = partial(SingleFlight[Any], submit, on_event=telemetry.cache_event)
     guard = partial(ServiceGuard, patience_s=options.query_timeout_s, submit=submit)
-    embed = normalize = None
+    embed = normalize = queue = None
     if embedder is not None:
-        model = embedder.info.model_id
-        cache, queue = caches.embeddings, flights(name=caches.embeddings.name)
-        telemetry.observe(lambda: {"gateway.embedding.queue": {"query": len(queue)}})
-        embed = QueryEmbedder(
-            embedder=embedder, cache=cache, share=partial(guard("embedder").run, queue), **shared
-        )
+        model, cache = embedder.info.model_id, caches.embeddings
+        queue = flights(name=cache.name)
+        share = partial(guard("embedder").run, queue)
+        embed = QueryEmbedder(embedder=embedder, cache=cache, share=share, **shared)
     if normalizer is not None:
         check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
         rewriter = normalizer.model_id
@@ -238,4 +243,5 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         telemetry=telemetry,
         usage=usage,
         identity=(urandom(16).hex(), model, rewriter),
+        queue=queue,
     )

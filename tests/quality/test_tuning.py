@@ -61,6 +61,17 @@ def test_what_gains_is_kept_and_taken_back(open_gateway: OpenGateway, strategy: 
     assert tuning.comparison.changes["recall@5"].low > 0
 
 
+def test_a_trial_leaves_no_gauge_behind(open_gateway: OpenGateway) -> None:
+    """Or the queue of a search that is over would be reported in place of the gateway's."""
+    gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
+    gateway.add_source(ListSource("desk", TOOLS))
+    observed = len(gateway.telemetry._gauges)  # noqa: SLF001
+
+    gateway.bridge.call(lambda: tune(gateway, requests()))
+
+    assert observed == len(gateway.telemetry._gauges)  # noqa: SLF001
+
+
 def test_of_few_requests_nothing_is_learned(open_gateway: OpenGateway) -> None:
     """Nor of those that rules made, or that no tool serves."""
     gateway = open_gateway()
