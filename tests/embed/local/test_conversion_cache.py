@@ -48,16 +48,16 @@ def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     (folder / "file").unlink()
     assert folder == cached_conversion(make, folder)
     for torn in ("no sums", ""):
-        (folder / "sha256").write_text(torn)
+        (folder / "crc32").write_text(torn)
         assert folder == cached_conversion(make, folder)
     (folder / "file").unlink()
-    (folder / "sha256").write_text("")
+    (folder / "crc32").write_text("")
     assert folder == cached_conversion(make, folder)
     assert 6 == make.count
     assert [folder] == list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", [".", "file", "sha256"])
+@pytest.mark.parametrize("name", [".", "file", "crc32"])
 def test_what_others_may_write_is_made_again(tmp_path: Path, name: str) -> None:
     """They could have changed it together with its checksum. What is made is for the owner."""
     make, folder = Making(), tmp_path / "model"
