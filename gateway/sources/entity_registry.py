@@ -318,6 +318,8 @@ def _without_tools(entity: Entity, tools: Sequence[JsonObject], hidden: Abstract
 
 
 def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
+    if access is NO_ACCESS_RULE:
+        return definition
     hints = definition.hints
     changed = replace(
         hints,
