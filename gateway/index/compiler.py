@@ -317,10 +317,8 @@ def _with_search_texts(entities: Iterable[Entity], documents: Iterable[Document]
     labels = LabelResolver(stated, host_names(listed))
     texts = {labels.subject(each): each.search_text[:MAX_SEARCH_TEXT_CHARS] for each in stated}
     for position, entity in enumerate(listed):
-        definition, hints = entity.definition, entity.hints
-        if (text := texts.get(node_of(entity.id))) and not hints.search_text:
-            hinted = replace(definition, hints=replace(hints, search_text=text))
-            listed[position] = replace(entity, definition=hinted)
+        if (text := texts.get(node_of(entity.id))) and not entity.hints.search_text:
+            listed[position] = entity.with_hints(search_text=text)
     return listed
 
 

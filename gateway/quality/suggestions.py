@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.errors import Failed
@@ -134,7 +134,10 @@ async def suggest(
     snapshot = await gateway.snapshot(vectors=True)
 
     async def run(tried: Mapping[str, str]) -> tuple[Outcome, ...]:
-        entities = [_with_text(entity, tried.get(entity.id, "")) for entity in snapshot.entities]
+        entities = [
+            entity.with_hints(search_text=tried[entity.id]) if entity.id in tried else entity
+            for entity in snapshot.entities
+        ]
         variant = await variant_of(gateway, snapshot, entities)
         return (await evaluate(variant, requests, caller=caller, progress=progress)).outcomes
 
@@ -179,10 +182,3 @@ def _guilty(
             entered = ({*new.found[:DEPTH]} - {*old.found[:DEPTH]}) & tried.keys()
             found |= own or entered or tried.keys()
     return found
-
-
-def _with_text(entity: Entity, text: str) -> Entity:
-    if not text:
-        return entity
-    hints = replace(entity.hints, search_text=text)
-    return replace(entity, definition=replace(entity.definition, hints=hints))

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.catalog.catalog import Catalog
@@ -189,15 +189,8 @@ class _Trial:
         )
 
 
-def with_examples(entities: Iterable[Entity], examples: Examples) -> list[Entity]:
-    """Return *entities*, those with *examples* with these added."""
-    return [
-        _with_examples(entity, examples[entity.id]) if entity.id in examples else entity
-        for entity in entities
-    ]
-
-
-def _with_examples(entity: Entity, texts: Sequence[str]) -> Entity:
-    hints = entity.hints
-    added = replace(hints, examples=tuple(dict.fromkeys((*hints.examples, *texts))))
-    return replace(entity, definition=replace(entity.definition, hints=added))
+def with_examples(entities: Iterable[Entity], examples: Examples) -> Iterator[Entity]:
+    """Yield *entities*, those with *examples* with these added."""
+    for entity in entities:
+        every = dict.fromkeys((*entity.hints.examples, *examples.get(entity.id, ())))
+        yield entity.with_hints(examples=tuple(every)) if entity.id in examples else entity

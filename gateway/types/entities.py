@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 from gateway.types.diagnostics import Diagnostic
 
@@ -129,6 +129,11 @@ class Entity:
     def hints(self) -> Hints:
         """The merged search hints."""
         return self.definition.hints
+
+    def with_hints(self, **changes: Any) -> Entity:
+        """Return the same entity with *changes* to its hints, by name; its digest stays."""
+        hints = replace(self.hints, **changes)
+        return replace(self, definition=replace(self.definition, hints=hints))
 
     @property
     def suspicious(self) -> bool:
