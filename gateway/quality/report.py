@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
@@ -160,3 +161,24 @@ def read_report(text: str, *, where: str) -> EvalReport:
 def write_report(report: EvalReport) -> str:
     """Return *report* as JSON."""
     return _adapter().dump_json(report, indent=1, by_alias=True).decode() + "\n"
+
+
+def report_files(folder: Path) -> tuple[Path, ...]:
+    """Return the reports of a folder, the newest last: their names begin with their date."""
+    return tuple(sorted(folder.glob("*.json")))
+
+
+def newest_report(folder: Path) -> EvalReport | None:
+    """Return the newest report of a folder; None if there is none.
+
+    Raises:
+        ConfigError: The newest file is no report.
+    """
+    files = report_files(folder)
+    if not files:
+        return None
+    try:
+        text = files[-1].read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{files[-1].name} cannot be read: {type(error).__name__}") from None
+    return read_report(text, where=files[-1].name)

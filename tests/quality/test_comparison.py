@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.quality import EvalReport, EvalRequest, compare, read_report, write_report
+from gateway.quality.report import newest_report, report_files
 from gateway.types import Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import tool
@@ -110,3 +113,22 @@ def test_a_report_is_read_as_it_was_written(before: EvalReport) -> None:
     for text in ("no JSON", "{}"):
         with pytest.raises(ConfigError, match=r"^old\.json"):
             read_report(text, where="old.json")
+
+
+def test_the_newest_report_of_a_folder_has_the_last_name(
+    before: EvalReport, tmp_path: Path
+) -> None:
+    """A folder that is not there has none; what is no report is named."""
+    none = newest_report(tmp_path / "missing")
+    (tmp_path / "2026-01-02.json").write_text(write_report(before), "utf-8")
+    (tmp_path / "2026-01-01.json").write_text("{}", "utf-8")
+    newest = newest_report(tmp_path)
+    (tmp_path / "2026-01-03.json").write_bytes(b"\xff")
+
+    assert None is none
+    assert before == newest
+    assert ["2026-01-01.json", "2026-01-02.json", "2026-01-03.json"] == [
+        path.name for path in report_files(tmp_path)
+    ]
+    with pytest.raises(ConfigError, match=r"2026-01-03\.json cannot be read"):
+        newest_report(tmp_path)
