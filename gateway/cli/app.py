@@ -24,6 +24,7 @@ _MODULES = {
     **dict.fromkeys(("tools", "call", "index", "prepare"), "search"),
     **dict.fromkeys(("approve", "login"), "trust"),
     **dict.fromkeys(("import", "install", "uninstall"), "clients"),
+    "console": "serve",
     "discover": "provision",
     "eval": "evaluation",
 }
@@ -41,6 +42,7 @@ COMMANDS: Mapping[str, str] = {
     "login": "Sign in to a server that wants it (OAuth); its tokens are kept and refreshed.",
     "demo": "See it work: real servers, three conversations. Needs no key and no network.",
     "serve": "Serve the configured servers' tools as one MCP server.",
+    "console": ("See the catalog, its searches and its calls in a browser, on this machine alone."),
     "discover": (
         "Show what the configured servers can do: servers, tools, schemas. Asks no registry."
     ),

@@ -75,6 +75,11 @@ class Cache(Generic[V]):
         with self._lock, suppress(ValueError):
             self._items[key] = value
 
+    def drop(self, key: Hashable) -> None:
+        """Forget *key*, if it is there."""
+        with self._lock:
+            self._items.pop(key, None)
+
 
 class SingleFlight(Generic[V]):
     """Runs equal work that is requested at the same time once, even if a caller goes away.

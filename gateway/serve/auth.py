@@ -1,7 +1,8 @@
 """Bearer tokens with scopes (RFC 6750), and the TOML file that lists them.
 
 * A token is kept as its SHA-256 alone, and compared with every known one in constant time.
-* Four scopes are rights: of the API, of metrics, to install; all others are scopes of entities.
+* Five scopes are rights: of the API, of metrics, to install, to call; all others are scopes of
+  entities.
 * `/mcp` and the API accept the same tokens. The SDK keeps a session to the token that began it.
 
 [tokens.dashboard]
@@ -42,7 +43,9 @@ METRICS = "metrics:read"
 """Allows to read the metrics, which name tools and servers whoever may see them."""
 INSTALL = "catalog:install"
 """Allows to bring servers in, with `gateway serve --with install`."""
-OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL})
+CALL = "catalog:call"
+"""Allows to call tools from the console. A client of `/mcp` needs no right to call."""
+OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL})
 """The rights of the server's own token, and of every caller where no token is needed."""
 CALLER = "gateway.caller"
 """The key of a scope under which the guard notes the caller of a request."""

@@ -26,7 +26,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.errors import ConfigError
@@ -43,10 +43,14 @@ from gateway.types import ANYONE, Caller
 
 PATH = "/mcp"
 METRICS_PATH = "/metrics"
+CONSOLE = "/console"
+"""Pages below it sign in by themselves; see `gateway.serve.console.access`."""
 ROUTE = "gateway.route"
 """The key of a scope under which an application notes the route of a request, for metrics."""
 MetricsPage: TypeAlias = ASGIApp
 """Answers requests for metrics."""
+ConsoleRoutes: TypeAlias = Sequence[BaseRoute]
+"""Those of `gateway.serve.console.app.console_routes`; empty serves no console."""
 Transport: TypeAlias = Callable[[Server], Awaitable[None]]
 """Serves a server until it is told to stop."""
 _ROUTES = frozenset({PATH, METRICS_PATH})
@@ -133,6 +137,7 @@ def http_app(
     options: HttpOptions,
     *,
     routes: Sequence[Route] = (),
+    console: ConsoleRoutes = (),
     metrics: MetricsPage | None = None,
 ) -> Guard:
     """Return the ASGI application that serves *server* under `PATH`.
@@ -141,6 +146,7 @@ def http_app(
         server: The served MCP server.
         options: The callers that may use it.
         routes: More routes, such as those of `gateway.serve.api.app.api_routes`.
+        console: The routes of the console.
         metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
     """
     app = server.streamable_http_app(
@@ -151,16 +157,17 @@ def http_app(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[*routes, *([_metrics_route(metrics)] if metrics else [])],
     )
+    app.router.routes.extend(console)
     app.add_middleware(SessionShares, max_sessions=options.max_sessions)
-    return guarded(app, options)
+    return guarded(app, options, has_console=bool(console))
 
 
-def guarded(app: Starlette, options: HttpOptions) -> Guard:
+def guarded(app: Starlette, options: HttpOptions, *, has_console: bool = False) -> Guard:
     """Return *app* behind the guard, with problems for unknown paths and methods."""
     app.router.redirect_slashes = False
     for status in _HTTP_ERRORS:
         app.add_exception_handler(status, _http_error)
-    return Guard(app, options)
+    return Guard(app, options, has_console=has_console)
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
@@ -190,16 +197,18 @@ class Guard:
 
     * Host: one of the server's own names, with any port: another one may be mapped to ours.
     * Origin: one that `HttpOptions.origins` lists, or, on loopback, the server's own, port and all.
-    * Token: needed for everything but `LIVENESS`, if there are any. The caller that it names is in
-      the scope then, under `CALLER`.
+    * Token: needed for everything but `LIVENESS` and the console, if there are any. The caller that
+      it names is in the scope then, under `CALLER`.
 
     Args:
         app: The application behind it.
         options: The names and origins of the server, and its tokens.
+        has_console: Whether the paths below `CONSOLE` are passed on without a token.
     """
 
-    def __init__(self, app: Starlette, options: HttpOptions) -> None:
+    def __init__(self, app: Starlette, options: HttpOptions, *, has_console: bool = False) -> None:
         self.app = app
+        self._has_console = has_console
         own = [options.host, *_LOOPBACK_NAMES] if is_loopback(options.host) else []
         named = [options.host, *options.hosts, *own]
         self._hosts = {_split_authority(_bracketed(name)) for name in named}
@@ -228,13 +237,19 @@ class Guard:
             raise RefusedError(421, "foreign", "the Host of the request is not ours")
         if not all(self._is_ours(origin, scope) for origin in headers.getlist("origin")):
             raise RefusedError(403, "foreign", "the Origin of the request is not ours")
-        if scope["path"] == auth.LIVENESS and scope.get("method") in _SAFE:
+        if self._needs_no_token(scope):
             scope[auth.CALLER] = ANYONE
             return
         token = auth.authenticate(self._tokens, headers.get("authorization", ""))
         scope[auth.CALLER] = token.caller
         if self._needs_token:
             scope["user"] = token.to_user()
+
+    def _needs_no_token(self, scope: Scope) -> bool:
+        path = scope["path"]
+        if path == auth.LIVENESS:
+            return scope.get("method") in _SAFE
+        return self._has_console and (path == CONSOLE or path.startswith(f"{CONSOLE}/"))
 
     def _is_ours(self, origin: str, scope: Scope) -> bool:
         if origin.casefold() in self._origins:
@@ -299,6 +314,7 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
     options: HttpOptions,
     *,
     routes: Sequence[Route] = (),
+    console: ConsoleRoutes = (),
     metrics: MetricsPage | None = None,
     telemetry: Telemetry | None = None,
     on_listening: Callable[[str], None] = lambda _url: None,
@@ -310,6 +326,7 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         server: The served MCP server.
         options: The address, and the callers that may use it.
         routes: As for `http_app`.
+        console: As for `http_app`.
         metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
         telemetry: Where requests are measured; None does not measure them.
         on_listening: Called with the address as soon as requests are accepted.
@@ -320,7 +337,7 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
     """
     shown = f"[{options.host}]" if _is_bare_ipv6(options.host) else options.host
     limits = ConnectionLimits(options.max_connections, options.request_timeout_s)
-    app = http_app(server, options, routes=routes, metrics=metrics)
+    app = http_app(server, options, routes=routes, console=console, metrics=metrics)
     config = uvicorn.Config(
         measured(app, telemetry) if telemetry else app,
         http=cast("type[asyncio.Protocol]", limits),

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from gateway.cli.commands.serve import limit_log
+from gateway.cli.server import limit_log
 from gateway.gateway import Gateway
 from gateway.serve.auth import BearerToken
 from gateway.serve.http import HttpOptions

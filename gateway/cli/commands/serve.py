@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,38 +12,51 @@ from typer import Context, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
+from gateway.cli.server import ServedParts, run, transport_of, wants_console
 from gateway.cli.session import command_options, open_gateway, provision_options, read_config
-from gateway.cli.signals import Shutdown, graceful_shutdown, watch_file
-from gateway.errors import ConfigError, Failed, attempt
+from gateway.cli.signals import graceful_shutdown
+from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.stdio import kill_all
-from gateway.mcp.traffic import Bucket
 from gateway.options import Confirm, DiscoveryOptions, Options, SearchOptions
-from gateway.options.environment import variables
+from gateway.options.environment import catalog_store_path, variables
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
-from gateway.search.rank.policies import log
 from gateway.serve.auth import INSTALL, read_tokens
+from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
-from gateway.serve.http import HttpOptions, MetricsPage, Transport, serve_http
-from gateway.serve.mcp_server import mcp_server, serve_stdio
+from gateway.serve.http import HttpOptions
+from gateway.serve.mcp_server import mcp_server
 from gateway.types import ANYONE, Caller
 
 Extra = Literal[ExtraName, "route", "next"]
 """Tools on demand; *route* shows servers before tools, *next* the graph's next steps."""
 
+Requests = Annotated[
+    Path | None,
+    Option(
+        help="With the console: the file of test requests.",
+        show_default="asked.md beside the configuration",
+    ),
+]
+Reports = Annotated[
+    Path | None,
+    Option(
+        help="With the console: the folder of evaluation reports.",
+        show_default="beside the catalog's store",
+    ),
+]
 _DEFAULT = HttpOptions()
 _OF_ADDRESSES = (
     *("host", "port", "max_connections", "max_sessions"),
     *("token_env", "tokens", "allow_host", "allow_origin", "metrics"),
+    *("console", "open_console", "requests", "reports"),
 )
 """Parameters that mean nothing over pipes."""
-_LOG_RECORDS_PER_S = 5
-_LOG_BURST_RECORDS = 100
 
 app = command_group()
 
@@ -86,6 +97,17 @@ def serve(  # noqa: PLR0913  (one for each option)
     metrics: Annotated[
         bool, Option("--metrics", help="With --http: /metrics, for Prometheus to read.")
     ] = False,
+    console: Annotated[
+        bool | None,
+        Option(
+            "--console/--no-console",
+            help="With --http: pages for people, at /console.",
+            show_default="if its extra is installed",
+        ),
+    ] = None,
+    open_console: Annotated[bool, Option("--open", help="Open the console in a browser.")] = False,
+    requests: Requests = None,
+    reports: Reports = None,
     max_connections: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_connections,
     max_sessions: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_sessions,
     registry: options.Registry = "",
@@ -106,6 +128,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     """
     if not http:
         _refuse_options_of_addresses(context)
+    has_console = http and wants_console(console)
     extras = _read_extras(extra, expose)
     address = HttpOptions(
         host=host,
@@ -128,15 +151,56 @@ def serve(  # noqa: PLR0913  (one for each option)
     provision = provision_options(manifest, registry=registry, trust=trust)
     with graceful_shutdown() as shutdown, opened as gateway:
         shutdown.close, shutdown.kill = partial(_close, gateway), kill_all
-        transport = _transport(gateway, address if http else None, page, shutdown, with_api=api)
+        parts = ServedParts(metrics=page, api=api, open_console=open_console)
+        if has_console:
+            files = ConsoleOptions(config=config, documents=documents)
+            files = _with_files(files, own_options, requests, reports)
+            parts = replace(parts, console=files)
+        transport = transport_of(gateway, address if http else None, parts, shutdown)
         names = frozenset(name for name in get_args(ExtraName) if name in extras)
         scope = INSTALL if address.needs_token else ""
         provisioner = _provisioner(gateway, provision, config)
         tools = tuple(extra_tools(gateway, names, provisioner, install_scope=scope))
         server = mcp_server(gateway, expose=expose, extras=tools, caller=address.caller)
-        asyncio.run(_run(gateway, partial(transport, server), config))
+        asyncio.run(run(gateway, partial(transport, server), config))
         shutdown.has_begun = True
     return Output(None, "")
+
+
+@command(app, has_json=False)
+def console(  # noqa: PLR0913  (one for each option)
+    context: Context,
+    *,
+    port: Annotated[int, Option(help="0 takes a free one.")] = 0,
+    browser: Annotated[
+        bool, Option("--browser/--no-browser", help="Open one, or only print the address.")
+    ] = True,
+    requests: Requests = None,
+    reports: Reports = None,
+    config: options.Config = options.DEFAULT_CONFIG,
+    documents: options.Graph = None,
+    strategy: options.Strategy = None,
+    normalize: options.Normalize = "",
+    caller: Caller | None = None,
+) -> Output:
+    """See the catalog, its searches and its calls in a browser, on this machine alone.
+
+    It is `gateway serve --http` on a free port, with the console opened.
+    """
+    return serve(
+        context,
+        http=True,
+        port=port,
+        console=True,
+        open_console=browser,
+        requests=requests,
+        reports=reports,
+        config=config,
+        documents=documents,
+        strategy=strategy,
+        normalize=normalize,
+        caller=caller,
+    )
 
 
 def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
@@ -156,11 +220,6 @@ def _refuse_options_of_addresses(context: Context) -> None:
     ]
     if misplaced:
         raise ConfigError(f"{', '.join(misplaced)} needs --http: over pipes there is no address")
-
-
-def _close(gateway: Gateway) -> None:
-    gateway.close()
-    stop_exporters()
 
 
 def _read_token(variable: str) -> str:
@@ -183,37 +242,6 @@ def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm
     return replace(own_options, chat=chat)
 
 
-def _transport(
-    gateway: Gateway,
-    address: HttpOptions | None,
-    page: MetricsPage | None,
-    shutdown: Shutdown,
-    *,
-    with_api: bool,
-) -> Transport:
-    if address is None:
-        return serve_stdio
-
-    def on_listening(url: str) -> None:
-        note(f"serving {url}")
-        if with_api:
-            note(f"the catalog as JSON is described at {url.removesuffix('/mcp')}/openapi.json")
-
-    transport = partial(
-        serve_http,
-        options=address,
-        metrics=page,
-        telemetry=gateway.telemetry,
-        on_listening=on_listening,
-        on_stop=shutdown.start_limit,
-    )
-    if not with_api:
-        return transport
-    from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
-
-    return partial(transport, routes=api_routes(gateway, address))
-
-
 def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> Provisioner:
     return Provisioner(
         gateway,
@@ -225,54 +253,19 @@ def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> P
     )
 
 
-async def _run(gateway: Gateway, serve: Callable[[], Awaitable[None]], config: Path) -> None:
-    indexing = asyncio.create_task(_index(gateway))
-    # What a search over HTTP wants explained; nothing else is logged so.
-    explained = logging.StreamHandler()
-    log.addHandler(explained)
-    log.setLevel(logging.DEBUG)
-    for handler in filter(None, (explained, logging.lastResort)):
-        limit_log(handler)
-    try:
-        async with watch_file(config, lambda: _reload(gateway)):
-            await serve()
-    except ConfigError as error:
-        # The listener does not know the options of the command.
-        raise ConfigError(f"{error} (--host, --port)") from error
-    finally:
-        indexing.cancel()
+def _with_files(
+    console: ConsoleOptions, own_options: Options, requests: Path | None, reports: Path | None
+) -> ConsoleOptions:
+    """Return *console* with files at their usual places where none are named."""
+    folder = console.config.parent if console.config else Path()
+    return replace(
+        console,
+        requests=requests or folder / "asked.md",
+        reports=reports or catalog_store_path(own_options).parent / "reports",
+        documents=console.documents if console.documents and console.documents.is_dir() else None,
+    )
 
 
-def limit_log(handler: logging.Handler) -> None:
-    """Let few records a second through *handler*: each request of a client may cause some."""
-    records = Bucket(_LOG_RECORDS_PER_S, _LOG_BURST_RECORDS)
-
-    def admits(_record: logging.LogRecord) -> bool:
-        is_over = bool(records.take(1))
-        if is_over:
-            records.take(-1)
-        return not is_over
-
-    handler.addFilter(admits)
-
-
-async def _reload(gateway: Gateway) -> None:
-    """Read the configuration again and print what changed."""
-    reloaded = await attempt(gateway.reload())
-    if isinstance(reloaded, Failed):
-        note(f"the servers stay as they were: {reloaded.reason}; mend it, and it is read again")
-        return
-    warn(reloaded.diagnostics)
-    parts = {"added": reloaded.added, "changed": reloaded.changed, "removed": reloaded.removed}
-    changes = "; ".join(f"{what} {', '.join(names)}" for what, names in parts.items() if names)
-    note(f"configuration read again: {changes or 'nothing changed'}")
-    await _index(gateway)
-
-
-async def _index(gateway: Gateway) -> None:
-    """List and index before the first request, and print what could not be used."""
-    report = await attempt(gateway.report())
-    if isinstance(report, Failed):
-        note(f"the catalog could not be indexed: {report.reason}")
-        return
-    warn(report.diagnostics)
+def _close(gateway: Gateway) -> None:
+    gateway.close()
+    stop_exporters()

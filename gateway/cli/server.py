@@ -1,0 +1,167 @@
+"""What `gateway serve` runs: a transport, what is served beside the protocol, and the reading of a
+changed configuration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import webbrowser
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+from gateway.cli.command import note, warn
+from gateway.cli.signals import Shutdown, watch_file
+from gateway.errors import ConfigError, Failed, MissingExtraError, attempt
+from gateway.gateway import Gateway
+from gateway.mcp.traffic import Bucket
+from gateway.search.rank.policies import log
+from gateway.serve.console.page import ConsoleOptions
+from gateway.serve.http import (
+    CONSOLE,
+    PATH,
+    ConsoleRoutes,
+    HttpOptions,
+    MetricsPage,
+    Transport,
+    serve_http,
+)
+from gateway.serve.mcp_server import serve_stdio
+
+_LOG_RECORDS_PER_S = 5
+_LOG_BURST_RECORDS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedParts:
+    """What is served over HTTP beside the protocol."""
+
+    metrics: MetricsPage | None = None
+    api: bool = True
+    console: ConsoleOptions | None = None
+    """None serves no console."""
+    open_console: bool = False
+    """Whether to open it in a browser."""
+
+
+def transport_of(
+    gateway: Gateway, address: HttpOptions | None, parts: ServedParts, shutdown: Shutdown
+) -> Transport:
+    """Return what serves *gateway*: over pipes if *address* is None, else over HTTP."""
+    if address is None:
+        return serve_stdio
+    launch_token = ""
+    routes: ConsoleRoutes = ()
+    if parts.console:
+        from gateway.serve.console.access import Sessions  # noqa: PLC0415  (pipes need none)
+        from gateway.serve.console.app import console_routes  # noqa: PLC0415  (an extra)
+
+        sessions = Sessions(address)
+        launch_token = sessions.launch_token
+        routes = console_routes(gateway, parts.console, sessions)
+
+    def on_listening(url: str) -> None:
+        root = url.removesuffix(PATH)
+        note(f"serving {url}")
+        if parts.api:
+            note(f"the catalog as JSON is described at {root}/openapi.json")
+        if parts.console:
+            _announce(f"{root}{CONSOLE}", launch_token, opens=parts.open_console)
+
+    transport = partial(
+        serve_http,
+        options=address,
+        console=routes,
+        metrics=parts.metrics,
+        telemetry=gateway.telemetry,
+        on_listening=on_listening,
+        on_stop=shutdown.start_limit,
+    )
+    if not parts.api:
+        return transport
+    from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
+
+    return partial(transport, routes=api_routes(gateway, address))
+
+
+def _announce(url: str, launch_token: str, *, opens: bool) -> None:
+    """Print where the console is, with the token of this start, and open it if it is wanted."""
+    entrance = f"{url}?token={launch_token}" if launch_token else url
+    note(f"the console: {entrance}")
+    if opens:
+        # Some browsers return only when they are closed.
+        threading.Thread(target=webbrowser.open, args=(entrance,), daemon=True).start()
+
+
+def wants_console(wanted: bool | None) -> bool:
+    """Return whether the console is served; None serves it if its extra is installed.
+
+    Raises:
+        MissingExtraError: It is wanted, but not installed.
+    """
+    is_installed = find_spec("jinja2") is not None
+    if wanted and not is_installed:
+        raise MissingExtraError("the console", "console")
+    return is_installed if wanted is None else wanted
+
+
+async def run(gateway: Gateway, serve: Callable[[], Awaitable[None]], config: Path) -> None:
+    """Serve until *serve* ends; *config* is read again when it changes.
+
+    Raises:
+        ConfigError: The address cannot be listened on.
+    """
+    indexing = asyncio.create_task(_index(gateway))
+    # What a search over HTTP wants explained; nothing else is logged so.
+    explained = logging.StreamHandler()
+    log.addHandler(explained)
+    log.setLevel(logging.DEBUG)
+    for handler in filter(None, (explained, logging.lastResort)):
+        limit_log(handler)
+    try:
+        async with watch_file(config, lambda: _reload(gateway)):
+            await serve()
+    except ConfigError as error:
+        # The listener does not know the options of the command.
+        raise ConfigError(f"{error} (--host, --port)") from error
+    finally:
+        indexing.cancel()
+
+
+def limit_log(handler: logging.Handler) -> None:
+    """Let few records a second through *handler*: each request of a client may cause some."""
+    records = Bucket(_LOG_RECORDS_PER_S, _LOG_BURST_RECORDS)
+
+    def admits(_record: logging.LogRecord) -> bool:
+        is_over = bool(records.take(1))
+        if is_over:
+            records.take(-1)
+        return not is_over
+
+    handler.addFilter(admits)
+
+
+async def _reload(gateway: Gateway) -> None:
+    """Read the configuration again and print what changed."""
+    reloaded = await attempt(gateway.reload())
+    if isinstance(reloaded, Failed):
+        note(f"the servers stay as they were: {reloaded.reason}; mend it, and it is read again")
+        return
+    warn(reloaded.diagnostics)
+    parts = {"added": reloaded.added, "changed": reloaded.changed, "removed": reloaded.removed}
+    changes = "; ".join(f"{what} {', '.join(names)}" for what, names in parts.items() if names)
+    note(f"configuration read again: {changes or 'nothing changed'}")
+    await _index(gateway)
+
+
+async def _index(gateway: Gateway) -> None:
+    """List and index before the first request, and print what could not be used."""
+    report = await attempt(gateway.report())
+    if isinstance(report, Failed):
+        note(f"the catalog could not be indexed: {report.reason}")
+        return
+    warn(report.diagnostics)

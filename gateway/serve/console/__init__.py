@@ -1,0 +1,1 @@
+"""The console: pages for people who run a gateway, made on the server."""

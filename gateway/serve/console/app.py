@@ -1,0 +1,301 @@
+"""The console as routes behind the guard of `gateway.serve.http`.
+
+Pages are whole documents, made by Jinja with every text escaped. The content security policy lets
+a browser load nothing that does not lie in ``static``, and run no script of a page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import TypeAdapter
+from starlette.datastructures import ImmutableMultiDict
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from gateway.errors import Failed, attempt
+from gateway.gateway import Gateway
+from gateway.runtime import VERSION
+from gateway.runtime.text import visible_json
+from gateway.serve import auth
+from gateway.serve.api.operations import problem
+from gateway.serve.api.problems import RefusedError, refusal
+from gateway.serve.console import formats
+from gateway.serve.console.access import (
+    FORM_FIELD,
+    ConsoleSession,
+    Sessions,
+    check_form,
+    set_cookie,
+)
+from gateway.serve.console.ask import AskPage
+from gateway.serve.console.page import (
+    ConsoleOptions,
+    PageRoute,
+    PageView,
+    Redirect,
+    Visit,
+    page_routes,
+)
+from gateway.serve.http import CONSOLE, ROUTE
+
+MAX_FORM_BYTES = 1024 * 1024
+TIME_LIMIT_S = 60.0
+"""A slower page is given up."""
+_CYTOSCAPE_STYLE = "'sha256-pgvDUBa4IjFA2yuSJ2cqcyxmNYJMborsd0ORcRv9vw8='"
+"""The one style that the drawing of graphs sets by itself."""
+HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:;"
+        f" style-src 'self' {_CYTOSCAPE_STYLE};"
+        " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # With a stricter policy a form would be sent without its origin.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+_STATIC = Path(__file__).parent / "static"
+_SIGN_IN = f"{CONSOLE}/sign-in"
+
+
+PAGES = (AskPage,)
+"""In the order of the navigation; the console opens with the first."""
+PLACES = tuple(page.place for page in PAGES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorData:
+    """What an error page says."""
+
+    status: int
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInData:
+    """What the sign-in page shows."""
+
+    next: str
+    needs_launch_token: bool
+
+
+def console_routes(
+    gateway: Gateway, options: ConsoleOptions, sessions: Sessions
+) -> list[BaseRoute]:
+    """Make the routes below `CONSOLE`, for an application behind the guard.
+
+    Args:
+        gateway: What is shown; its owner closes it.
+        options: The files that the console reads and writes.
+        sessions: The browsers that may see it.
+    """
+    console = _Console(sessions)
+    pages = [page(gateway, options) for page in PAGES]
+    by_path: dict[str, dict[str, PageRoute]] = {}
+    for route in (route for page in pages for route in page_routes(page)):
+        by_path.setdefault(route.path, {})[route.method] = route
+    routes: list[BaseRoute] = [
+        Route(CONSOLE, console.open, methods=["GET"]),
+        Route(f"{CONSOLE}/", console.open, methods=["GET"]),
+        Route(_SIGN_IN, console.sign_in, methods=["GET", "POST"]),
+        Route(f"{CONSOLE}/sign-out", console.sign_out, methods=["POST"]),
+        Mount(f"{CONSOLE}/static", StaticFiles(directory=_STATIC)),
+    ]
+    for path, by_method in by_path.items():
+        routes.append(Route(path, partial(console.answer, by_method), methods=[*by_method]))
+    return [*routes, Route(f"{CONSOLE}/{{path:path}}", console.miss, methods=["GET"])]
+
+
+class _Console:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._templates = Environment(
+            loader=PackageLoader("gateway.serve.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= formats.FILTERS
+
+    async def open(self, request: Request) -> Response:
+        """Sign in with the token of the address, if there is one, and open the first page."""
+        request.scope[ROUTE] = CONSOLE
+        token = request.query_params.get("token", "")
+        if not token:
+            return RedirectResponse(CONSOLE + PLACES[0].path, 303, HEADERS)
+        return await self._begin(request, token, CONSOLE + PLACES[0].path)
+
+    async def sign_in(self, request: Request) -> Response:
+        """Show the form that asks for a token, or take what it sends."""
+        request.scope[ROUTE] = _SIGN_IN
+        to = _own_path(request.query_params.get("next", ""))
+        if request.method == "POST":
+            form = await attempt(_read_form(request))
+            if isinstance(form, Failed):
+                return self._show_error(request, None, refusal(form))
+            return await self._begin(request, form.get("token", ""), to)
+        needs = bool(self._sessions.launch_token)
+        data = SignInData(next=to, needs_launch_token=needs)
+        return self._show(
+            request, None, PageView(template="sign_in.html", title="Sign in", data=data)
+        )
+
+    async def _begin(self, request: Request, token: str, to: str) -> Response:
+        try:
+            session = self._sessions.begin(token)
+        except RefusedError as error:
+            return self._show_error(request, None, error)
+        response = RedirectResponse(to, 303, HEADERS)
+        set_cookie(response, request, session)
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """End the session."""
+        request.scope[ROUTE] = f"{CONSOLE}/sign-out"
+        session = self._sessions.find(request)
+        if session is not None:
+            form = await attempt(_read_checked(request, session))
+            if isinstance(form, Failed):
+                return self._show_error(request, session, refusal(form))
+            self._sessions.end(session)
+        return RedirectResponse(_SIGN_IN, 303, HEADERS)
+
+    async def miss(self, request: Request) -> Response:
+        """Answer an address that is no page."""
+        request.scope[ROUTE] = f"{CONSOLE}/…"
+        detail = "there is no such page here"
+        return self._show_error(request, None, RefusedError(404, "unknown_page", detail))
+
+    async def answer(self, routes: Mapping[str, PageRoute], request: Request) -> Response:
+        """Answer a request of one path; *routes* are its own, by method."""
+        route = routes["GET" if request.method == "HEAD" else request.method]
+        request.scope[ROUTE] = route.path
+        try:
+            session = self._sessions.find(request)
+        except RefusedError as error:
+            return problem(error)
+        if session is None:
+            return _ask_to_sign_in(request)
+        answer = await attempt(self._work(route, request, session))
+        if isinstance(answer, Failed):
+            return self._show_error(request, session, refusal(answer))
+        return answer
+
+    async def _work(self, route: PageRoute, request: Request, session: ConsoleSession) -> Response:
+        auth.check_right(session.caller, route.right)
+        form: ImmutableMultiDict[str, str] = ImmutableMultiDict()
+        if request.method == "POST":
+            form = await _read_checked(request, session)
+        visit = Visit(
+            caller=session.caller,
+            path=dict(request.path_params),
+            query=request.query_params,
+            form=form,
+            session=session.key,
+        )
+        async with asyncio.timeout(TIME_LIMIT_S):
+            answer = await route.handler(visit)
+        if isinstance(answer, Redirect):
+            if answer.note:
+                session.notes.append(answer.note)
+            return RedirectResponse(answer.to, 303, HEADERS)
+        return answer if isinstance(answer, Response) else self._show(request, session, answer)
+
+    def _show_error(
+        self, request: Request, session: ConsoleSession | None, error: RefusedError
+    ) -> Response:
+        if _wants_json(request):
+            return problem(error)
+        details = error.details
+        data = ErrorData(status=error.status, code=details.code, detail=details.detail)
+        view = PageView(template="error.html", title=details.title, data=data, status=error.status)
+        return self._show(request, session, view)
+
+    def _show(self, request: Request, session: ConsoleSession | None, view: PageView) -> Response:
+        if _wants_json(request):
+            value = TypeAdapter(type(view.data)).dump_python(view.data, mode="json")
+            text = json.dumps(visible_json(value), ensure_ascii=False)
+            return Response(text.encode(), view.status, HEADERS, "application/json")
+        path = request.url.path
+        caller = session.caller if session else None
+        can = partial(_can, caller)
+        html = self._templates.get_template(view.template).render(
+            view=view.data,
+            title=view.title,
+            can=can,
+            csrf_token=session.csrf if session else "",
+            csrf_field=FORM_FIELD,
+            notes=session.take_notes() if session else (),
+            places=[each for each in PLACES if session and can(each.right)],
+            here=path.removeprefix(CONSOLE),
+            root=CONSOLE,
+            json_url=_json_url(request),
+            version=VERSION,
+        )
+        # A lone surrogate of an upstream's text cannot be sent.
+        return Response(html.encode("utf-8", "replace"), view.status, HEADERS, "text/html")
+
+
+def _ask_to_sign_in(request: Request) -> Response:
+    if _wants_json(request):
+        return problem(RefusedError(401, "signed_out", "sign in, or send a bearer token"))
+    here = request.url.path + ("?" + request.url.query if request.url.query else "")
+    to = here if request.method == "GET" else CONSOLE
+    return RedirectResponse(f"{_SIGN_IN}?{urlencode({'next': to})}", 303, HEADERS)
+
+
+def _can(caller: Any, right: str) -> bool:
+    return caller is not None and (not right or caller.holds({right}))
+
+
+def _wants_json(request: Request) -> bool:
+    return request.query_params.get("format") == "json"
+
+
+def _json_url(request: Request) -> str:
+    query = [*request.query_params.multi_items(), ("format", "json")]
+    return f"{quote(request.url.path)}?{urlencode(query)}"
+
+
+def _own_path(path: str) -> str:
+    """Return *path* if it is one of the console, so that nobody is sent elsewhere."""
+    is_own = path == CONSOLE or path.startswith(f"{CONSOLE}/")
+    return path if is_own and "\\" not in path and path.isprintable() else CONSOLE
+
+
+async def _read_checked(request: Request, session: ConsoleSession) -> ImmutableMultiDict[str, str]:
+    form = await _read_form(request)
+    check_form(session, form.get(FORM_FIELD, ""))
+    return form
+
+
+async def _read_form(request: Request) -> ImmutableMultiDict[str, str]:
+    """Read the fields of a form, sent as ``application/x-www-form-urlencoded``.
+
+    Raises:
+        RefusedError: 415, or 413.
+    """
+    media = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+    if media != "application/x-www-form-urlencoded":
+        raise RefusedError(415, "not_a_form", "send the fields as a form")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_FORM_BYTES:
+            raise RefusedError(413, "too_large", f"a form may take {MAX_FORM_BYTES} bytes")
+    text = bytes(body).decode("utf-8", "replace")
+    return ImmutableMultiDict(parse_qsl(text, keep_blank_values=True))

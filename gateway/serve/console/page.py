@@ -1,0 +1,118 @@
+"""What every page of the console is made of: routes, what a request brings, what a page answers.
+
+* A page is a class whose methods are marked by `page`; its data is one frozen dataclass, which the
+  template shows and ``?format=json`` gives as it is.
+* Every URL is a whole page that needs no script; a script only picks parts of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MethodType
+from typing import Any, TypeAlias
+
+from starlette.datastructures import ImmutableMultiDict
+from starlette.responses import Response
+
+from gateway.serve.http import CONSOLE
+from gateway.types import Caller
+
+Texts: TypeAlias = "ImmutableMultiDict[str, str]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleOptions:
+    """The files that the console reads and writes. Without one, what needs it is not offered."""
+
+    config: Path | None = None
+    """The ``mcp.json`` that the gateway was started with."""
+    requests: Path | None = None
+    """Where test requests are saved, as `gateway.quality.requests` reads them."""
+    reports: Path | None = None
+    """The folder of evaluation reports."""
+    documents: Path | None = None
+    """The folder of the host's own graph documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An entry of the navigation: the class of each page has one as ``place``."""
+
+    title: str
+    path: str
+    """Below `CONSOLE`."""
+    right: str = ""
+    """Without it the entry is not shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One request of a browser, after all checks."""
+
+    caller: Caller
+    path: dict[str, str]
+    """The parts of the path, by name."""
+    query: Texts
+    """The parameters of the address."""
+    form: Texts
+    """The fields of the sent form; empty for a GET."""
+    session: str
+    """The id of the session; never shown."""
+
+    def can(self, right: str) -> bool:
+        """Return whether the caller has *right*, one of `gateway.serve.auth`."""
+        return not right or self.caller.holds({right})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageView:
+    """A page to show."""
+
+    template: str
+    """A file in ``templates``; it sees *data* as ``view``."""
+    title: str
+    data: Any
+    """A frozen dataclass."""
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirect:
+    """Where a browser goes after a change."""
+
+    to: str
+    """A path below `CONSOLE`."""
+    note: str = ""
+    """What happened, in words: the next page shows it once."""
+
+
+Handler: TypeAlias = Callable[..., Awaitable[PageView | Redirect | Response]]
+"""Takes its page and a `Visit`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRoute:
+    """One path of a page, and the method that answers it."""
+
+    method: str
+    path: str
+    """Below `CONSOLE`, as Starlette writes paths."""
+    handler: Handler
+    right: str = ""
+    """The scope that it needs; see `gateway.serve.auth`."""
+
+
+def page(method: str, path: str, *, right: str = "") -> Callable[[Handler], PageRoute]:
+    """Make a route of a method of a page's class."""
+    return lambda handler: PageRoute(
+        method=method, path=CONSOLE + path, handler=handler, right=right
+    )
+
+
+def page_routes(of_page: object) -> Iterator[PageRoute]:
+    """Yield the routes of the class of *of_page*, in their order, bound to it."""
+    for value in vars(type(of_page)).values():
+        if isinstance(value, PageRoute):
+            yield replace(value, handler=MethodType(value.handler, of_page))
