@@ -126,6 +126,7 @@ HOMES = {
     "opentelemetry": (
         "gateway/runtime/telemetry.py",
         "gateway/serve/exporters.py",
+        "gateway/serve/console/spans.py",
         "gateway/cli/commands/demo.py",
     ),
     "platformdirs": ("gateway/options/environment.py", "gateway/provision/provisioner.py"),

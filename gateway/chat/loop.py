@@ -195,14 +195,15 @@ class Loop(Generic[R]):
         if self._ended:
             return
         self._ended = True
-        telemetry, total = self._gateway.telemetry, self._meter.total
+        telemetry, total, saved = self._gateway.telemetry, self._meter.total, None
         if self.accounting is not None and not self.tool_list.is_empty:
             sent = total.definition_tokens - total.turns * self._host_tokens
-            telemetry.add("gateway.chat.tokens.saved", max(0, total.catalog_tokens - sent))
+            saved = max(0, total.catalog_tokens - sent)
+            telemetry.add("gateway.chat.tokens.saved", saved)
             telemetry.record("gateway.chat.definition.share", total.definition_share)
             telemetry.record("gateway.chat.prefix.stability", total.prefix_stability)
         telemetry.record("gateway.chat.turns", total.turns)
-        self.trace.end(total, self._meter.usage)
+        self.trace.end(total, self._meter.usage, saved_tokens=saved)
 
     @property
     def turn(self) -> int:

@@ -81,10 +81,14 @@ class ConversationTrace:
         self.end_turn(error_type)
         self._agent.fail(error_type)
 
-    def end(self, total: Accounting, usage: BaseModel | None) -> None:
-        """End the call with what it did and what its turns used."""
+    def end(self, total: Accounting, usage: BaseModel | None, *, saved_tokens: int | None) -> None:
+        """End the call with what it did, what its turns used, and the tokens that all schemas would
+        have cost more; None if that is not known.
+        """
         self.end_turn()
         names = ("turns", "searches", "errors", "definition_tokens")
         counted = {f"gateway.chat.{name}": getattr(total, name) for name in names}
+        if saved_tokens is not None:
+            counted["gateway.chat.saved_tokens"] = saved_tokens
         self._agent.describe(counted | usage_of(usage).attributes)
         self._agent.end()

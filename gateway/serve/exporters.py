@@ -1,4 +1,5 @@
-"""Exporters of this process's spans and metrics, as the variables of OpenTelemetry's SDK ask.
+"""Exporters of this process's spans and metrics, as the variables of OpenTelemetry's SDK ask, and
+the console's record of spans.
 
 Only a process that is the gateway's alone sets its providers: `gateway serve`. A library leaves
 them to its host.
@@ -14,7 +15,7 @@ from opentelemetry.sdk._configuration import _OTelSDKConfigurator
 from opentelemetry.sdk._logs.export import ConsoleLogRecordExporter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 
 from gateway.errors import ConfigError
@@ -34,13 +35,17 @@ class _Configurator(_OTelSDKConfigurator):
     """The SDK's own, which reads all of its variables and must be subclassed."""
 
 
-def start_exporters(*, with_page: bool) -> MetricsPage | None:
+def start_exporters(
+    *, with_page: bool, processor: SpanProcessor | None = None
+) -> MetricsPage | None:
     """Set the process's providers if the variables ask for an export, or a page is wanted.
 
     Those that an agent around the process has set stay.
 
     Args:
         with_page: Whether Prometheus reads the metrics on a page.
+        processor: Receives the spans too, such as `gateway.serve.console.spans.SpanRing`; unless
+            the agent's provider takes none.
 
     Returns:
         That page.
@@ -51,6 +56,8 @@ def start_exporters(*, with_page: bool) -> MetricsPage | None:
     try:
         if complete_telemetry() or with_page:
             _set_providers()
+        if processor is not None:
+            _add_processor(processor)
         return _prometheus_page() if with_page else None
     except (ImportError, RuntimeError, ValueError) as error:
         raise ConfigError(f"telemetry cannot be exported: {error}; {_REMEDY}") from error
@@ -60,6 +67,16 @@ def _set_providers() -> None:
     if not isinstance(metrics.get_meter_provider(), MeterProvider):
         # The SDK's has no types.
         _Configurator().configure(exporter_args_map=_CONSOLE)  # type: ignore[no-untyped-call]
+
+
+def _add_processor(processor: SpanProcessor) -> None:
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, trace.ProxyTracerProvider):
+        # None is set so far.
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
+    if add := getattr(provider, "add_span_processor", None):
+        add(processor)
 
 
 def _prometheus_page() -> MetricsPage:

@@ -204,7 +204,7 @@ async def test_what_discovery_saves_is_counted(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, watched: Watch
 ) -> None:
     """Against sending every schema with every turn; and what an answer to a search costs."""
-    gateway = open_gateway(meter_provider=watched.meter)
+    gateway = open_gateway(meter_provider=watched.meter, tracer_provider=watched.tracer)
     for number in range(60):
         gateway.add_tool(add, name=f"add_{number}")
     role = stage.cast(find("add two numbers"), Turn("Done."))
@@ -212,6 +212,7 @@ async def test_what_discovery_saves_is_counted(
 
     saved = counted(watched.reader, "gateway.chat.tokens.saved", "none")
     answers = counted(watched.reader, "gateway.search.answer.tokens", "none")
+    (agent,) = map(attributes, watched.named("invoke_agent"))
     assert answer["choices"]
-    assert 1000 < saved[None]
+    assert 1000 < saved[None] == agent["gateway.chat.saved_tokens"]
     assert 0 < answers[None] < 1000

@@ -264,3 +264,25 @@ print(metrics.get_meter_provider() is provider)
     ran = child("-c", script, cwd=place.folder, env={"OTEL_METRICS_EXPORTER": "nothing"})
 
     assert (0, "True\n") == (ran.code, ran.out)
+
+
+def test_a_processor_is_added_to_the_provider_that_there_is(place: Place) -> None:
+    """An agent's, or else one of our own, without any exporter."""
+    script = """
+import sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from gateway.serve.exporters import start_exporters
+class Processor(SpanProcessor):
+    def on_end(self, span):
+        print(span.name)
+provider = TracerProvider()
+if sys.argv[1] == "agent":
+    trace.set_tracer_provider(provider)
+assert start_exporters(with_page=False, processor=Processor()) is None
+assert (trace.get_tracer_provider() is provider) == (sys.argv[1] == "agent")
+trace.get_tracer("t").start_span(sys.argv[1]).end()
+"""
+    runs = [child("-c", script, which, cwd=place.folder, env={}) for which in ("none", "agent")]
+
+    assert [(0, "none\n"), (0, "agent\n")] == [(ran.code, ran.out) for ran in runs]

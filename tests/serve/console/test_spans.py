@@ -1,0 +1,227 @@
+"""The record of spans, and the streams of events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
+
+from gateway.gateway import Gateway
+from gateway.options import Options
+from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, SCOPE
+from gateway.serve.console.spans import MAX_CHARS, MAX_EVENTS, MAX_STREAMS, SpanRing
+from gateway.testing import HashingEmbedder
+from tests.conftest import OpenGateway
+
+
+class Recorded(NamedTuple):
+    gateway: Gateway
+    ring: SpanRing
+
+
+def provider_of(ring: SpanRing) -> TracerProvider:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(ring)
+    return provider
+
+
+def divide(a: int, b: int) -> float:
+    """Divide one number by another."""
+    return a / b
+
+
+def recorded(open_gateway: OpenGateway, **options: object) -> Recorded:
+    ring = SpanRing()
+    gateway = open_gateway(tracer_provider=provider_of(ring), **options)
+    gateway.add_tool(divide)
+    return Recorded(gateway, ring)
+
+
+def record(ring: SpanRing, *names: str, scope: str = SCOPE) -> None:
+    tracer = provider_of(ring).get_tracer(scope)
+    for name in names:
+        tracer.start_span(name).end()
+
+
+async def test_searches_calls_and_failures_are_recorded_without_content(
+    open_gateway: OpenGateway,
+) -> None:
+    """Each with its kind, its parent, the server or provider, and the type of its error."""
+    gateway, ring = recorded(open_gateway, strategy="auto", embedder=HashingEmbedder())
+    await gateway.search("share a cake among seven guests")
+    await gateway.invoke("divide", {"a": 1, "b": 0})
+
+    search = next(span for span in ring.spans if span.kind == "search")
+    call = next(span for span in ring.spans if span.kind == "call")
+    query = [span for span in ring.spans if span.parent == search.id]
+    assert ("retrieval catalog", "auto", "") == (search.name, search.target, search.error)
+    assert ["model"] == [span.kind for span in query]
+    assert {search.trace} == {span.trace for span in query}
+    assert ("divide", "local", "tool_error") == (call.target, call.server, call.error)
+    assert {"build"} <= {span.kind for span in ring.spans}
+    assert search.start > 0 <= search.ms
+    assert "cake" not in str(ring.spans)
+
+
+async def test_content_is_recorded_if_the_host_captures_it_and_clipped(
+    open_gateway: OpenGateway,
+) -> None:
+    """A result may be as long as it likes."""
+    gateway, ring = recorded(open_gateway, options=Options(capture_content=True))
+
+    def shout(word: str) -> str:
+        """Shout a word."""
+        return word * 1000
+
+    gateway.add_tool(shout)
+    await gateway.invoke("shout", {"word": "hey!"})
+
+    (call,) = [span for span in ring.spans if span.kind == "call"]
+    assert '{"word": "hey!"}' == call.attributes[CONTENT_ATTRIBUTES.arguments]
+    result = str(call.attributes[CONTENT_ATTRIBUTES.result])
+    assert (MAX_CHARS + 1, "…") == (len(result), result[-1])
+
+
+def test_the_last_spans_are_held() -> None:
+    """One more takes the place of the oldest."""
+    ring = SpanRing(max_spans=3)
+    record(ring, "a", "b", "c", "d", "e" * 5000)
+
+    assert ["c", "d", "e" * MAX_CHARS] == [span.name for span in ring.spans]
+
+
+def test_spans_of_other_libraries_are_not_recorded() -> None:
+    """Their attributes may be anything, such as a URL with a key."""
+    ring = SpanRing()
+    record(ring, "GET /?key=secret", scope="opentelemetry.instrumentation.httpx")
+
+    assert [] == ring.spans
+
+
+def test_of_the_sdks_spans_neither_messages_nor_names_of_clients_are_recorded() -> None:
+    """A client that misspells a tool may have written anything in its place."""
+    ring = SpanRing()
+    tracer = provider_of(ring).get_tracer("mcp-python-sdk")
+    attributes = {
+        "mcp.method.name": "tools/call",
+        "gen_ai.tool.name": "secret",
+        "error.type": "tool_error",
+    }
+    with tracer.start_as_current_span("tools/call secret", attributes=attributes) as span:
+        span.record_exception(ValueError("secret"))
+        span.set_status(trace.StatusCode.ERROR, "secret")
+
+    (held,) = ring.spans
+    assert ("request", "tools/call", "tool_error") == (held.kind, held.name, held.error)
+    assert "secret" not in str(held)
+
+
+async def following(stream: AsyncIterator[str], count: int) -> list[tuple[str, object]]:
+    """Read *count* events, as name and data."""
+    found: list[tuple[str, object]] = []
+    async for text in stream:
+        for event in filter(lambda part: part.startswith("event:"), text.split("\n\n")):
+            name, data = event.split("\n")
+            found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+        if len(found) >= count:
+            break
+    return found
+
+
+async def opened(ring: SpanRing, owner: object = "") -> AsyncIterator[str]:
+    """Open a stream."""
+    stream = ring.stream(owner)
+    assert ":\n\n" == await anext(stream)
+    return stream
+
+
+async def test_roots_calls_and_searches_are_events_without_attributes(
+    open_gateway: OpenGateway,
+) -> None:
+    """They end on another thread than the one that reads."""
+    gateway, ring = recorded(open_gateway, options=Options(capture_content=True))
+    await gateway.refresh()
+    stream = await opened(ring)
+    await gateway.search("numbers")
+    await gateway.invoke("divide", {"a": 4, "b": 2})
+
+    events = await following(stream, 2)
+    kinds = [
+        (name, data["kind"], data["attributes"]) for name, data in events if isinstance(data, dict)
+    ]
+    assert [("span", "search", {}), ("span", "call", {})] == kinds
+
+
+async def test_a_root_of_ours_may_have_a_parent_elsewhere() -> None:
+    """The span of a client, whose trace ours continues; what lies below ours is no root."""
+    ring = SpanRing()
+    stream = await opened(ring)
+    tracer = provider_of(ring).get_tracer(SCOPE)
+    remote = SpanContext(1, 2, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    context = trace.set_span_in_context(NonRecordingSpan(remote))
+    with tracer.start_as_current_span("root", context=context):
+        tracer.start_span("below").end()
+
+    events = await following(stream, 1)
+    assert ["root"] == [data["name"] for _, data in events if isinstance(data, dict)]
+
+
+async def test_a_slow_reader_loses_the_oldest_events_and_is_told_how_many() -> None:
+    """It holds up nobody."""
+    ring = SpanRing()
+    stream = await opened(ring)
+    record(ring, *(f"span {number}" for number in range(MAX_EVENTS + 7)))
+
+    events = await following(stream, MAX_EVENTS + 1)
+    spans = [data["name"] for _, data in events if isinstance(data, dict)]
+    assert ("missed", 7) == events[0]
+    assert ("span 7", f"span {MAX_EVENTS + 6}", MAX_EVENTS) == (spans[0], spans[-1], len(spans))
+
+
+async def test_an_owner_has_few_streams() -> None:
+    """One that ends makes room."""
+    ring = SpanRing()
+    streams = [await opened(ring, "a") for _ in range(MAX_STREAMS)]
+    before = ring.has_room("a"), ring.has_room("b")
+    for stream in streams[:1]:
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    assert (False, True) == before
+    assert ring.has_room("a")
+
+
+async def test_streams_end_at_shutdown() -> None:
+    """Those that are open, and those that are opened later; spans are recorded on."""
+    ring = SpanRing()
+    stream = await opened(ring)
+    ending = asyncio.create_task(following(stream, 1))
+    await asyncio.sleep(0)
+    ring.shutdown()
+
+    assert [] == await ending
+    with pytest.raises(StopAsyncIteration):
+        await anext(await opened(ring))
+    record(ring, "late")
+    assert ["late"] == [span.name for span in ring.spans]
+
+
+def test_a_reader_whose_loop_has_ended_is_passed_over() -> None:
+    """Nothing that ends a span may raise."""
+    ring = SpanRing()
+    left = []
+
+    async def leave() -> None:
+        left.append(await opened(ring))
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(leave())
+    loop.close()
+    record(ring, "late")
+
+    assert ["late"] == [span.name for span in ring.spans]
