@@ -24,6 +24,7 @@ from gateway.quality.requests import EvalRequest as EvalRequest
 from gateway.quality.requests import RequestSet as RequestSet
 from gateway.quality.requests import freeze as freeze
 from gateway.quality.requests import parse as parse
+from gateway.quality.requests import save_request as save_request
 from gateway.quality.requests import to_json_lines as to_json_lines
 from gateway.quality.tuning import Tuning as Tuning
 from gateway.quality.tuning import tune as tune

@@ -1,4 +1,4 @@
-"""Test requests: what somebody would ask, and which tools should be found for it. Pure.
+"""Test requests: what somebody would ask, and which tools should be found for it.
 
 They are written by hand as a Markdown table or as JSON Lines, and frozen as JSON Lines whose first
 line holds the digest of the catalog.
@@ -10,12 +10,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.index.snapshot import Snapshot, resolve
+from gateway.manifests.config_file import read_text, write_text
 from gateway.runtime.json_models import Text, read_value
 from gateway.runtime.text import digest
 from gateway.types import Entity, Filters
@@ -90,12 +92,17 @@ def parse(text: str, *, where: str) -> RequestSet:
     Raises:
         ConfigError: If a line cannot be read, or there are no requests.
     """
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
-    rows = [(number, line) for number, line in lines if line.startswith("|")]
+    lines, rows = _lines(text)
     found = _from_table(rows, where) if rows else _from_json_lines(lines, where)
     if not found.requests:
         raise ConfigError(f"{where}: there are no requests: | what is asked | tool |")
     return found
+
+
+def _lines(text: str) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Return all lines with their numbers, and those that are rows of a table."""
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    return lines, [(number, line) for number, line in lines if line.startswith("|")]
 
 
 def _from_table(rows: Sequence[tuple[int, str]], where: str) -> RequestSet:
@@ -108,12 +115,12 @@ def _from_table(rows: Sequence[tuple[int, str]], where: str) -> RequestSet:
         cells = [cell.replace("\\|", "|").strip() for cell in _CELLS.split(line.strip("|"))]
         if len(cells) < 2 or not cells[0]:
             raise ConfigError(f"{where}, line {number}: | what is asked | tool |, got {line!r}")
-        wanted, ordered = _parse_tools(cells[1])
+        wanted, ordered = parse_tools(cells[1])
         found.append(EvalRequest(text=cells[0], wanted=wanted, ordered=ordered))
     return RequestSet(requests=tuple(found))
 
 
-def _parse_tools(cell: str) -> tuple[tuple[tuple[str, ...], ...], bool]:
+def parse_tools(cell: str) -> tuple[tuple[tuple[str, ...], ...], bool]:
     """Return the tools that a cell names, and whether they are ordered.
 
     ``a, b`` wants both, ``a -> b`` wants b after a, ``a or b`` one of them, ``none`` neither.
@@ -178,3 +185,55 @@ def to_json_lines(requests: RequestSet) -> str:
     )
     lines = ({"catalog": requests.catalog}, *({"tools": "none"} | row for row in rows))
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def save_request(path: Path, request: EvalRequest) -> bool:
+    """Append *request* to a file of requests; what is there stays as it is.
+
+    Args:
+        path: The file. A new one is a Markdown table if its name ends in ``.md``, else JSON Lines.
+        request: A table holds its text and its tools alone. Blanks in the text become single ones.
+
+    Returns:
+        Whether it was added: an equal request that is there already is enough.
+
+    Raises:
+        ConfigError: The file cannot be read or written, or cannot hold the request.
+    """
+    before, where = read_text(path), str(path)
+    text = request.text.encode("utf-8", "replace").decode()
+    request = replace(request, text=" ".join(text.split()))
+    lines, rows = _lines(before)
+    has_objects = any(line.startswith("{") for _, line in lines)
+    is_table = bool(rows) or (path.suffix.casefold() == ".md" and not has_objects)
+    found = _from_table(rows, where) if is_table else _from_json_lines(lines, where)
+    held = found.requests
+    if request.key in {each.key for each in held}:
+        return False
+    after = _with_row(before, request) if is_table else _with_line(before, request)
+    if parse(after, where=where).requests != (*held, request):
+        form = "a Markdown table" if is_table else "JSON Lines"
+        raise ConfigError(f"{where!r} cannot hold this request as {form}: {request.text!r:.80}")
+    write_text(path, after, expected=before)
+    return True
+
+
+def _with_row(text: str, request: EvalRequest) -> str:
+    """Return the text of a Markdown file with one row more, behind its last one."""
+    wanted = [" or ".join(group) for group in request.wanted]
+    tools = (" -> " if request.ordered else ", ").join(wanted) or "none"
+    row = "| {} | {} |\n".format(request.text.replace("|", "\\|"), tools)
+    lines, (_, rows) = text.splitlines(keepends=True), _lines(text)
+    if not rows:
+        return f"{_ended(text)}| request | tool(s) |\n| --- | --- |\n{row}"
+    last = rows[-1][0]
+    return _ended("".join(lines[:last])) + row + "".join(lines[last:])
+
+
+def _with_line(text: str, request: EvalRequest) -> str:
+    line = to_json_lines(RequestSet(requests=(request,))).splitlines()[1]
+    return f"{_ended(text)}{line}\n"
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") or not text else f"{text}\n"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from gateway.cli.exit_codes import OK, USAGE
 from gateway.storage.call_log import SqliteCallLog
 from gateway.testing import ScriptedModel, Turn
 from gateway.usage.call_log import Call, SearchNote
@@ -156,3 +158,20 @@ def test_recorded_searches_become_requests(place: Place) -> None:
     wanted = {"request": "query 1", "tools": [["time/convert_time"]], "source": "usage"}
     assert [wanted] == made
     assert 2 == searches, "an evaluation is no use"
+
+
+def test_a_request_is_added_to_a_file_without_any_server(place: Place) -> None:
+    """Once; its tools are written as in a table."""
+    file = str(place.folder / "asked.md")
+    command = ("eval", "add", file, "tell the time, then convert it")
+
+    first = place.run(*command, "get_current_time -> convert_time")
+    again = place.run(*command, "get_current_time -> convert_time", "--json")
+    none = place.run("eval", "add", file, "feed the cat", "none", "--json")
+    blank = place.run("eval", "add", file, " ", "none")
+
+    assert (OK, OK, OK, USAGE) == (first.code, again.code, none.code, blank.code)
+    assert (False, True) == (again.json["added"], none.json["added"])
+    assert f"added to {file}" == first.out.strip()
+    rows = "| tell the time, then convert it | get_current_time -> convert_time |\n| feed the cat"
+    assert rows in Path(file).read_text()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
@@ -15,6 +18,7 @@ from gateway.quality.requests import (
     catalog_digests,
     freeze,
     parse,
+    save_request,
     to_json_lines,
 )
 from gateway.types import Filters, ToolDefinition
@@ -120,3 +124,96 @@ def test_the_digest_changes_with_any_definition(
 
     assert digests[0] == digests[1]
     assert 3 == len(set(digests))
+
+
+ASKED = EvalRequest(text="what do | I owe", wanted=(("shelf/list", "get"), ("pay",)), ordered=True)
+
+
+def test_a_saved_request_stands_behind_the_last_row(tmp_path: Path) -> None:
+    """All else stays as it was, byte for byte; the same request again changes nothing."""
+    file = tmp_path / "asked.md"
+    before = f"{TABLE}\nWhat stands below, too.\r\n"
+    file.write_bytes(before.encode())
+
+    added = [save_request(file, ASKED), save_request(file, ASKED)]
+
+    row = "| what do \\| I owe | shelf/list or get -> pay |\n"
+    after = file.read_bytes().decode()
+    assert [True, False] == added
+    assert before == after.replace(row, "")
+    assert after.endswith(f"| none |\n{row}\nWhat stands below, too.\r\n")
+    assert ASKED == parse(after, where="asked.md").requests[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("a.md", None, "| request | tool(s) |\n| --- | --- |\n| feed the cat | none |\n"),
+        (
+            "a.md",
+            "# Ours",
+            "# Ours\n| request | tool(s) |\n| --- | --- |\n| feed the cat | none |\n",
+        ),
+        ("a.md", "| q | t |\n|---|---|", "| q | t |\n|---|---|\n| feed the cat | none |\n"),
+        ("a.jsonl", None, '{"tools": "none", "request": "feed the cat"}\n'),
+        (
+            "a.jsonl",
+            '{"catalog": "x"}\n# ours',
+            '{"catalog": "x"}\n# ours\n{"tools": "none", "request": "feed the cat"}\n',
+        ),
+        ("a.txt", "| q | t |\n", "| q | t |\n| feed the cat | none |\n"),
+        (
+            "a.md",
+            '{"request": "q"}\n',
+            '{"request": "q"}\n{"tools": "none", "request": "feed the cat"}\n',
+        ),
+    ],
+)
+def test_a_request_is_saved_in_the_form_of_the_file(
+    tmp_path: Path, name: str, before: str | None, after: str
+) -> None:
+    """A new file has the form that its name says."""
+    file = tmp_path / "folder" / name
+    if before is not None:
+        file.parent.mkdir()
+        file.write_text(before)
+
+    assert save_request(file, EvalRequest(text=" feed  the\ncat "))
+
+    assert after == file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "request_"),
+    [
+        ("a.md", "", EvalRequest(text="   ")),
+        ("a.jsonl", "", EvalRequest(text="")),
+        ("a.md", "", EvalRequest(text="x", wanted=(("a, b",),))),
+        ("a.md", "", EvalRequest(text="x", language="de")),
+        ("a.jsonl", "not JSON", EvalRequest(text="x")),
+    ],
+)
+def test_a_file_that_cannot_hold_a_request_stays_as_it_is(
+    tmp_path: Path, name: str, before: str, request_: EvalRequest
+) -> None:
+    file = tmp_path / name
+    file.write_text(before)
+
+    with pytest.raises(ConfigError, match=name):
+        save_request(file, request_)
+
+    assert before == file.read_text()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=3), st.sampled_from(["md", "jsonl"]))
+def test_whatever_is_asked_is_read_again(tmp_path: Path, texts: list[str], suffix: str) -> None:
+    file = tmp_path / f"asked.{suffix}"
+    file.unlink(missing_ok=True)
+    asked = [" ".join(text.split()) for text in texts]
+
+    for text in filter(None, asked):
+        save_request(file, EvalRequest(text=text, wanted=(("shelf/find",),)))
+
+    held = parse(file.read_text(), where="x").requests if file.exists() else ()
+    assert [*dict.fromkeys(filter(None, asked))] == [each.text for each in held]

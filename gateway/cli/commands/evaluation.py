@@ -39,6 +39,8 @@ from gateway.quality.requests import (
     catalog_digest,
     freeze,
     parse,
+    parse_tools,
+    save_request,
     to_json_lines,
 )
 from gateway.quality.twins import hold_out
@@ -115,6 +117,24 @@ def requests(  # noqa: PLR0913  (one for each option)
         code=session.code,
         notes=[f"rejected: {text}" for text in rejected],
     )
+
+
+@command(app)
+def add(
+    file: Annotated[
+        Path, Argument(help="Your requests; a new file.md is a table, else JSON Lines.")
+    ],
+    request: Annotated[str, Argument(help="What somebody asks.")],
+    tools: Annotated[
+        str, Argument(help="What it wants: 'a, b', 'a -> b', 'a or b', 'none', as in a table.")
+    ],
+) -> Output:
+    """Add one request to your own, and its tools. No server is started."""
+    wanted, ordered = parse_tools(tools)
+    made = EvalRequest(text=request, wanted=wanted, ordered=ordered)
+    added = save_request(file, made)
+    data = {"file": file, "added": added}
+    return Output(data, f"added to {file}" if added else f"it is in {file} already")
 
 
 @command(app)
