@@ -168,7 +168,7 @@ class Gateway(GatewaySources):
         diversify: bool = False,
         display_limit: int = 0,
         caller: Caller = ANYONE,
-        explain: bool = False,
+        explain: bool | Caller = False,
         wait: bool = True,
         task: str | None = "",
     ) -> SearchResult:
@@ -187,7 +187,7 @@ class Gateway(GatewaySources):
                 return only them, with ``display_scores`` and without supplements; 0 returns
                 all. Not with several queries; without a query, the first so many.
             caller: The party that it is for.
-            explain: Return how a policy made the scores, as ``scoring``, and log it.
+            explain: Say why in ``scoring``, ``ranks``, ``filtered``, to *caller* or the one given.
             wait: Wait until new tools are embedded, unless ``first_search`` is ``words``.
             task: As for `invoke`; None keeps it out of what is noted.
 

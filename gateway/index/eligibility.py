@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gateway.runtime.vectors import NDArray
-from gateway.types import ALL_SCOPES, Entity, Filters, Kind
+from gateway.types import ALL_SCOPES, Entity, FilterName, Filters, Kind
 
 Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""
@@ -138,13 +138,17 @@ class Eligibility:
         if filters.without:
             mask &= ~self._has_any("server", filters.without)
             mask[[self.by_id[key] for key in filters.without if key in self.by_id]] = False
-        open_to = [
+        return mask & self.open_to(filters.scopes)
+
+    def open_to(self, scopes: frozenset[str]) -> Mask:
+        """Return the mask of what a holder of *scopes* may see, whatever else filters ask."""
+        opened = [
             needed
             for trait, needed in self.by_trait
             if trait == "scopes" and isinstance(needed, frozenset)
-            if needed <= filters.scopes or ALL_SCOPES in filters.scopes
+            if needed <= scopes or ALL_SCOPES in scopes
         ]
-        return mask & self._has_any("scopes", open_to)
+        return self._has_any("scopes", opened)
 
     def _has_any(self, trait: str, values: Iterable[Hashable]) -> Mask:
         mask = np.zeros(self.size, dtype=np.bool_)
@@ -157,6 +161,23 @@ def passes_all(mask: Mask) -> bool:
     """Return whether *mask* lets every entity pass."""
     # Counting is faster than numpy's own `all`, which goes through Python.
     return int(np.count_nonzero(mask)) == len(mask)
+
+
+def failed_filters(entity: Entity, filters: Filters) -> tuple[FilterName, ...]:
+    """Return which of *filters* leave *entity* out; none if it passes `Eligibility.mask`."""
+    tags, without = {tag.casefold() for tag in entity.hints.tags}, filters.without
+    open_to_all = ALL_SCOPES in filters.scopes
+    passed: dict[FilterName, bool] = {
+        "kind": entity.kind in filters.kinds,
+        "status": entity.status in filters.statuses,
+        "disabled": entity.hints.enabled or filters.include_disabled,
+        "described": not entity.described or filters.include_described,
+        "tag": tags.issuperset(tag.casefold() for tag in filters.tags),
+        "server": not filters.servers or entity.server in filters.servers,
+        "left_out": without.isdisjoint((entity.server, entity.id)),
+        "scope": open_to_all or entity.scopes <= filters.scopes,
+    }
+    return tuple(name for name, passes in passed.items() if not passes)
 
 
 def traits_of(entity: Entity) -> tuple[Trait, ...]:

@@ -26,6 +26,7 @@ from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, top
 from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
+from gateway.search.explanation import evidence_ranks, filtered_entities
 from gateway.search.query import Query
 from gateway.search.rank.copies import move_copies
 from gateway.search.rank.display import select, spread
@@ -275,6 +276,7 @@ class Search:
     ) -> Ranking:
         """Put a ranking together, and ask the graph about the entities that may be listed."""
         snapshot, request, graph = state.snapshot, state.request, state.snapshot.graph
+        scores: dict[str, Vector] = {}
         named = retrieve.find_named(snapshot, query.text, state.mask)
         state.record_time("lexical")
         if candidates is None:
@@ -290,6 +292,9 @@ class Search:
             head = listed[: self.options.window(request.limit)].tolist()
             listed = np.array(sorted(window.union(head)), dtype=np.intp)
             state.record_time("graph")
+        if request.explain:
+            scores = {"lexical": retrieve.score_lexical(snapshot.lexical, query).scores}
+            scores |= {} if hits is None else {"graph": hits.scores}
         return Ranking(
             query=query,
             ranked=ranked
@@ -303,6 +308,7 @@ class Search:
             candidates=candidates,
             model=self.model,
             graph={} if hits is None else retrieve.graph_coverage(hits, listed),
+            scores=scores,
         )
 
     def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:
@@ -342,7 +348,28 @@ class Search:
         )
         result = build_result(state, rankings, chosen, added, mode=mode)
         result = replace(result, display_scores=tuple(score for _, score in shown))
-        return judge(state, rankings, result)
+        result = judge(state, rankings, result)
+        return self._explain(state, rankings, chosen, result) if request.explain else result
+
+    def _explain(
+        self,
+        state: SearchState,
+        rankings: Sequence[Ranking],
+        chosen: Sequence[tuple[int, int, float]],
+        result: SearchResult,
+    ) -> SearchResult:
+        """Add where each match stands, and what filters left out that the reader may see."""
+        ranks = evidence_ranks(state, rankings, chosen) if result.matches else ()
+        eligibility = state.snapshot.eligibility
+        seen = eligibility.open_to(state.request.reader_scopes)
+        if "server" not in state.request.filters.kinds:
+            seen &= ~eligibility.has("kind", "server")  # its tools say what it is
+        if not np.any(seen & ~state.mask):
+            return replace(result, ranks=ranks)
+        request = replace(state.request, explain=False)
+        unfiltered = replace(state, mask=seen, request=request, diagnostics=[], seconds={})
+        again = [self._rank(unfiltered, ranking.query) for ranking in rankings]
+        return replace(result, ranks=ranks, filtered=filtered_entities(state, again))
 
     def _supplement(
         self,

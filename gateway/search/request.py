@@ -48,7 +48,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     diversify: bool = False,
     display_limit: int = 0,
     caller: Caller = ANYONE,
-    explain: bool = False,
+    explain: bool | Caller = False,
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean what a caller asks.
 
@@ -77,16 +77,20 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     if ranking != "strategy":
         # A policy searches the catalog; a strategy what can be called.
         filters = replace(filters, include_described=True)
+    filters = caller.filters(filters)
     request = SearchRequest(
         queries=tuple(dict.fromkeys(_texts(texts, options.max_query_chars, notes))),
         context=_context(context, context_summary, options.max_query_chars, notes),
         limit=_limit(limit, options, notes),
-        filters=caller.filters(filters),
+        filters=filters,
         ranking=ranking,
         diversify=diversify,
         display_limit=display_limit,
         tenant=caller.tenant,
-        explain=explain,
+        explain=bool(explain),
+        reader_scopes=(explain.scopes if isinstance(explain, Caller) else filters.scopes)
+        if explain
+        else frozenset(),
     )
     return request, tuple(notes)
 

@@ -65,6 +65,8 @@ class Ranking:
     position, best first."""
     scoring: Mapping[int, Scoring] = field(default_factory=dict)
     """How the policy made its scores, by position, if the request wants to know."""
+    scores: Mapping[str, Vector] = field(default_factory=dict)
+    """The scores of all entities by ``lexical`` and ``graph``, if the request wants to know."""
 
     def nearness(self, positions: Sequence[int]) -> Vector:
         """Return how near entities are to the query, by vectors if there are any.

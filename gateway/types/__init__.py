@@ -28,6 +28,9 @@ from gateway.types.invocation import PromptMessage as PromptMessage
 from gateway.types.invocation import PromptResult as PromptResult
 from gateway.types.search import Counts as Counts
 from gateway.types.search import Evidence as Evidence
+from gateway.types.search import EvidenceRanks as EvidenceRanks
+from gateway.types.search import FilteredEntity as FilteredEntity
+from gateway.types.search import FilterName as FilterName
 from gateway.types.search import Match as Match
 from gateway.types.search import PathStep as PathStep
 from gateway.types.search import RankingMode as RankingMode

@@ -38,6 +38,8 @@ class SearchRequest:
     """The host's label of the tenant; empty for none."""
     explain: bool = False
     """Whether the result says how its scores were made, and the log too."""
+    reader_scopes: frozenset[str] = frozenset()
+    """The scopes of the party that reads the explanation: it names what these open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,49 @@ class Scoring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceRanks:
+    """The places of one match among all that are eligible, from 1, by each kind of evidence alone.
+
+    None if that evidence says nothing of it.
+    """
+
+    vector: int | None
+    """By the model; None too beyond the candidates that vectors choose."""
+    lexical: int | None
+    """By words, BM25F."""
+    graph: int | None
+    """By the words of its graph node."""
+    usage: int | None
+    """By how its past calls ended, among those that were called."""
+    ranked: int | None
+    """By all of it, before past calls and the shares of kinds move it; None if an exact name alone
+    brought it in."""
+    final: int
+    """In the result."""
+
+
+FilterName = Literal[
+    "kind", "status", "disabled", "described", "tag", "server", "left_out", "scope"
+]
+"""What keeps an entity from being found: a field of `Filters`. *left_out* is what
+`Filters.without` names, and servers that cannot be reached where only healthy ones are wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilteredEntity:
+    """An entity that would be among the matches, if filters did not leave it out."""
+
+    id: str
+    kind: str
+    rank: int
+    """Its place without these filters, from 1."""
+    confidence: float
+    """As for a `Match`."""
+    filters: tuple[FilterName, ...]
+    """All that leave it out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """How much work one search took."""
 
@@ -159,6 +204,11 @@ class SearchResult:
     """The display score of each match, 0 to 1, if matches were chosen for display; else empty."""
     scoring: tuple[Scoring, ...] = ()
     """How the score of each match was made, if `SearchRequest.explain` and a policy ranked."""
+    ranks: tuple[EvidenceRanks, ...] = ()
+    """The places of each match, if `SearchRequest.explain`."""
+    filtered: tuple[FilteredEntity, ...] = ()
+    """What filters left out of the matches, best first, at most 5, if `SearchRequest.explain`: only
+    what the reader of the explanation may see, and no servers where these are not searched."""
     cached: bool = field(default=False, compare=False)
     """True if this result came from the result cache."""
 

@@ -30,6 +30,35 @@ def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
     assert 1 == ran.out.count(" tool ")
 
 
+def test_places_filters_and_what_a_model_reads_are_told_too(place: Place) -> None:
+    """As JSON and for people; the host is told of what a caller may not see."""
+    rules = {"time/get_current_time": {"scopes": ["clock"]}}
+    config = place.config(rules=rules)
+    command = ("search", "convert the time", "-c", config, "--strategy", "graph")
+
+    plain = place.run(*command, "--json").json
+    told = place.run(*command, "--json", "--explain").json
+    shown = place.run(*command, "--explain")
+
+    (ranks,) = told["result"]["ranks"]
+    (left_out,) = told["result"]["filtered"]
+    assert "model" not in plain
+    assert ([], []) == (plain["result"]["ranks"], plain["result"]["filtered"])
+    assert {
+        "vector": None,
+        "lexical": 1,
+        "graph": 1,
+        "usage": None,
+        "ranked": 1,
+        "final": 1,
+    } == ranks
+    assert ("time/get_current_time", ["scope"]) == (left_out["id"], left_out["filters"])
+    assert ["convert_time"] == told["model"]["tools"]
+    assert told["model"]["text"].startswith('{"tools":[{"name":"convert_time"')
+    for data in ("lexical 1, graph 1, ranked 1, final 1", "left out", "scope", "a model reads"):
+        assert data in shown.out
+
+
 def test_gibberish_finds_nothing_and_reports_it(place: Place) -> None:
     config = place.config()
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.discovery.proxies import proxy
-from gateway.discovery.token_counter import token_counter
+from gateway.discovery.render_results import render
+from gateway.discovery.token_counter import model_view, token_counter
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions
-from gateway.runtime.text import json_tokens
-from gateway.types import ToolDefinition
+from gateway.runtime.text import estimate_tokens, json_tokens
+from gateway.types import SearchResult, ToolDefinition
 from tests.conftest import OpenGateway
+from tests.fakes import suspicious, tool
 
 
 def test_an_answer_and_the_schemas_that_it_brings_are_counted(
@@ -40,3 +44,28 @@ def test_an_empty_catalog_costs_nothing(open_gateway: OpenGateway) -> None:
         return tokens.catalog, tokens.fixed, tokens.count(await gateway.search("x"))
 
     assert (0, 0, (0, 0)) == gateway.bridge.call(work)
+
+
+async def test_a_result_is_shown_as_a_model_reads_it(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The answer, and the tools that it may call from then on; one that is gone is left out."""
+    gateway = open_gateway([*catalog, suspicious(tool("play_record", "Play a record of a song."))])
+    result = await gateway.search("play a song", limit=2)
+
+    view = await model_view(gateway, result)
+
+    (played,) = [each for each in await gateway.list_tools() if each.name == "play_music"]
+    options = DiscoveryOptions()
+    assert {"play_music", "play_record"} == {each.name for each in result.matches}
+    assert (render(result, options), ("play_music",)) == (view.text, view.tools)
+    assert (estimate_tokens(view.text), json_tokens(proxy(played, options))) == (
+        view.text_tokens,
+        view.schema_tokens,
+    )
+    gone = replace(result.matches[0], id="gone/tool", name="gone_tool")
+    without = await model_view(gateway, replace(result, matches=(gone,)))
+    assert ((), 0) == (without.tools, without.schema_tokens)
+    assert "gone_tool" in without.text
+    nothing = await model_view(gateway, SearchResult(mode="empty"))
+    assert ((), 0) == (nothing.tools, nothing.schema_tokens)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
+from itertools import chain, repeat
 from typing import Annotated, Literal
 
 import typer
@@ -20,10 +22,12 @@ from gateway.cli.commands.servers import server_statuses
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.session import command_options, open_session, read_config, vector_store
 from gateway.cli.tables import age_text, pairs, printable, table, to_json, to_jsonable
+from gateway.discovery.token_counter import ModelView, model_view
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.options.environment import environment, vector_store_path
 from gateway.runtime.json_models import read_value
 from gateway.types import (
+    ALL_SCOPES,
     ANYONE,
     Caller,
     Diagnostic,
@@ -44,6 +48,9 @@ _LISTS = {
 """The lists of a search result, and what stands above each."""
 
 _SCORING = ("rrf_score", "vector_rank", "keyword_rank", "vector", "text_boost")
+_FILTERED = ("left out=id", "kind", "rank", "confidence", "by=filters")
+_HOST = Caller(scopes=frozenset({ALL_SCOPES}))
+"""It reads the explanation, whatever the caller may see."""
 
 app = command_group()
 
@@ -62,7 +69,9 @@ def search(  # noqa: PLR0913  (one for each option)
     tag: options.Tag = None,
     status: options.Status = None,
     normalize: options.Normalize = "",
-    explain: Annotated[bool, Option("--explain", help="Show why; --json always does.")] = False,
+    explain: Annotated[
+        bool, Option("--explain", help="Show why, what filters left out, and what a model reads.")
+    ] = False,
     caller: Caller | None = None,
 ) -> Output:
     """Search the tools of the configured servers, or what else the catalog holds (--kind)."""
@@ -84,14 +93,17 @@ def search(  # noqa: PLR0913  (one for each option)
             filters=filters,
             ranking="hybrid" if is_catalog else "strategy",
             caller=caller or ANYONE,
-            explain=explain,
+            explain=_HOST if explain else False,
         )
+        gateway = session.gateway.gateway
+        seen = gateway.bridge.call(partial(model_view, gateway, result)) if explain else None
     shown = {item.code for item in session.report.diagnostics}
     warn(item for item in result.diagnostics if item.code not in shown)
     diagnostics = tuple(dict.fromkeys((*session.report.diagnostics, *result.diagnostics)))
+    data = {"query": query, "strategy": session.strategy, "result": result}
     return Output(
-        {"query": query, "strategy": session.strategy, "result": result, "index": session.report},
-        explanation(result, diagnostics) if explain else search_table(result),
+        {**data, **({"model": seen} if seen else {}), "index": session.report},
+        explanation(result, diagnostics, seen) if explain else search_table(result),
         found=result.matches,
         code=OK if result.matches else session.code,
     )
@@ -123,21 +135,35 @@ def _no_matches(result: SearchResult) -> RenderableType:
     return Group(*parts)
 
 
-def explanation(result: SearchResult, diagnostics: Sequence[Diagnostic]) -> RenderableType:
-    """Return each match with its evidence, then counts, times and *diagnostics*."""
-    parts = [_evidence(name, match) for name, found in _lists(result) for match in found]
+def explanation(
+    result: SearchResult, diagnostics: Sequence[Diagnostic], model: ModelView | None = None
+) -> RenderableType:
+    """Return each match with its evidence, what filters left out, counts, times and *diagnostics*,
+    and what a *model* reads.
+    """
+    rows = [(name, match) for name, found in _lists(result) for match in found]
+    # The matches come first.
+    ranks = chain(map(to_jsonable, result.ranks), repeat({}))
+    parts = [_evidence(name, match, of) for (name, match), of in zip(rows, ranks, strict=False)]
     work = {"mode": result.mode, "cached": result.cached, **asdict(result.counts)}
     return Group(
         *(parts or [_no_matches(result)]),
         *([table(result.scoring, "score", *_SCORING)] if result.scoring else ()),
+        *([table(result.filtered, *_FILTERED)] if result.filtered else ()),
         pairs({**work, "seconds": result.stages}),
         *([table(diagnostics, "code", "meaning", "detail")] if diagnostics else ()),
+        *(
+            [pairs({"a model reads": model.text, **to_jsonable(model), "text": ""})]
+            if model
+            else ()
+        ),
     )
 
 
-def _evidence(name: str, match: Match) -> RenderableType:
+def _evidence(name: str, match: Match, ranks: Mapping[str, int | None]) -> RenderableType:
     values = {**to_jsonable(match), **to_jsonable(match.evidence)}
     del values["evidence"]
+    values["rank"] = {key: place for key, place in ranks.items() if place is not None}
     return pairs({name: values.pop("name"), **values, "": "\n"})
 
 

@@ -1,0 +1,96 @@
+"""Why each match stands where it stands, and which entities filters left out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+
+from gateway.index.eligibility import Mask, Positions, failed_filters
+from gateway.runtime.vectors import Vector
+from gateway.search.rank.fusion import interleave
+from gateway.search.rank.policies import has_vectors
+from gateway.search.results import Ranking
+from gateway.search.state import SearchState
+from gateway.types import EvidenceRanks, FilteredEntity
+
+MAX_FILTERED = 5
+"""How many entities are named that filters left out."""
+
+
+def evidence_ranks(
+    state: SearchState, rankings: Sequence[Ranking], chosen: Sequence[tuple[int, int, float]]
+) -> tuple[EvidenceRanks, ...]:
+    """Return the places of each match.
+
+    Args:
+        state: The search.
+        rankings: One for each query, with their scores.
+        chosen: As for `gateway.search.results.build_result`.
+    """
+    usage = np.zeros(len(state.mask), dtype=np.float32)
+    positions = state.snapshot.eligibility.by_id
+    for key, multiplier in state.usage.multipliers.items():
+        if key in positions:
+            usage[positions[key]] = multiplier
+    ranks = []
+    for final, (number, position, _) in enumerate(chosen, 1):
+        ranking = rankings[number]
+        candidates, scores = ranking.candidates, {**ranking.scores, "usage": usage}
+        nearest = None
+        if candidates is not None and has_vectors(candidates, np.array([position], np.intp))[0]:
+            nearest = _place(candidates.pool, position)
+        places = {name: _rank(each, position, state.mask) for name, each in scores.items()}
+        ranks.append(
+            EvidenceRanks(
+                vector=nearest,
+                lexical=places.get("lexical"),
+                graph=places.get("graph"),
+                usage=places["usage"],
+                ranked=_place(ranking.ranked.positions, position),
+                final=final,
+            )
+        )
+    return tuple(ranks)
+
+
+def _place(positions: Positions, position: int) -> int | None:
+    found = np.flatnonzero(positions == position)
+    return int(found[0]) + 1 if found.size else None
+
+
+def _rank(scores: Vector, position: int, mask: Mask) -> int | None:
+    """Return the place of *position* among the eligible; ties by position."""
+    score = scores[position]
+    if score <= 0:
+        return None
+    better = scores > score
+    better[:position] |= scores[:position] == score
+    return 1 + int(np.count_nonzero(better & mask))
+
+
+def filtered_entities(
+    state: SearchState, rankings: Sequence[Ranking]
+) -> tuple[FilteredEntity, ...]:
+    """Return what filters left out of the matches, best first.
+
+    Args:
+        state: The search, with its own filters.
+        rankings: The same queries, ranked without these filters.
+    """
+    entities, filters = state.snapshot.entities, state.request.filters
+    best = interleave([ranking.ranked for ranking in rankings], limit=state.request.limit)
+    return tuple(
+        FilteredEntity(
+            id=entities[position].id,
+            kind=entities[position].kind,
+            rank=rank,
+            confidence=round(rankings[number].assess([position])[0][0], 6),
+            filters=failed_filters(entities[position], filters),
+        )
+        for rank, (number, position, _) in islice(
+            ((rank, row) for rank, row in enumerate(best, 1) if not state.mask[row[1]]),
+            MAX_FILTERED,
+        )
+    )
