@@ -42,9 +42,11 @@ class SyncCatalog(_Twin[Catalog]):
     put = _blocking(Catalog.put)
     remove = _blocking(Catalog.remove)
     govern = _blocking(Catalog.govern)
+    change = _blocking(Catalog.change)
     entries = _blocking(Catalog.entries)
     get = _blocking(Catalog.get)
     list = _blocking(Catalog.list)
+    select = _blocking(Catalog.select)
     tags = _blocking(Catalog.tags)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from glob import escape
 from typing import Protocol
 
 import numpy as np
 
-from gateway.catalog.entries import Entry, clean_entry, decode_entries
+from gateway.catalog.entries import Entry, clean_entry, decode_entries, with_use
 from gateway.catalog.identity import SERVER_KINDS
+from gateway.catalog.selection import Page, SelectedPage, Selection, page_of, select
 from gateway.errors import InvalidRequestError
 from gateway.options import CatalogOptions
 from gateway.runtime.background_loop import in_thread
@@ -23,15 +25,13 @@ from gateway.types import Access, Entity, Filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """Some of the catalog's entities."""
+class ChangeReport:
+    """What became of a change of several entities."""
 
-    entities: tuple[Entity, ...]
-    """Ordered by id."""
-    next: str = ""
-    """What to give as *after* for the next page; empty on the last one."""
-    total: int
-    """The number of entities on all pages."""
+    changed: tuple[str, ...]
+    """The ids of those that are as wanted now."""
+    failed: Mapping[str, str]
+    """Why the others are not, by id."""
 
 
 class View(Protocol):
@@ -63,8 +63,8 @@ class Entries(Protocol):
     def rules(self) -> Mapping[str, str]:
         """Return what was said of the use of listed things, as JSON, by pattern."""
 
-    def put_rule(self, pattern: str, rule: str) -> None:
-        """Keep a rule instead of that of the same pattern."""
+    def put_rules(self, rules: Mapping[str, str]) -> None:
+        """Keep *rules*, all or none, instead of those of the same patterns."""
 
     def close(self) -> None:
         """Let go of what is held; the next call takes it up again."""
@@ -164,9 +164,89 @@ class Catalog:
         return Access(**json.loads(self.store.rules().get(_pattern(entity), "{}")))
 
     def _govern(self, pattern: str, use: Mapping[str, object]) -> None:
-        rule = {**json.loads(self.store.rules().get(pattern, "{}")), **visible_json(use)}
-        Access(**rule)
-        self.store.put_rule(pattern, json.dumps(rule))
+        self.store.put_rules({pattern: _rule(self.store.rules().get(pattern, "{}"), use)})
+
+    async def change(
+        self,
+        ids: Iterable[str],
+        use: Mapping[str, object],
+        *,
+        add_tags: Iterable[str] = (),
+        remove_tags: Iterable[str] = (),
+        filters: Filters | None = None,
+    ) -> ChangeReport:
+        """Change what `Access` holds, by its names, of entries and of what servers list, at once.
+
+        An entry is changed itself; of what a server lists it is kept beside it, see `govern`. So a
+        tag that a server or another rule gives stays, which the report says.
+
+        Args:
+            ids: Of the entities.
+            use: What is not named stays.
+            add_tags: Added to those that were said here.
+            remove_tags: Compared without case.
+            filters: The visible entities; None is all.
+
+        Raises:
+            InvalidRequestError: A value is of another type.
+            StoreError: It could not be kept.
+            ClosedError: The gateway was closed.
+        """
+        self.check_open()
+        wanted, removed = [*dict.fromkeys(ids)], {tag.casefold() for tag in remove_tags}
+        before = await self._by_id(wanted, filters)
+        try:
+            await in_thread(self._change, tuple(before.values()), use, tuple(add_tags), removed)
+        except TypeError as error:
+            raise InvalidRequestError(str(error)) from None
+        self.changed()
+        after = await self._by_id(before, None)
+        failed = {key: "nothing has this id" for key in wanted if key not in after}
+        for key, entity in after.items() if removed else ():
+            if left := sorted(removed.intersection(tag.casefold() for tag in entity.hints.tags)):
+                failed[key] = f"its server or another rule gives the tag {left[0]!r}: take it there"
+        return ChangeReport(
+            changed=tuple(key for key in wanted if key not in failed), failed=failed
+        )
+
+    def _change(
+        self,
+        entities: Sequence[Entity],
+        use: Mapping[str, object],
+        added: Sequence[str],
+        removed: AbstractSet[str],
+    ) -> None:
+        Access(**use)  # type: ignore[arg-type]  # it checks its values
+        rows, rules = self.store.rows(), self.store.rules()
+        entries: list[Entry] = []
+        changed: dict[str, str] = {}
+        for entity in entities:
+            own = decode_entries({entity.id: rows[entity.id]} if entity.id in rows else {})
+            pattern = _pattern(entity)
+            rule = rules.get(pattern, "{}")
+            changes = dict(use)
+            if added or removed:
+                present = own[0].hints.tags if own else Access(**json.loads(rule)).tags
+                tags = {tag.casefold(): tag for tag in (*added, *present)}
+                changes["tags"] = [tag for key, tag in tags.items() if key not in removed]
+            if own:
+                entries.append(clean_entry(with_use(own[0], changes)))
+            else:
+                changed[pattern] = _rule(rule, changes)
+        if entries:
+            self.store.put(entries)
+        if changed:
+            self.store.put_rules(changed)
+
+    async def _by_id(self, ids: Iterable[str], filters: Filters | None) -> dict[str, Entity]:
+        view, found = await self.view(), {}
+        visible = None if filters is None else view.mask(self.resolve_filters(filters))
+        for key in ids:
+            with suppress(KeyError):
+                at = view.position(key)
+                if visible is None or visible[at]:
+                    found[key] = view.entities[at]
+        return found
 
     async def entries(self) -> Sequence[Entry]:
         """Return all entries that can be read, as they were put, by id.
@@ -196,13 +276,7 @@ class Catalog:
             key: Its id.
             filters: The visible entities; None is all.
         """
-        view = await self.view()
-        try:
-            at = view.position(key)
-        except KeyError:
-            return None
-        visible = filters is None or view.mask(self.resolve_filters(filters))[at]
-        return view.entities[at] if visible else None
+        return (await self._by_id([key], filters)).get(key)
 
     async def list(
         self, filters: Filters | None = None, *, after: str = "", limit: int = 100
@@ -219,11 +293,25 @@ class Catalog:
         """
         if limit < 1:
             raise InvalidRequestError(f"limit must be at least 1, got {limit!r}")
-        visible = await self._visible(filters)
-        following = (each for each in visible if each.id > after)
-        page = heapq.nsmallest(limit + 1, following, key=lambda each: each.id)
-        more = page[limit - 1].id if len(page) > limit else ""
-        return Page(entities=tuple(page[:limit]), next=more, total=len(visible))
+        return page_of(await self._visible(filters), after=after, limit=limit)
+
+    async def select(
+        self,
+        selection: Selection,
+        filters: Filters | None = None,
+        *,
+        after: str = "",
+        limit: int | None = None,
+    ) -> SelectedPage:
+        """Return the selected entities that follow the id *after*, and the facets; see `select`.
+
+        Args:
+            selection: Which are wanted.
+            filters: The visible entities; None is all, whatever the kind and the scopes.
+            after: The `Page.next` of the page before.
+            limit: How many at most, at least 1; None is all.
+        """
+        return select(await self._visible(filters), selection, after=after, limit=limit)
 
     async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
         """Count the entities of each tag, by tag; tags without case.
@@ -242,6 +330,17 @@ class Catalog:
             return view.entities
         mask = view.mask(self.resolve_filters(filters))
         return [view.entities[at] for at in np.flatnonzero(mask).tolist()]
+
+
+def _rule(before: str, use: Mapping[str, object]) -> str:
+    """Return a rule of the store with what *use* says.
+
+    Raises:
+        TypeError: A value is of another type.
+    """
+    rule = {**json.loads(before), **visible_json(use)}
+    Access(**rule)
+    return json.dumps(rule)
 
 
 def _pattern(entity: Entity) -> str:

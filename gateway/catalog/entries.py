@@ -153,6 +153,13 @@ def _short(text: str) -> str:
     return clean(text, limit=MAX_NAME_CHARS)
 
 
+def with_use(entry: Entry, use: Mapping[str, Any]) -> Entry:
+    """Return *entry* with what *use* says, by the names of `Access`; it replaces what was said."""
+    own = {name: value for name, value in use.items() if name in {"status", "scopes"}}
+    hints = {name: value for name, value in use.items() if name not in own}
+    return replace(entry, hints=replace(entry.hints, **hints), **own)
+
+
 def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entity:
     """Return the entity that *entry* is in the catalog.
 

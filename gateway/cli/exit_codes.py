@@ -16,7 +16,7 @@ INTERRUPTED = 130
 EXIT_CODES: Mapping[int, str] = {
     OK: "done",
     NOTHING: (
-        "nothing was found or agreed to, the tool or a demo conversation failed, an evaluation "
+        "nothing was found or agreed to, a change, the tool or a demo conversation failed, an eval "
         "got worse, or a strict lint has findings"
     ),
     USAGE: "bad usage, configuration, tool name, arguments, graph document or query",

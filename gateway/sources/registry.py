@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fnmatch import translate
@@ -25,6 +26,10 @@ from gateway.sources.protocol import Source, load_failed
 from gateway.types import Access, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine
 from gateway.types.listing import Listing
+
+_MAGIC = re.compile(r"[*?[]")
+_ESCAPED = re.compile(r"\[([*?[])\]")
+"""What `glob.escape` makes of a character that would mean more than itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,14 @@ class AccessRules:
     def __init__(self, *tables: Mapping[str, Access]) -> None:
         self._tables = tables
         self.rules = tuple(pair for table in tables for pair in table.items())
-        self._compiled = [(re.compile(translate(key)), rule) for key, rule in self.rules]
+        self._exact: defaultdict[str, list[int]] = defaultdict(list)
+        self._compiled: list[tuple[re.Pattern[str], int]] = []
+        for place, (pattern, _) in enumerate(self.rules):
+            if _MAGIC.search(_ESCAPED.sub("", pattern)):
+                self._compiled.append((re.compile(translate(pattern)), place))
+            else:
+                # The catalog keeps one of these for each thing that was changed here.
+                self._exact[_ESCAPED.sub(r"\1", pattern)].append(place)
 
     def followed_by(self, *tables: Mapping[str, Access]) -> AccessRules:
         """Return these rules and then those of *tables*."""
@@ -70,10 +82,13 @@ class AccessRules:
 
     def access(self, server: str, name: str = "") -> Access:
         """Return what the rules say of one item; without *name*, of the server itself."""
-        if not self._compiled:
+        if not self.rules:
             return NO_ACCESS_RULE
         key = f"{server}/{name}" if name else server
-        return combine(rule for pattern, rule in self._compiled if pattern.match(key))
+        places = [place for pattern, place in self._compiled if pattern.match(key)]
+        return combine(
+            self.rules[place][1] for place in sorted([*self._exact.get(key, ()), *places])
+        )
 
 
 NO_RULES = AccessRules()

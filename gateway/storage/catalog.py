@@ -131,10 +131,10 @@ class SqliteCatalog:
         with self._database.reading() as connection:
             return dict(connection.execute("SELECT pattern, rule FROM rules"))
 
-    def put_rule(self, pattern: str, rule: str) -> None:
-        """See `Entries.put_rule`."""
+    def put_rules(self, rules: Mapping[str, str]) -> None:
+        """See `Entries.put_rules`."""
         with self._database.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO rules VALUES (?, ?)", (pattern, rule))
+            connection.executemany("INSERT OR REPLACE INTO rules VALUES (?, ?)", rules.items())
 
     def listing(self, fingerprint: str) -> StoredListing | None:
         """See `ListingStore.listing`."""

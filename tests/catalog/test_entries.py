@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.catalog.catalog import Page
 from gateway.catalog.entries import Entry, encode_entry
+from gateway.catalog.selection import Page
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreError
 from gateway.options import CatalogOptions, CustomKind, Options, UpstreamOptions
 from gateway.sources.entries import EntrySource
@@ -362,7 +362,7 @@ class FailingShelf:
     def rules(self) -> Mapping[str, str]:
         return {"bad": "{", "worse": '{"scope": []}'}
 
-    def put_rule(self, pattern: str, rule: str) -> None:
+    def put_rules(self, rules: Mapping[str, str]) -> None:
         raise AssertionError
 
     def close(self) -> None:

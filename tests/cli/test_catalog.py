@@ -117,3 +117,40 @@ def test_what_is_exported_is_imported_as_it_was(stocked: Place, target: str) -> 
     assert before == stocked.run("catalog", "export").json
     kinds = stocked.run("catalog", "export", "--kind", "skill").json["entries"]
     assert ["skill"] == [item["kind"] for item in kinds]
+
+
+def test_words_and_facets_select_and_say_what_else_there_is(stocked: Place) -> None:
+    """In a list, a page at a time."""
+    stocked.run(*SET)
+    stocked.run("catalog", "change", "dataset:catalog/iris", "--disable")
+    found = stocked.run("catalog", "list", "--text", "FLOWERS measured", "--disabled", "--json")
+    rest = stocked.run("catalog", "list", "--enabled", "--server", "catalog", "-n", "1", "--json")
+
+    assert ["dataset:catalog/iris"] == [item["id"] for item in found.json["entities"]]
+    assert {"dataset": 1} == found.json["facets"]["kind"]
+    assert {"true": 2, "false": 1} == rest.json["facets"]["enabled"]
+    assert (2, 1) == (rest.json["total"], len(rest.json["entities"]))
+
+
+def test_entities_change_at_once_and_what_fails_is_named(stocked: Place) -> None:
+    """Those of the ids, or all that the filters select; nothing changes without either."""
+    change = ("catalog", "change")
+    stocked.run(*SET)
+    by_id = stocked.run(*change, "dataset:catalog/iris", "nobody", "--add-tag", "eu")
+    by_filter = stocked.run(*change, "--tag", "botany", "--set-status", "beta", "--json")
+    more = stocked.run(*change, "--tag", "EU", "--remove-tag", "Botany", "--disable", "--json")
+    shown = stocked.run("catalog", "show", "dataset:catalog/iris", "--json").json
+    wrong = (
+        (*change, "--disable"),
+        (*change, "dataset:catalog/iris", "--kind", "dataset", "--disable"),
+        (*change, "dataset:catalog/iris"),
+        (*change, "dataset:catalog/iris", "--set-status", "lost"),
+        (*change, "--status", "lost", "--disable"),
+    )
+
+    assert 1 == by_id.code
+    assert by_id.out.startswith("1 changed")
+    assert "nobody  nothing has this id" in by_id.out
+    assert {"changed": ["dataset:catalog/iris"], "failed": {}} == by_filter.json == more.json
+    assert (["eu"], "beta", False) == (shown["tags"], shown["status"], shown["enabled"])
+    assert [2] * len(wrong) == [stocked.run(*arguments).code for arguments in wrong]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
+from rich.console import Group
 from typer import Argument, Option
 
 from gateway.catalog.entries import Entry, project
-from gateway.catalog.kinds import KINDS
+from gateway.catalog.selection import Selection
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import parse_object
@@ -22,12 +23,20 @@ from gateway.manifests.config_file import read_text, write_text
 from gateway.manifests.files import bundle, files_of, read_manifests, write_bundle
 from gateway.runtime.json_models import read_value
 from gateway.sync import SyncCatalog, SyncGateway
-from gateway.types import Entity, Filters, Hints, JsonObject, Status
+from gateway.types import Entity, Hints, JsonObject, Status
 
 _NOTHING = "the catalog holds no such thing: gateway catalog import, catalog add or servers add"
 
 app = command_group("catalog")
 NamespaceOption = Annotated[str, Option(help="Whose it is; part of the id.")]
+WordsOption = Annotated[str, Option(help="Words in name, title, description or server.")]
+ServerOption = Annotated[
+    options.Texts, Option("--server", help="Of this server; repeat it for more.")
+]
+EnabledOption = Annotated[
+    bool | None, Option("--enabled/--disabled", help="Only what is; default: both.")
+]
+EntityIds = Annotated[options.Texts, Argument(metavar="[ID]...", help="As list shows them.")]
 EntryId = Annotated[str, Argument(metavar="ID", help="As list shows it.")]
 
 
@@ -71,36 +80,45 @@ def add(  # noqa: PLR0913  (one for each option)
 
 
 @command(app, "list")
-def list_(
+def list_(  # noqa: PLR0913  (one for each option)
     *,
+    text: WordsOption = "",
     kind: options.Kind = None,
+    server: ServerOption = None,
     tag: options.Tag = None,
     status: options.Status = None,
+    enabled: EnabledOption = None,
     after: Annotated[str, Option(help="The id that the page before ended with.")] = "",
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Entities a page.")] = 100,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """List what there is, by id: entries, and what the configured servers have."""
+    selection = _selection(text, kind, server, tag, status, enabled=enabled)
     with open_session(config, optional=True) as session:
-        entries = session.gateway.catalog
-        filters = _filters(entries, kind, tag, status) if kind or tag or status else None
-        page = entries.list(filters, after=after, limit=limit)
+        page = session.gateway.catalog.select(selection, after=after, limit=limit)
     rows = [_fields(entity) for entity in page.entities]
     view = table(rows, "id", "status", "enabled", "tags", "description") if rows else _NOTHING
     notes = (f"there are more: --after {page.next}",) if page.next else ()
-    return Output({"entities": rows, "next": page.next}, view, found=rows, notes=notes)
+    data = {"entities": rows, "next": page.next, "total": page.total, "facets": page.facets}
+    return Output(data, view, found=rows, notes=notes)
 
 
-def _filters(
-    catalog: SyncCatalog, kinds: options.Texts, tags: options.Texts, statuses: options.Texts
-) -> Filters:
-    entries = catalog.entries()
-    return Filters(
-        kinds=frozenset(kinds or {*KINDS, *(entry.kind for entry in entries)}),
+def _selection(
+    text: str,
+    kinds: options.Texts,
+    servers: options.Texts,
+    tags: options.Texts,
+    statuses: options.Texts,
+    *,
+    enabled: bool | None,
+) -> Selection:
+    return Selection(
+        text=text,
+        kinds=frozenset(kinds or ()),
+        servers=frozenset(servers or ()),
         tags=frozenset(tags or ()),
-        statuses=read_value(frozenset[Status], statuses or get_args(Status), where="--status"),
-        scopes=frozenset(scope for entry in entries for scope in entry.scopes),
-        include_disabled=True,
+        statuses=read_value(frozenset[Status], statuses or (), where="--status"),
+        enabled=enabled,
     )
 
 
@@ -138,6 +156,55 @@ def show(
     if field:
         return Output(metadata, to_json(metadata))
     return Output({**_fields(entity), "scopes": entity.scopes, "metadata": metadata})
+
+
+@command(app)
+def change(  # noqa: PLR0913  (one for each option)
+    ids: EntityIds = None,
+    *,
+    enable: Annotated[
+        bool | None, Option("--enable/--disable", help="Whether it may be found.")
+    ] = None,
+    new_status: Annotated[Status | None, Option("--set-status", help="The new status.")] = None,
+    add_tag: Annotated[options.Texts, Option(help="A tag to add; repeat it.")] = None,
+    remove_tag: Annotated[options.Texts, Option(help="A tag to take away; repeat it.")] = None,
+    text: WordsOption = "",
+    kind: options.Kind = None,
+    server: ServerOption = None,
+    tag: options.Tag = None,
+    status: options.Status = None,
+    enabled: EnabledOption = None,
+    config: options.Config = options.DEFAULT_CONFIG,
+) -> Output:
+    """Change entities at once: those of the ids, or all that the filters select."""
+    use = {"enabled": enable, "status": new_status}
+    use = {name: value for name, value in use.items() if value is not None}
+    if not (use or add_tag or remove_tag):
+        raise InvalidRequestError("say what to change: --enable, --set-status, --add-tag …")
+    selection = _selection(text, kind, server, tag, status, enabled=enabled)
+    with open_session(config, optional=True) as session:
+        catalog = session.gateway.catalog
+        found = _choose(catalog, ids, selection)
+        chosen = ids or [entity.id for entity in found]
+        report = catalog.change(chosen, use, add_tags=add_tag or (), remove_tags=remove_tag or ())
+    failed = [{"id": key, "reason": reason} for key, reason in report.failed.items()]
+    view = Group(
+        f"{len(report.changed)} changed", *([table(failed, "id", "reason")] if failed else ())
+    )
+    return Output(report, view, found=not failed)
+
+
+def _choose(catalog: SyncCatalog, ids: options.Texts, selection: Selection) -> Sequence[Entity]:
+    """Return the entities of *ids*, or without any those that are selected.
+
+    Raises:
+        InvalidRequestError: There are neither ids nor filters, or both.
+    """
+    if bool(ids) == (selection != Selection()):
+        raise InvalidRequestError("name ids, or filters such as --kind and --text; not both")
+    page = catalog.select(selection)
+    wanted = frozenset(ids or ())
+    return [entity for entity in page.entities if not ids or entity.id in wanted]
 
 
 @command(app)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -239,21 +239,8 @@ class CatalogRoutes:
         changes = change.model_dump(exclude_none=True)
         async with self._write_lock:
             entity = await self._visible(call)
-            if _view(entity).listed:
-                _check_scopes(call.caller, frozenset(change.scopes or ()))
-                await self._gateway.catalog.govern(entity, changes)
-                return _view(await self._visible(call))
-            # The entity is what this caller sees of it, under the host's rules.
-            entry = await self._gateway.catalog.entry(call.key)
-            if entry is None:
-                raise _unknown_entity()
-            use = {
-                key: changes.pop(key)
-                for key in ("enabled", "tags", "search_text", "examples")
-                if key in changes
-            }
-            changed = replace(entry, hints=replace(entry.hints, **use), **changes)
-            await self._put(call.caller, changed)
+            _check_scopes(call.caller, frozenset(change.scopes or ()))
+            await self._gateway.catalog.change([entity.id], changes)
             return _view(await self._visible(call))
 
     @operation("DELETE", ONE, right=WRITE, response=None, statuses=(204,))

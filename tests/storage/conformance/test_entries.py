@@ -55,7 +55,7 @@ def test_an_entry_takes_the_place_of_one_with_its_id(entries: Entries) -> None:
 def test_a_rule_takes_the_place_of_that_of_its_pattern(opened: Opener) -> None:
     """Also in another process."""
     for rule in ("{}", '{"enabled": false}'):
-        opened().entries.put_rule("mail/send", rule)
+        opened().entries.put_rules({"mail/send": rule})
 
     assert {"mail/send": '{"enabled": false}'} == dict(opened().entries.rules())
 

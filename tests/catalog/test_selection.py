@@ -1,0 +1,190 @@
+"""What is selected of a catalog, by words and facets, and changed at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from gateway.catalog.entries import Entry
+from gateway.catalog.selection import Selection, select
+from gateway.errors import InvalidRequestError
+from gateway.gateway import Gateway
+from gateway.options import CatalogOptions, Options
+from gateway.types import Access, Entity, Filters, Hints, ToolDefinition
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, tool
+
+
+def entity(
+    name: str,
+    server: str = "srv",
+    text: str = "",
+    *,
+    title: str = "",
+    kind: str = "tool",
+    tags: str = "",
+    enabled: bool = True,
+) -> Entity:
+    hints = Hints(tags=tuple(tags.split()), enabled=enabled)
+    definition = ToolDefinition(name=name, title=title, description=text, hints=hints, kind=kind)
+    return Entity(
+        id=f"{server}/{name}",
+        kind=kind,
+        exposed_name=name,
+        server=server,
+        definition=definition,
+        status="draft" if name == "b" else "active",
+    )
+
+
+CATALOG = (
+    entity("b", text="Sends a Letter.", tags="Post eu"),
+    entity("a", title="Letters", tags="post"),
+    entity("c", "mail", "Sends mail.", enabled=False),
+    entity("d", "mail", kind="prompt", tags="eu"),
+)
+
+
+@pytest.mark.parametrize(
+    ("selection", "names"),
+    [
+        (Selection(), "abcd"),
+        (Selection(text="LETTER"), "ab"),
+        (Selection(text="letter sends"), "b"),
+        (Selection(text="mail"), "cd"),
+        (Selection(kinds=frozenset({"prompt", "skill"})), "d"),
+        (Selection(servers=frozenset({"srv"}), statuses=frozenset({"active"})), "a"),
+        (Selection(tags=frozenset({"POST", "eu"})), "b"),
+        (Selection(enabled=False), "c"),
+        (Selection(enabled=True, text="nothing"), ""),
+    ],
+)
+def test_words_and_facets_select(selection: Selection, names: str) -> None:
+    found = select(CATALOG, selection)
+
+    assert [*names] == sorted(each.name for each in found.entities)
+    assert len(names) == found.total
+
+
+def test_a_facet_counts_what_its_values_would_hold() -> None:
+    """Under all but its own value, so that another one can be chosen; tags add up."""
+    found = select(CATALOG, Selection(servers=frozenset({"srv"}), tags=frozenset({"post"})))
+
+    assert {
+        "kind": {"tool": 2},
+        "server": {"srv": 2},
+        "tag": {"post": 2, "eu": 1},
+        "status": {"active": 1, "draft": 1},
+        "enabled": {"true": 2},
+    } == found.facets
+    assert ["mail", "srv"] == [
+        *select(CATALOG, Selection(kinds=frozenset({"tool", "prompt"}))).facets["server"]
+    ]
+
+
+def test_pages_follow_one_another_by_id() -> None:
+    first = select(CATALOG, Selection(), limit=3)
+    second = select(CATALOG, Selection(), after=first.next, limit=3)
+
+    assert ["mail/c", "mail/d", "srv/a", "srv/b"] == [
+        each.id for page in (first, second) for each in page.entities
+    ]
+    assert ("srv/a", "", 4) == (first.next, second.next, second.total)
+    assert first.facets == second.facets
+
+
+@pytest.fixture
+def gateway(open_gateway: OpenGateway, options: Options) -> Gateway:
+    """A tool with a tag of its source, one that needs a scope, and an entry."""
+    gateway = open_gateway(options=options)
+    tools = [
+        tool("send", "Sends mail.", hints=Hints(tags=("Mail",))),
+        tool("wipe*", "Wipes the box."),
+        tool("wipes", "Wipes the glasses."),
+    ]
+    gateway.add_source(ListSource("box", tools))
+    gateway.set_rules({"box/wipes": Access(scopes=frozenset({"staff"}))})
+    return gateway
+
+
+AGENT = Entry(kind="agent", name="planner", hints=Hints(tags=("eu", "old")))
+EVERYBODY = Filters(include_disabled=True, kinds=frozenset({"tool", "agent"}))
+
+
+async def tags_of(gateway: Gateway) -> Mapping[str, tuple[str, ...]]:
+    page = await gateway.catalog.select(Selection())
+    return {each.id: each.hints.tags for each in page.entities if each.hints.tags}
+
+
+async def test_entries_and_listed_things_change_at_once(gateway: Gateway) -> None:
+    """And what cannot be is named, with why; what may not be seen is not there."""
+    await gateway.catalog.put(AGENT)
+    ids = ["box/send", "box/wipe*", AGENT.id, "box/wipes", "nobody"]
+
+    report = await gateway.catalog.change(
+        ids,
+        {"enabled": False},
+        add_tags=("New", "EU"),
+        remove_tags=("mail", "old"),
+        filters=EVERYBODY,
+    )
+    disabled = await gateway.catalog.select(Selection(enabled=False))
+
+    assert ("box/wipe*", AGENT.id) == report.changed
+    assert ["box/send", "box/wipes", "nobody"] == sorted(report.failed)
+    assert "'mail'" in report.failed["box/send"]
+    assert report.failed["nobody"] == report.failed["box/wipes"]
+    assert [AGENT.id, "box/send", "box/wipe*"] == [each.id for each in disabled.entities]
+    assert {
+        "box/send": ("Mail", "New", "EU"),
+        "box/wipe*": ("New", "EU"),
+        AGENT.id: ("New", "eu"),
+    } == await tags_of(gateway)
+
+
+async def test_what_was_said_is_taken_back(gateway: Gateway, open_gateway: OpenGateway) -> None:
+    """Whatever else was said stays, also at the next start."""
+    await gateway.catalog.change(["box/wipe*"], {"status": "beta"}, add_tags=("a", "b"))
+    report = await gateway.catalog.change(["box/wipe*"], {"enabled": True}, remove_tags=("A",))
+    await gateway.catalog.change([], {"enabled": False}, add_tags=("c",))
+    changed = await gateway.catalog.get("box/wipe*")
+
+    assert ("box/wipe*",) == report.changed
+    assert changed is not None
+    assert ("beta", ("b",)) == (changed.status, changed.hints.tags)
+
+
+@pytest.mark.parametrize("use", [{"status": "lost"}, {"tags": "x"}, {"name": "x"}])
+async def test_a_change_that_cannot_be_is_refused_whole(
+    gateway: Gateway, use: Mapping[str, object]
+) -> None:
+    with pytest.raises(InvalidRequestError):
+        await gateway.catalog.change(["box/send"], use, add_tags=("new",))
+
+    assert {"box/send": ("Mail",)} == await tags_of(gateway)
+
+
+async def test_each_name_is_a_rule_of_its_own_and_later_ones_decide(
+    open_gateway: OpenGateway, options: Options
+) -> None:
+    """Also beside patterns, whose characters a name may have."""
+    names = ("a*", "ab", "a[*]", "[a]")
+    rules = {
+        "box/*": Access(tags=("all",), status="draft"),
+        "box/a[*]": Access(tags=("star",), status="beta"),
+        "box/a[[][*]]": Access(tags=("bracket",)),
+        "box/[[]a]": Access(tags=("first",)),
+        "*/a?": Access(status="active"),
+    }
+    catalog = CatalogOptions(rules=rules)
+    gateway = open_gateway(map(tool, names), options=Options(catalog=catalog))
+    gateway.add_source(ListSource("box", map(tool, names)))
+    page = await gateway.catalog.select(Selection(servers=frozenset({"box"})))
+
+    assert {
+        "a*": (("all", "star"), "active"),
+        "ab": (("all",), "active"),
+        "a[*]": (("all", "bracket"), "draft"),
+        "[a]": (("all", "first"), "draft"),
+    } == {each.name: (each.hints.tags, each.status) for each in page.entities}
