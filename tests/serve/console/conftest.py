@@ -24,7 +24,7 @@ from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.http import HttpOptions, serve_http
 from gateway.serve.mcp_server import mcp_server
 from tests.conftest import PATIENT, OpenGateway
-from tests.fakes import Shelf
+from tests.fakes import ListSource, Shelf
 from tests.serve.console.catalogs import ENTRIES, HOSTILE, HOSTILE_ENTRIES, SMALL, many
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -183,21 +183,21 @@ def empty_gateway(open_gateway: OpenGateway) -> Gateway:
     return open_gateway()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def small_gateway(open_gateway: OpenGateway) -> Gateway:
+@pytest.fixture
+def small_gateway(open_gateway: OpenGateway) -> Gateway:
     """A gateway over a server ``mail`` of three tools, and a few entries."""
     gateway = open_gateway()
     gateway.add_server("mail", server=Shelf(SMALL).server)
-    await gateway.catalog.put(*ENTRIES)
+    gateway.bridge.call(lambda: gateway.catalog.put(*ENTRIES))
     return gateway
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def hostile_gateway(open_gateway: OpenGateway) -> Gateway:
+@pytest.fixture
+def hostile_gateway(open_gateway: OpenGateway) -> Gateway:
     """A gateway whose server and entries are written to break pages."""
     gateway = open_gateway()
     gateway.add_server("hostile", server=Shelf(HOSTILE).server)
-    await gateway.catalog.put(*HOSTILE_ENTRIES)
+    gateway.bridge.call(lambda: gateway.catalog.put(*HOSTILE_ENTRIES))
     return gateway
 
 
@@ -207,7 +207,7 @@ def large_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]
     store = tmp_path_factory.mktemp("large") / "catalog.sqlite3"
     options = replace(PATIENT, catalog_store_path=store)
     gateway = Gateway(vector_store=MemoryVectorStore(), options=options)
-    gateway.add_server("large", server=Shelf(many(5000)).server)
+    gateway.add_source(ListSource("large", many(5000)))
     yield gateway
     gateway.close()
 
