@@ -6,13 +6,16 @@ or a description has to say what the difference is.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 
 from gateway.index.texts import humanized
 from gateway.quality.requests import EvalRequest
 from gateway.runtime.text import digest
-from gateway.search.rank.copies import are_alike
+from gateway.search.rank.copies import are_alike, stems_of
+from gateway.search.rank.parameters import COPY_SHARE
 from gateway.types import Entity
 
 Twins = Mapping[str, frozenset[str]]
@@ -22,9 +25,11 @@ Twins = Mapping[str, frozenset[str]]
 def find_twins(tools: Sequence[Entity], wanted: Iterable[str]) -> Twins:
     """Return the twins of the tools *wanted*, by id, among *tools* of other servers."""
     by_id = {tool.id: tool for tool in tools}
+    like = _Descriptions(tools)
     found = {}
     for key in sorted({*wanted} & by_id.keys()):
-        twins = (other.id for other in tools if _are_twins(by_id[key], other))
+        tool = by_id[key]
+        twins = (other.id for other in like.candidates(tool) if _are_twins(tool, other))
         if ids := frozenset(twins):
             found[key] = ids
     return found
@@ -35,6 +40,31 @@ def _are_twins(tool: Entity, other: Entity) -> bool:
         return False
     is_same = (tool.name, tool.description) == (other.name, other.description)
     return is_same or are_alike(tool, other)
+
+
+class _Descriptions:
+    """Tools by the rare words of their descriptions.
+
+    If two sets share s of their union, they share one of the rarest (1 - s) n + 1 words of each,
+    where n is its size (prefix filter; Bayardo, Ma, Srikant 2007).
+    """
+
+    def __init__(self, tools: Sequence[Entity]) -> None:
+        self._counts = Counter(stem for tool in tools for stem in stems_of(tool.description))
+        self._tools: defaultdict[str, list[Entity]] = defaultdict(list)
+        for tool in tools:
+            for stem in self._rarest(tool):
+                self._tools[stem].append(tool)
+
+    def candidates(self, tool: Entity) -> Iterable[Entity]:
+        """Return the tools that may be twins of *tool*, each once."""
+        found = (other for stem in self._rarest(tool) for other in self._tools[stem])
+        return {other.id: other for other in found}.values()
+
+    def _rarest(self, tool: Entity) -> list[str]:
+        """Return enough of the rare words; what has none has the empty one."""
+        stems = sorted(stems_of(tool.description), key=lambda stem: (self._counts[stem], stem))
+        return stems[: len(stems) - ceil(COPY_SHARE * len(stems)) + 1] or [""]
 
 
 def with_twins(request: EvalRequest, twins: Twins) -> tuple[frozenset[str], ...]:
