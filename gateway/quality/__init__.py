@@ -18,7 +18,10 @@ from gateway.quality.preflight import schema_digest as schema_digest
 from gateway.quality.report import EvalReport as EvalReport
 from gateway.quality.report import Outcome as Outcome
 from gateway.quality.report import Summary as Summary
+from gateway.quality.report import list_reports as list_reports
+from gateway.quality.report import newest_report as newest_report
 from gateway.quality.report import read_report as read_report
+from gateway.quality.report import save_report as save_report
 from gateway.quality.report import write_report as write_report
 from gateway.quality.requests import EvalRequest as EvalRequest
 from gateway.quality.requests import RequestSet as RequestSet

@@ -41,6 +41,8 @@ def _report(
         id=tool,
         requests=len(places),
         found=found,
+        first=sum(place == 1 for place in places),
+        top_five=sum(place <= 5 for place in places),
         findable=found > 0,
         median_place=None if middle == _NOWHERE else middle,
         outranked_by=dict(_most_common(above)),

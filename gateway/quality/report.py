@@ -1,18 +1,27 @@
-"""What an evaluation found, as values that are written as JSON and read again."""
+"""What an evaluation found, as values that are written as JSON and read again.
+
+Reports may be kept in a folder, one file each, whose name is the time.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from datetime import UTC, datetime
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from gateway.errors import ConfigError
-from gateway.quality.requests import EvalRequest
-from gateway.runtime.json_models import read_value
+from gateway.errors import ConfigError, InvalidRequestError
+from gateway.manifests.config_file import read_text
+from gateway.quality.requests import EvalRequest, catalog_digest
+from gateway.runtime.atomic_file import write_atomically
+from gateway.runtime.json_models import validation_message
+
+_NAME = "%Y%m%dT%H%M%S.%fZ"
+"""The name of a file is its time in UTC (ISO 8601, basic format): names sort by time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +73,10 @@ class ToolReport:
     requests: int
     found: int
     """How many of them have it among the tools that a search gives."""
+    first: int
+    """How many of them have it as the first match (hit@1)."""
+    top_five: int
+    """How many of them have it among the first five (hit@5)."""
     findable: bool
     """Whether any has."""
     median_place: float | None
@@ -139,9 +152,39 @@ class EvalReport:
     """With more and more distractors; the first is the catalog alone. Empty if not asked for."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReport:
+    """A report in a folder, without what it says of single tools and requests."""
+
+    name: str
+    """Of its file."""
+    time: str
+    """When it was made, ISO 8601 in UTC: by its name, or else when its file was changed."""
+    requests: int = 0
+    tools: int = 0
+    """How many tools the catalog had."""
+    catalog: str = ""
+    """The digest of that catalog; equal ones mean equal catalogs."""
+    figures: Mapping[str, float]
+    """Of all requests; shares of 1."""
+    degraded: int = 0
+    """As in `EvalReport`."""
+    error: str = ""
+    """Why it cannot be read; empty if it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """What `list_reports` reads of an `EvalReport`."""
+
+    catalog: Mapping[str, str]
+    summary: Summary
+    degraded: int = 0
+
+
 @cache
-def _adapter() -> TypeAdapter[EvalReport]:
-    return TypeAdapter(EvalReport)
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def read_report(text: str, *, where: str) -> EvalReport:
@@ -150,22 +193,59 @@ def read_report(text: str, *, where: str) -> EvalReport:
     Raises:
         ConfigError: It is none; *where* names it.
     """
-    try:
-        raw = json.loads(text)
-    except ValueError:
-        raise ConfigError(f"{where} is no report of 'gateway eval run'") from None
-    report: EvalReport = read_value(_adapter(), raw, where=where)
+    report: EvalReport = _read(EvalReport, text, where)
     return report
+
+
+def _read(kind: type, text: str, where: str) -> Any:
+    try:
+        return _adapter(kind).validate_json(text)
+    except ValidationError as error:
+        if error.errors()[0]["type"] == "json_invalid":
+            raise ConfigError(f"{where} is no report of 'gateway eval run'") from None
+        raise ConfigError(f"{where}: {validation_message(error)}") from None
 
 
 def write_report(report: EvalReport) -> str:
     """Return *report* as JSON."""
-    return _adapter().dump_json(report, indent=1, by_alias=True).decode() + "\n"
+    return _adapter(EvalReport).dump_json(report, indent=1, by_alias=True).decode() + "\n"
+
+
+def save_report(report: EvalReport, folder: Path) -> Path:
+    """Write *report* to a new file in *folder*, which is made if it is missing, and return it.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    path = folder / f"{datetime.now(UTC).strftime(_NAME)}.json"
+    try:
+        write_atomically(path, write_report(report))
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be written: {error}") from error
+    return path
 
 
 def report_files(folder: Path) -> tuple[Path, ...]:
     """Return the reports of a folder, the newest last: their names begin with their date."""
-    return tuple(sorted(folder.glob("*.json")))
+    return tuple(sorted(path for path in folder.glob("*.json") if path.is_file()))
+
+
+def list_reports(folder: Path) -> tuple[StoredReport, ...]:
+    """Return the reports of a folder, the newest last; those that cannot be read say why."""
+    return tuple(_head(path, *_version(path)) for path in report_files(folder))
+
+
+def load_report(folder: Path, name: str) -> EvalReport:
+    """Return the report in the file *name* of *folder*.
+
+    Raises:
+        InvalidRequestError: `list_reports` does not list it.
+        ConfigError: It cannot be read.
+    """
+    path = folder / name
+    if path not in report_files(folder):
+        raise InvalidRequestError("there is no such report")
+    return _load(path, *_version(path))
 
 
 def newest_report(folder: Path) -> EvalReport | None:
@@ -175,10 +255,37 @@ def newest_report(folder: Path) -> EvalReport | None:
         ConfigError: The newest file is no report.
     """
     files = report_files(folder)
-    if not files:
-        return None
+    return load_report(folder, files[-1].name) if files else None
+
+
+def _version(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=2)
+def _load(path: Path, _changed_ns: int, _bytes: int) -> EvalReport:
+    """Return the report in *path*; it is read again once the file changed."""
+    return read_report(read_text(path), where=path.name)
+
+
+@lru_cache(maxsize=1024)
+def _head(path: Path, changed_ns: int, _bytes: int) -> StoredReport:
     try:
-        text = files[-1].read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{files[-1].name} cannot be read: {type(error).__name__}") from None
-    return read_report(text, where=files[-1].name)
+        time = datetime.strptime(path.stem, _NAME).replace(tzinfo=UTC)
+    except ValueError:
+        time = datetime.fromtimestamp(changed_ns / 1e9, UTC)
+    shown = time.isoformat(timespec="microseconds")
+    try:
+        head: _Head = _read(_Head, read_text(path), path.name)
+    except ConfigError as error:
+        return StoredReport(name=path.name, time=shown, figures={}, error=str(error))
+    return StoredReport(
+        name=path.name,
+        time=shown,
+        requests=head.summary.requests,
+        tools=len(head.catalog),
+        catalog=catalog_digest(head.catalog),
+        figures=head.summary.figures,
+        degraded=head.degraded,
+    )

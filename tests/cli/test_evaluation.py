@@ -84,6 +84,19 @@ def test_a_run_reports_what_is_found(files: Place) -> None:
     assert 0 == files.run("eval", "compare", out, out).code
 
 
+def test_reports_are_kept_by_their_time(files: Place) -> None:
+    """A folder of them is what the console shows."""
+    reports = files.folder / "reports"
+    first, second = (files.run(*asked(files), "--reports", str(reports)) for _ in range(2))
+    (older, newer) = sorted(reports.iterdir())
+
+    assert [f"kept in {each}" in ran.err for each, ran in ((older, first), (newer, second))] == [
+        True,
+        True,
+    ]
+    assert 0 == files.run("eval", "compare", str(older), str(newer), "--strict").code
+
+
 def test_a_frozen_file_says_when_the_catalog_changed(files: Place) -> None:
     frozen = files.put("old.jsonl", '{"catalog": "other"}\n{"request": "time", "tools": []}\n')
     ran = files.run("eval", "run", str(frozen), "--strategy", "graph", *config(files))

@@ -30,6 +30,7 @@ def test_a_tool_is_found_by_some_requests_and_not_by_others() -> None:
     (report,) = report_tools(outcomes, limit=5)
 
     assert (3, 2, True, 3) == (report.requests, report.found, report.findable, report.median_place)
+    assert (1, 2) == (report.first, report.top_five)
     assert {"x": 2, "y": 2, "v": 1, "w": 1, "z": 1} == report.outranked_by
     assert ("owe", "bill") == report.missing_words
 

@@ -32,7 +32,7 @@ from gateway.quality.evaluation import evaluate
 from gateway.quality.model_requests import ModelRequests, model_requests
 from gateway.quality.offline import offline_requests
 from gateway.quality.page import to_page
-from gateway.quality.report import CurvePoint, EvalReport, read_report, write_report
+from gateway.quality.report import CurvePoint, EvalReport, read_report, save_report, write_report
 from gateway.quality.requests import (
     EvalRequest,
     RequestSet,
@@ -143,6 +143,9 @@ def run(  # noqa: PLR0913  (one for each option)
     *,
     out: OutFile = None,
     page: Annotated[Path | None, Option("--page", help="An HTML page to write.")] = None,
+    reports: Annotated[
+        Path | None, Option("--reports", help="A folder to keep the report in, by its time.")
+    ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
@@ -164,7 +167,7 @@ def run(  # noqa: PLR0913  (one for each option)
         write_file(out, write_report(report), force=True)
     if page is not None:
         write_file(page, to_page(report), force=True)
-    notes = []
+    notes = [f"kept in {save_report(report, reports)}"] if reports else []
     if wanted.catalog not in {"", catalog_digest(report.catalog)}:
         notes.append("the catalog changed since the requests were frozen")
     if report.degraded:
