@@ -105,7 +105,7 @@ def serve(  # noqa: PLR0913  (one for each option)
             show_default="if its extra is installed",
         ),
     ] = None,
-    open_console: Annotated[bool, Option("--open", help="Open the console in a browser.")] = False,
+    open_console: Annotated[bool, Option("--open-console", help="Open it in a browser.")] = False,
     requests: Requests = None,
     reports: Reports = None,
     max_connections: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_connections,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Page, ViewportSize
 
 from gateway.gateway import Gateway
+from gateway.serve import console
 from gateway.serve.console.app import PAGES, PLACES
 from gateway.serve.http import HttpOptions
 from tests.serve.console.conftest import Open, Serve, check_access
@@ -73,3 +75,13 @@ async def test_pages_that_need_a_right_are_closed_to_others(
         assert (403 if place.right else 200) == answer.status_code
         assert (f'href="/console{other.path}"' in answer.text) == (not other.right)
     assert len(PAGES) == len(answers)
+
+
+def test_the_console_stays_small() -> None:
+    """Breadth is what consoles rot by: Python and templates have one budget."""
+    folder = Path(console.__file__).parent
+    files = [*folder.rglob("*.py"), *folder.rglob("*.html")]
+    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+    print(f"{lines} lines of Python and templates")  # noqa: T201  (a figure that is wanted)
+
+    assert lines <= 3500
