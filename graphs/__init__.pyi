@@ -31,6 +31,9 @@ from graphs.markdown.document import Edge as Edge
 from graphs.markdown.document import Link as Link
 from graphs.markdown.document import Section as Section
 from graphs.markdown.document import Text as Text
+from graphs.markdown.edit import add_edge as add_edge
+from graphs.paths import shortest_paths as shortest_paths
+from graphs.paths import topological_groups as topological_groups
 from graphs.rdf.serialization import from_json_ld as from_json_ld
 from graphs.rdf.serialization import from_turtle as from_turtle
 from graphs.rdf.serialization import to_json_ld as to_json_ld
@@ -77,6 +80,7 @@ __all__ = [
     "Text",
     "TextEvidence",
     "TextMatch",
+    "add_edge",
     "collect",
     "compile_facts",
     "expand",
@@ -90,11 +94,13 @@ __all__ = [
     "read",
     "render",
     "search_text",
+    "shortest_paths",
     "to_dot",
     "to_json_ld",
     "to_mermaid",
     "to_n_triples",
     "to_turtle",
+    "topological_groups",
     "validate",
     "write",
 ]

@@ -27,6 +27,7 @@ _MODULES = {
     "console": "serve",
     "discover": "provision",
     "eval": "evaluation",
+    "graph": "graph_edges",
 }
 """The modules in `gateway.cli.commands` that are not called like their command."""
 COMMANDS: Mapping[str, str] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -27,6 +28,8 @@ GraphSource: TypeAlias = (
 """A folder, a file or a bundle on disk; documents; or a function that gives them at each build."""
 LoadedDocuments: TypeAlias = "tuple[tuple[graphs.Document, ...], tuple[Diagnostic, ...]]"
 """Documents, and what could not be read."""
+PROPOSED = "proposed"
+"""The part of a folder whose documents count for nothing: edges that wait for a decision."""
 RDF_FORMATS = ("turtle", "json-ld", "n-triples")
 DIAGRAM_FORMATS = ("mermaid", "dot")
 GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"]
@@ -171,7 +174,8 @@ async def load(source: GraphSource | None) -> LoadedDocuments:
 
 async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[str]]:
     if isinstance(source, str | Path):
-        documents, notices = graphs.collect(Path(source))
+        found, notices = graphs.collect(Path(source))
+        documents = tuple(each for each in found if not each.path.startswith(f"{PROPOSED}/"))
         return documents, _details(notices)
     read = await in_thread(lambda: tuple(source())) if callable(source) else source
     checked = [(each, field_faults(each)) for each in read]
@@ -179,6 +183,18 @@ async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[
     notices = tuple(notice for document in documents for notice in document.notices)
     faulty = [f"document {each.id!r}: {'; '.join(faults)}" for each, faults in checked if faults]
     return documents, [*faulty, *_details(notices)]
+
+
+def load_proposals(folder: Path | None) -> tuple[graphs.Document, ...]:
+    """Read the documents of *folder* that are only proposed; none without a folder.
+
+    Their paths begin as their folder is called. What cannot be read is left out: the build of the
+    graph tells of it.
+    """
+    if folder is None or not (folder / PROPOSED).is_dir():
+        return ()
+    documents, _ = graphs.collect(folder / PROPOSED)
+    return tuple(replace(each, path=f"{PROPOSED}/{each.path}") for each in documents)
 
 
 def _details(notices: Sequence[Notice]) -> list[str]:

@@ -307,6 +307,10 @@ class GatewaySources:
         self._bridge.check_open()
         self._registry.set_rules("", rules)
 
+    def reread_graph(self) -> None:
+        """Read the host's graph documents again before the next search; no server is listed."""
+        self._registry.mark_changed()
+
     async def remove_server(self, name: str) -> bool:
         """Remove a server and close its session; return whether it was there."""
         source = self._drop(name)

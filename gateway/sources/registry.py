@@ -185,6 +185,11 @@ class Registry:
         for server in self.all():
             self.mark_dirty(server)
 
+    def mark_changed(self) -> None:
+        """Record that something changed that no source lists, such as the host's documents."""
+        with self._lock:
+            self.generation += 1
+
     def remove(self, server: str) -> Source | None:
         """Remove *server*; return its source, which the caller closes, or None if unknown."""
         with self._lock:

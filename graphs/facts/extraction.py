@@ -34,7 +34,8 @@ _LINKS = (
     ("next_steps", "nextStep"), ("requires", "requires"), ("groups", "memberOf"),
     ("consumes", "consumes"), ("produces", "produces"),
 )  # fmt: skip
-_OF_CONCEPTS = frozenset({"author", "about", "memberOf", "consumes", "produces"})
+OF_CONCEPTS = frozenset({"author", "about", "memberOf", "consumes", "produces"})
+"""The predicates whose objects are always concepts."""
 fold_label = lru_cache(maxsize=1 << 17)(fold)
 
 
@@ -129,7 +130,7 @@ class FactExtractor:
     def ban(self, edge: Edge) -> tuple[str, str, str]:
         """Return the subject, predicate and object of an edge that may not be derived."""
         subject, _ = self._node(edge.subject, concept=False)
-        target, _ = self._node(edge.object, concept=edge.predicate in _OF_CONCEPTS)
+        target, _ = self._node(edge.object, concept=edge.predicate in OF_CONCEPTS)
         return subject, edge.predicate, target
 
     def _texts(self, subject: str) -> Iterator[Fact]:
@@ -181,7 +182,7 @@ class FactExtractor:
             yield from self._to(node, edge.predicate, link, edge.weight)
 
     def _to(self, subject: str, predicate: str, link: Link, weight: float = 1.0) -> Iterator[Fact]:
-        node, name = self._node(link.target, concept=predicate in _OF_CONCEPTS)
+        node, name = self._node(link.target, concept=predicate in OF_CONCEPTS)
         yield self._edge(subject, predicate, node, link.line, weight)
         kind = PERSON_TYPE if predicate == "author" else CONCEPT_TYPE
         yield from self._described(node, name, link, kind)

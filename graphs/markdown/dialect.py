@@ -107,8 +107,8 @@ def render(document: Document) -> str:
         ),
         _rows("prefixes", prefixes),
         *(_rows(name, map(_row, values)) for name, values in lists.items()),
-        _rows("edges", _edges((e for e in document.edges if e not in stated), document.id)),
-        _rows("forbidden", _edges(document.forbidden, document.id)),
+        _rows("edges", edge_rows((e for e in document.edges if e not in stated), document.id)),
+        _rows("forbidden", edge_rows(document.forbidden, document.id)),
         _rows("texts", map(_text, document.texts)),
     ]
     return _LONE.sub("\ufffd", f"---\n{''.join(front)}---\n{text}")
@@ -210,7 +210,8 @@ def _row(value: str | Link) -> str:
     return _mapping(id=value.target, label=value.label, type=value.types, same_as=value.same_as)
 
 
-def _edges(edges: Iterable[Edge], document: str) -> Iterator[str]:
+def edge_rows(edges: Iterable[Edge], document: str) -> Iterator[str]:
+    """Yield *edges* as rows of a list in the front matter of *document*, an id."""
     for edge in edges:
         yield _mapping(
             subject="" if edge.subject == document else edge.subject,

@@ -56,16 +56,53 @@ def test_the_edges_around_a_tool_say_where_they_come_from(place: Place, notes: s
     declared = place.run(*command, "--graph", notes, "--json").json
     shown = place.run(*command, "--graph", notes)
 
-    names = ("direction", "predicate", "other", "declared", "rule", "source")
-    now = "time/get_current_time"
-    incoming = dict(zip(names, ("in", "nextStep", now, False, "phases", ""), strict=True))
-    written = dict(zip(names, ("out", "requires", now, True, "", "convert.md:4"), strict=True))
-    assert "time/convert_time" == derived["tool"]
-    assert incoming in derived["edges"]
-    assert written in declared["edges"]
-    assert [] == [item for item in declared["edges"] if item["rule"] == "phases"]
+    now, convert = "time/get_current_time", "time/convert_time"
+    names = ("subject", "predicate", "object", "role", "origin", "source")
+    incoming = (now, "nextStep", convert, "next_step", "derived", "phases")
+    written = (convert, "requires", now, "prerequisite", "declared", "convert.md:4")
+    assert convert == derived["nodes"][0]["id"]
+    assert dict(zip(names, incoming, strict=True)) in derived["edges"]
+    assert dict(zip(names, written, strict=True)) in declared["edges"]
+    assert [] == [item for item in declared["edges"] if item["source"] == "phases"]
     assert "convert.md:4" in shown.out
     assert "groups" in shown.out
+
+
+def test_paths_and_orders_are_found_between_tools(place: Place, notes: str) -> None:
+    """A path names the source of each edge; what must come first stands first."""
+    now, convert = "time/get_current_time", "time/convert_time"
+    circle = "---\ntitle: get_current_time\ngraph_requires: [convert_time]\n---\n"
+    (Path(notes) / "now.md").write_text(circle, "utf-8")
+    options = ("-c", place.config(), "--graph", notes)
+
+    path = place.run("graph", "path", "get_current_time", convert, *options, "--json")
+    order = place.run("graph", "order", "convert_time", *options, "--json")
+    listed = place.run("graph", "order", "convert_time", *options)
+
+    assert (OK, OK, OK) == (path.code, order.code, listed.code)
+    assert {"convert.md:4", "now.md:3"} >= {edge["source"] for edge in path.json["paths"][0]}
+    assert {now, convert} == {node["id"] for node in order.json["nodes"]}
+    assert [[convert, now]] == order.json["cycles"]
+    assert f"need each other: {convert}, {now}" in listed.err
+
+
+def test_a_decision_is_shown_then_written_then_read(place: Place) -> None:
+    """A dry run writes nothing; afterwards the edge is declared."""
+    folder = place.folder / "graph"
+    folder.mkdir()
+    options = ("-c", place.config(), "--graph", str(folder))
+    edge = ("get_current_time", "nextStep", "convert_time")
+
+    looked = place.run("graph", "reject", *edge, *options, "--dry-run", "--json")
+    is_written = (folder / "reviewed").exists()
+    accepted = place.run("graph", "accept", *edge, *options)
+    twice = place.run("graph", "accept", *edge, *options)
+
+    row = '{subject: "time/get_current_time", predicate: "nextStep", object: "time/convert_time"}'
+    assert (OK, False, False) == (looked.code, looked.json["written"], is_written)
+    assert ("reviewed/time.md", True) == (looked.json["path"], row in looked.json["diff"])
+    assert (OK, True) == (accepted.code, f"+  - {row}" in accepted.out)
+    assert (USAGE, True) == (twice.code, "see reviewed/time.md:5" in twice.err)
 
 
 def test_an_empty_catalog_has_an_empty_graph(place: Place) -> None:

@@ -16,6 +16,8 @@ from tests.cli.running import Place, Ran
 VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool", "requests_file": "asked.md"}
 """What an argument takes that does not take any text."""
 MORE: Mapping[str, tuple[str, ...]] = {
+    "graph accept": ("--graph", "graph"),
+    "graph reject": ("--graph", "graph"),
     "graph propose": ("--model", "m"),
     "import": ("--from", "theirs.json"),
     "servers add": ("--url", "https://h"),

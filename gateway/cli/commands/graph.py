@@ -16,47 +16,61 @@ import graphs
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, stderr
 from gateway.cli.exit_codes import OK, USAGE
-from gateway.cli.session import open_session
+from gateway.cli.session import CatalogSession, open_session
 from gateway.cli.tables import document, pairs, table
 from gateway.errors import ConfigError
 from gateway.index.compiler import host_names
-from gateway.index.graph_documents import graph_of, node_named
+from gateway.index.graph_documents import graph_of, load_proposals
 from gateway.index.tool_graph import ToolGraph
 from gateway.manifests.config_file import read_text, write_text
 from gateway.mcp.sparql_endpoint import ask_endpoint
 from gateway.runtime.text import estimate_tokens
 from gateway.search.expand.edge_proposals import batches
+from gateway.search.graph_view import GraphView, rule_of
 from gateway.types import Caller
 from gateway.types.caller import filters_for
 from graphs.facts.fact import Fact
 from graphs.graph import EDGE_PREDICATES
 
-_OWN_RULES: Mapping[str, str] = {"memberOf": "groups"}
-"""The rules whose edges stand in a tool's own document."""
-
 app = command_group("graph")
+EDGE_COLUMNS = ("subject", "predicate", "object", "origin", "source")
+
+
+def open_view(session: CatalogSession, documents: Path | None, caller: Caller | None) -> GraphView:
+    """Return what *caller* may see of the graph, with what lies over it."""
+    snapshot, gateway = session.gateway.snapshot(), session.gateway.gateway
+    read = partial(gateway.usage.signals, snapshot, caller.tenant if caller else "")
+    return GraphView(
+        snapshot=snapshot,
+        caller=caller,
+        learned=gateway.bridge.call(read).learned,
+        proposals=load_proposals(documents),
+    )
 
 
 @command(app)
 def show(
     tool: Annotated[str, Argument(help="Its id or its name; without one: counts.")] = "",
     *,
+    hops: Annotated[int, Option(min=1, max=3, help="Edges from the tool, at most.")] = 1,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     caller: Caller | None = None,
 ) -> Output:
-    """Count what the graph holds, or list the edges around one tool and where they come from."""
+    """Count what the graph holds, or list the edges around one tool and where they come from.
+
+    Next steps that calls have shown and what waits in the folder proposed/ of your documents are
+    among the edges.
+    """
     with open_session(config, documents=documents) as session:
-        snapshot = session.gateway.snapshot()
-    graph = graph_of(snapshot, caller)
-    if tool:
-        node = node_named(snapshot, graph, tool, caller)
-        outgoing = [_row(graph, edge, "out") for edge in _edges(graph) if edge.subject == node]
-        incoming = [_row(graph, edge, "in") for edge in _edges(graph) if edge.object == node]
-        rows = [*outgoing, *incoming]
-        view = table(rows, "direction", "predicate", "other", "rule", "source")
-        data = {"tool": _name(graph, node), "edges": rows}
-        return Output(data, view, found=rows, code=session.code)
+        view = open_view(session, documents, caller)
+        around = view.around(tool, hops=hops) if tool else None
+    if around:
+        if around.omitted:
+            note(f"{around.omitted} more nodes were left out: look around one of these")
+        rows = table(around.edges, *EDGE_COLUMNS)
+        return Output(around, rows, found=around.edges, code=session.code)
+    graph = view.graph
     found = _edges(graph)
     declared = Counter(edge.predicate for edge in found if edge.declared)
     derived = Counter(edge.predicate for edge in found if not edge.declared)
@@ -85,24 +99,12 @@ def _edges(graph: ToolGraph) -> list[Fact]:
 
 def _rule(edge: Fact) -> str:
     """Return the switch in `GraphOptions` of the rule that derived *edge*; empty if declared."""
-    return "" if edge.declared else edge.origin or _OWN_RULES.get(edge.predicate, "catalog")
+    return "" if edge.declared else rule_of(edge.predicate, edge.origin)
 
 
 def _name(graph: ToolGraph, node: str) -> str:
     """Return a tool's id, or the label of another node."""
     return graph.index.label(node) if graph.entity(node) is None else graph.entity_id(node)
-
-
-def _row(graph: ToolGraph, edge: Fact, direction: Literal["in", "out"]) -> dict[str, object]:
-    place = f"{edge.path}:{edge.line}" if edge.line else edge.path
-    return {
-        "direction": direction,
-        "predicate": edge.predicate,
-        "other": _name(graph, edge.object if direction == "out" else edge.subject),
-        "declared": edge.declared,
-        "rule": _rule(edge),
-        "source": place if edge.declared else "",
-    }
 
 
 @command(app, has_json=False)

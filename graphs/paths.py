@@ -1,0 +1,52 @@
+"""Paths and orders along given edges, by networkx."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice, pairwise
+
+import networkx as nx
+
+from graphs.graph import NetworkEdge
+
+
+def shortest_paths(
+    edges: Iterable[NetworkEdge],
+    start: str,
+    end: str,
+    *,
+    cost: Callable[[NetworkEdge], float],
+    limit: int,
+) -> list[list[NetworkEdge]]:
+    """Return the cheapest paths between two nodes, along edges of any direction.
+
+    Args:
+        edges: Of two nodes with several edges the cheapest counts, else the first.
+        start: A node.
+        end: Another one; there is no path from a node to itself.
+        cost: What an edge costs, > 0.
+        limit: Paths at most.
+    """
+    network: nx.Graph[str] = nx.Graph()
+    network.add_nodes_from((start, end))
+    for edge in sorted(edges, key=cost, reverse=True):
+        network.add_edge(*edge[:2], cost=cost(edge), edge=edge)
+    paths = nx.shortest_simple_paths(network, start, end, weight="cost")
+    try:
+        found = [pairwise(path) for path in islice(paths, limit)] if start != end else []
+    except nx.NetworkXNoPath:
+        return []
+    return [[network.edges[pair]["edge"] for pair in path] for path in found]
+
+
+def topological_groups(needs: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """Return nodes in an order in which each comes behind all that it needs.
+
+    Args:
+        needs: Pairs of a node and one that it needs.
+
+    Returns:
+        A group for each node; nodes that need each other are one group, sorted.
+    """
+    groups = nx.condensation(nx.DiGraph(sorted((needed, node) for node, needed in needs)))
+    return [sorted(groups.nodes[group]["members"]) for group in nx.topological_sort(groups)]

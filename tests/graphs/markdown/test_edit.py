@@ -1,0 +1,89 @@
+"""A text with one edge more."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphs.errors import DocumentError
+from graphs.markdown.dialect import parse
+from graphs.markdown.document import Edge
+from graphs.markdown.edit import add_edge
+
+EDGE = Edge(subject="shop/pay", predicate="requires", object="shop/login")
+ROW = '{subject: "shop/pay", predicate: "requires", object: "shop/login"}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("---\ntitle: T\n---\nText\n", f"---\ntitle: T\ngraph_edges:\n  - {ROW}\n---\nText\n"),
+        (
+            "---\ntitle: T\r\ngraph_edges: # mine\r\n- {predicate: requires, object: b}\r\n---",
+            (
+                f"---\ntitle: T\r\ngraph_edges: # mine\r\n- {ROW}\r\n"
+                "- {predicate: requires, object: b}\r\n---"
+            ),
+        ),
+        ("# Title\n\nText", f"---\ngraph_edges:\n  - {ROW}\n---\n# Title\n\nText"),
+        (
+            "---\ntitle: T\ngraphEdges: [{predicate: requires, object: b}]\n---\n",
+            (
+                "---\ntitle: T\ngraphEdges: [{predicate: requires, object: b}]\n"
+                f"graph_edges:\n  - {ROW}\n---\n"
+            ),
+        ),
+    ],
+    ids=["no list", "a list", "no front matter", "another spelling"],
+)
+def test_one_row_is_added_and_all_else_stays(before: str, after: str) -> None:
+    """Comments, indentation and line ends are the author's."""
+    assert after == add_edge(before, EDGE)
+    assert EDGE in parse(after).edges
+
+
+def test_an_edge_is_forbidden_in_a_list_of_its_own() -> None:
+    """It is not stated."""
+    text = add_edge("---\ntitle: T\n---\n", EDGE, forbidden=True)
+
+    assert ((), (EDGE,)) == (parse(text).edges, parse(text).forbidden)
+
+
+def test_what_is_said_already_is_not_said_twice() -> None:
+    """The same decision again changes nothing."""
+    text = add_edge("---\ntitle: T\n---\n", EDGE)
+
+    assert text == add_edge(text, EDGE)
+
+
+@pytest.mark.parametrize("name", ['a"}\n---\n# x', "a --> b", "a\n  - b", "*x", "שלום", "#", "`a`"])
+def test_a_name_of_an_upstream_is_only_a_name(name: str) -> None:
+    """Whatever it holds, it ends neither the row nor the front matter."""
+    edge = Edge(subject=name, predicate="nextStep", object=name)
+
+    text = add_edge("---\ntitle: T\n---\nText\n", edge)
+
+    assert (edge,) == parse(text).edges
+    assert "Text" == parse(text).sections[0].text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\ntitle: T\ngraph_edges: [{predicate: requires, object: b}]\n---\n",
+        "---\ntitle: T\ngraph_edges:\n---\n",
+        "---\ntitle: T\nx_long: " + "a" * 65_500 + "\n---\n",
+    ],
+    ids=["on one line", "without rows", "too long"],
+)
+def test_a_text_that_cannot_be_edited_safely_is_left_alone(text: str) -> None:
+    """The message says what to write by hand."""
+    with pytest.raises(DocumentError, match=r"t\.md.* by hand") as error:
+        add_edge(text, EDGE, path="t.md")
+
+    assert ROW in str(error.value)
+
+
+def test_a_broken_text_is_not_edited() -> None:
+    """What is in it is not known."""
+    with pytest.raises(DocumentError, match=r"t\.md:1: the front matter is not closed"):
+        add_edge("---\ntitle: T", EDGE, path="t.md")
