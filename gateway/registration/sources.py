@@ -27,9 +27,9 @@ from gateway.sources.functions import FunctionSource
 from gateway.sources.name_bindings import NameBindings
 from gateway.sources.protocol import Function, Source, Transform
 from gateway.sources.registry import Registration, Registry
-from gateway.sources.virtual import Alias, VirtualServer, aliases
+from gateway.sources.virtual import Alias, VirtualServer, aliases, original_of
 from gateway.storage.protocol import Store
-from gateway.types import Access, Diagnostic, Hints, ToolDefinition
+from gateway.types import Access, Diagnostic, Entity, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE
 
 LOCAL = "local"
@@ -323,6 +323,11 @@ class GatewaySources:
     def server_states(self) -> Mapping[str, ConnectionState]:
         """Return the state of each server: idle, connecting, active, failed or closed."""
         return {name: source.live.state for name, source in tuple(self._servers.cached.items())}
+
+    def original(self, entity: Entity) -> tuple[str, str]:
+        """Return the server that has an entity, and that server's own name of it."""
+        registration = self._registry.all().get(entity.server)
+        return original_of(None if registration is None else registration.source, entity)
 
     def _catalog(self, view: Callable[[], Awaitable[View]]) -> Catalog:
         """Return the catalog; *view* returns it as it is now."""

@@ -27,8 +27,8 @@ from gateway.runtime.text import is_visible
 from gateway.sources.combined import list_all
 from gateway.sources.listing_store import ListingStore, attempt_store
 from gateway.sources.protocol import Source, unknown_tool
-from gateway.sources.transforms import Key, select
-from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
+from gateway.sources.transforms import Key, TransformedSource, select
+from gateway.types import Diagnostic, Entity, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.types.listing import Listing, pin_key
 
 MAX_PROMPT_CHARS = 128
@@ -303,3 +303,19 @@ class VirtualSource:
             frozenset(unpinned if self.options.on_change == "block" else ()),
         )
         return changed | dict.fromkeys(seen, "")
+
+
+def original_of(source: Source | None, entity: Entity) -> tuple[str, str]:
+    """Return the server that has an entity of *source*, and that server's own name of it.
+
+    Neither transforms nor aliases of virtual servers count.
+
+    Raises:
+        InvalidRequestError: The source shows it no longer.
+    """
+    if isinstance(source, VirtualSource):
+        alias = source.table.items.get((entity.kind, entity.name))
+        return (alias.server, alias.name) if alias else (entity.server, entity.name)
+    if isinstance(source, TransformedSource):
+        return entity.server, source.original_name(entity.kind, entity.name)
+    return entity.server, entity.name

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.running import Place
+from tests.cli.running import TIME, Place
 from tests.manifests.test_agent_cards import NEW
 from tests.manifests.test_files import SERVERS, put
 from tests.manifests.test_skills import PDF
@@ -154,3 +154,21 @@ def test_entities_change_at_once_and_what_fails_is_named(stocked: Place) -> None
     assert {"changed": ["dataset:catalog/iris"], "failed": {}} == by_filter.json == more.json
     assert (["eu"], "beta", False) == (shown["tags"], shown["status"], shown["enabled"])
     assert [2] * len(wrong) == [stocked.run(*arguments).code for arguments in wrong]
+
+
+def test_chosen_tools_are_exported_as_servers_or_as_a_virtual_server(place: Place) -> None:
+    """Printed or written, with secrets as references."""
+    secret = "ghp_" + "a1B2" * 9
+    config = place.config({"srv": place.hostile(env={"API_KEY": secret}), "b": TIME})
+    export = ("catalog", "export", "-c", config)
+    shown = place.run(*export, "--virtual", "work", "srv/good")
+    path = str(place.folder / "out.json")
+    written = place.run(*export, "--servers", "--server", "srv", "-o", path)
+    again = place.run(*export, "--servers", "--server", "srv", "-o", path)
+    both = place.run(*export, "--servers", "--virtual", "x", "--server", "srv")
+    text = (place.folder / "out.json").read_text("utf-8")
+
+    assert {"virtualServers": {"work": {"tools": {"good": "srv/good"}}}} == shown.json
+    assert ["srv"] == [*json.loads(text)["mcpServers"]]
+    assert (0, True, False) == (written.code, "set SRV_API_KEY" in written.err, secret in text)
+    assert [2, 2, 2] == [again.code, both.code, place.run(*export, "--servers").code]

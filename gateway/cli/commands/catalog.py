@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +20,7 @@ from gateway.cli.tables import table, to_json
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.manifests.config_file import read_text, write_text
+from gateway.manifests.exporter import export_servers, export_virtual_server, servers_of
 from gateway.manifests.files import bundle, files_of, read_manifests, write_bundle
 from gateway.runtime.json_models import read_value
 from gateway.sync import SyncCatalog, SyncGateway
@@ -236,25 +237,80 @@ def import_(
 
 
 @command(app)
-def export(
+def export(  # noqa: PLR0913  (one for each option)
+    ids: EntityIds = None,
     *,
+    servers: Annotated[
+        bool, Option("--servers", help="The servers of the entities, as an mcp.json.")
+    ] = False,
+    virtual: Annotated[
+        str, Option(metavar="NAME", help="The tools, as a virtual server of this name.")
+    ] = "",
     out: Annotated[
         Path | None,
-        Option("--out", "-o", help="A .json file, or a folder; default: print a bundle."),
+        Option("--out", "-o", help="A .json file, or for entries a folder; default: print it."),
     ] = None,
+    text: WordsOption = "",
     kind: options.Kind = None,
+    server: ServerOption = None,
+    tag: options.Tag = None,
+    status: options.Status = None,
+    enabled: EnabledOption = None,
     force: options.Force = False,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
-    """Write the entries: a bundle as one file; into a folder, agent cards and SKILL.md files."""
+    """Write entries: a bundle, or agent cards and SKILL.md files; servers; or a virtual server.
+
+    Ids or filters choose the entities. Secrets of servers become references.
+    """
+    selection = _selection(text, kind, server, tag, status, enabled=enabled)
+    if servers or virtual:
+        if servers and virtual:
+            raise InvalidRequestError("take --servers or --virtual, not both")
+        return _export_from_config(config, ids, selection, virtual, out, force=force)
     with _open_entries() as catalog:
-        entries = [entry for entry in catalog.entries() if not kind or entry.kind in kind]
+        chosen = {entity.id for entity in catalog.select(selection).entities}
+        chosen &= {*ids} if ids else chosen
+        entries = [entry for entry in catalog.entries() if entry.id in chosen]
     if out is None:
         return Output(bundle(entries), to_json(bundle(entries)), found=entries)
     files = {out: write_bundle(entries)} if out.suffix == ".json" else files_of(entries, out)
+    _write(files, force=force)
+    data = {"entries": len(entries), "files": list(files)}
+    return Output(data, found=entries)
+
+
+def _export_from_config(
+    config: Path,
+    ids: options.Texts,
+    selection: Selection,
+    virtual: str,
+    out: Path | None,
+    *,
+    force: bool,
+) -> Output:
+    """Write a virtual server of the chosen tools or, without its name, the servers."""
+    with open_session(config) as session:
+        chosen = _choose(session.gateway.catalog, ids, selection)
+        original = session.gateway.gateway.original
+        if virtual:
+            document, notes = export_virtual_server(virtual, chosen, original), []
+        else:
+            found = export_servers(read_text(config), servers_of(chosen), where=str(config))
+            document = found.document
+            notes = [
+                f"set {item.variable}: {item.where} of {item.server}" for item in found.variables
+            ]
+            notes += [f"the configuration has no server {name!r}" for name in found.missing]
+    if out is None:
+        return Output(document, to_json(document), notes=notes)
+    _write({out: f"{to_json(document)}\n"}, force=force)
+    return Output({"files": [out]}, notes=notes)
+
+
+def _write(files: Mapping[Path, str], *, force: bool) -> None:
     existing = [str(path) for path in files if path.exists()]
     if existing and not force:
         raise ConfigError(f"{existing[0]!r} is there already: choose another place, or --force")
     for path, text in files.items():
         write_text(path, text, expected=read_text(path))
-    data = {"entries": len(entries), "files": list(files)}
-    return Output(data, found=entries)

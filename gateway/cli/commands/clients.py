@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -16,7 +15,13 @@ from rich.console import Group
 from typer import Argument, Option
 
 from gateway.cli import options
-from gateway.cli.client_files import (
+from gateway.cli.command import Output, command, command_group
+from gateway.cli.session import read_config
+from gateway.cli.tables import table
+from gateway.errors import ConfigError
+from gateway.manifests import config_file
+from gateway.manifests.client_entries import stdio_entry, table_key
+from gateway.manifests.client_files import (
     Client,
     Conversion,
     client_files,
@@ -25,11 +30,6 @@ from gateway.cli.client_files import (
     member,
     server_entries,
 )
-from gateway.cli.command import Output, command, command_group
-from gateway.cli.session import read_config
-from gateway.cli.tables import table
-from gateway.errors import ConfigError
-from gateway.manifests import config_file
 from gateway.manifests.json_edit import parse, with_member, without_member
 from gateway.mcp.naming import to_server_name
 from gateway.runtime.json_schema import as_object
@@ -167,7 +167,7 @@ def install(  # noqa: PLR0913  (one for each option)
         names = ", ".join(theirs for theirs, _ in file.others)
         shows = f"{client} shows its own servers ({names}) beside the gateway: --take-over moves"
         notes = [f"{shows} them behind it"] if names else []
-    entry = {**_own_entry(client, config), **({"env": env} if env else {})}
+    entry = {**stdio_entry(client, config), **({"env": env} if env else {})}
     outcome = "there" if file.present == entry else "replaced" if file.present else "installed"
     text = file.without(moved)
     if outcome != "there":
@@ -223,7 +223,7 @@ class ClientFile:
             ConfigError: It cannot be read, or has another server under *name*.
         """
         path = to or client_files(client, Path.cwd())[-1 if project else 0]
-        place = ("servers" if client == "vscode" else "mcpServers", name)
+        place = (table_key(client), name)
         file = cls(path, config_file.read_text(path), place)
         if file.present is not None and not is_this_gateway(file.present):
             raise ConfigError(
@@ -291,12 +291,3 @@ class ClientFile:
 def _variables(config: str, env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the variables that a configuration refers to and *env* lacks."""
     return tuple(name for name in dict.fromkeys(_VARIABLE.findall(config)) if name not in env)
-
-
-def _own_entry(client: Client, config: Path) -> dict[str, object]:
-    command = Path(sys.executable).parent / f"gateway{'.exe' * (sys.platform == 'win32')}"
-    arguments = ["serve", "--config", str(config.absolute())]
-    if not command.is_file():
-        command, arguments = Path(sys.executable), ["-m", "gateway", *arguments]
-    entry: dict[str, object] = {"command": str(command), "args": arguments}
-    return {"type": "stdio", **entry} if client == "vscode" else entry

@@ -15,7 +15,6 @@ from typing import Annotated, Literal
 from typer import Argument, Option
 
 from gateway.cli import options
-from gateway.cli.client_files import Conversion
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.trust import changed_name
 from gateway.cli.exit_codes import OK, UNAVAILABLE
@@ -31,6 +30,7 @@ from gateway.cli.tables import table
 from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.manifests.client_files import Conversion
 from gateway.manifests.config_file import read_text, server_table, set_server, write_text
 from gateway.manifests.json_edit import without_member
 from gateway.manifests.manifest import Manifest

@@ -122,13 +122,13 @@ class Conversion:
             arguments = [self._expand(server, item) for item in value]
             secrets = {place: (name, span) for place, name, span in find_in_arguments(arguments)}
             return [
-                self._hide(server, f"args[{place}]", text, *secrets.get(place, ("", None)))
+                self.hide(server, f"args[{place}]", text, *secrets.get(place, ("", None)))
                 for place, text in enumerate(arguments)
             ]
         if isinstance(value, dict):
             texts = {name: self._expand(server, item) for name, item in value.items()}
             return {
-                name: self._hide(server, f"{key}.{name}", text, name, find_secret(name, text))
+                name: self.hide(server, f"{key}.{name}", text, name, find_secret(name, text))
                 for name, text in texts.items()
             }
         if not isinstance(value, str):
@@ -136,7 +136,7 @@ class Conversion:
         text = self._expand(server, value)
         if key != "url":
             return text
-        return self._hide(server, key, text, key, find_secret(key, text))
+        return self.hide(server, key, text, key, find_secret(key, text))
 
     def _expand(self, server: str, value: object) -> str:
         """Return *value* with the variables of other clients written as ours."""
@@ -160,7 +160,7 @@ class Conversion:
         self.notes.append(f"{server}: {whole} is not known here: write what it stands for")
         return whole
 
-    def _hide(self, server: str, where: str, text: str, name: str, secret: Span | None) -> str:
+    def hide(self, server: str, where: str, text: str, name: str, secret: Span | None) -> str:
         """Return *text* with a reference in the place of the *secret* in it, if there is one."""
         if secret is None:
             if looks_random(text):
