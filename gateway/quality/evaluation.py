@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,8 +23,9 @@ from gateway.quality.metrics import DEPTH, Figures, mean, score
 from gateway.quality.report import Cost, EvalReport, Outcome, Summary
 from gateway.quality.requests import EvalRequest, RequestSet, catalog_digests
 from gateway.quality.twins import Twins, find_twins, with_twins
+from gateway.runtime.background_loop import in_thread
 from gateway.search.results import lacking_words
-from gateway.types import ANYONE, Caller, Filters, Match, SearchResult, Strategy
+from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
 
 _AT_ONCE = 8
 """How many requests are asked together: the two workers of the embedded model take four each. Of
@@ -94,25 +96,11 @@ async def evaluate(
     snapshot = await gateway.snapshot(vectors=True)
     tools = snapshot.visible(caller.filters())
     wanted = {key for each in requests.requests for group in each.wanted for key in group}
-    twins = find_twins(tools, wanted)
+    # In a thread, since searches may run on this loop: of thousands of tools it takes a while.
+    twins = await in_thread(find_twins, tools, wanted)
     run = _Evaluation(gateway=gateway, snapshot=snapshot, caller=caller, twins=twins, tokens=tokens)
     outcomes = await run.ask_all(requests.requests, progress)
-    digests = catalog_digests(tools)
-    return EvalReport(
-        catalog=digests,
-        strategy=gateway.strategy,
-        limit=run.limit,
-        summary=summarize(outcomes),
-        by_source=_by(outcomes, lambda request: request.source),
-        by_language=_by(outcomes, lambda request: request.language or "und"),
-        tools=report_tools(outcomes, limit=run.limit),
-        untested=tuple(sorted(digests.keys() - wanted)),
-        unknown=tuple(sorted(wanted - digests.keys())),
-        pairs=find_confusions(outcomes, twins),
-        cost=_cost(outcomes, tokens) if tokens and outcomes else None,
-        degraded=sum(outcome.degraded for outcome in outcomes),
-        outcomes=tuple(outcomes),
-    )
+    return await in_thread(run.report, outcomes, tools, wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +124,27 @@ class _Evaluation:
         progress("requests", len(requests), len(requests))
         # On a busy machine a model may have been late.
         return [await self.ask(each.request) if each.degraded else each for each in outcomes]
+
+    def report(
+        self, outcomes: Sequence[Outcome], tools: Iterable[Entity], wanted: AbstractSet[str]
+    ) -> EvalReport:
+        """Return what the outcomes say of *tools*, of which requests want those with these ids."""
+        digests = catalog_digests(tools)
+        return EvalReport(
+            catalog=digests,
+            strategy=self.gateway.strategy,
+            limit=self.limit,
+            summary=summarize(outcomes),
+            by_source=_by(outcomes, lambda request: request.source),
+            by_language=_by(outcomes, lambda request: request.language or "und"),
+            tools=report_tools(outcomes, limit=self.limit),
+            untested=tuple(sorted(digests.keys() - wanted)),
+            unknown=tuple(sorted(wanted - digests.keys())),
+            pairs=find_confusions(outcomes, self.twins),
+            cost=_cost(outcomes, self.tokens) if self.tokens and outcomes else None,
+            degraded=sum(outcome.degraded for outcome in outcomes),
+            outcomes=tuple(outcomes),
+        )
 
     async def ask(self, request: EvalRequest) -> Outcome:
         result = await self._search(request)

@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
 
-from gateway.errors import ConfigError, InvalidRequestError
+from gateway.errors import ConfigError, InvalidRequestError, UnknownToolError
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.manifests.config_file import read_text, write_text
 from gateway.runtime.json_models import Text, read_value
@@ -152,13 +152,16 @@ def _from_json_lines(lines: Sequence[tuple[int, str]], where: str) -> RequestSet
     return RequestSet(requests=tuple(found), catalog=catalog)
 
 
-def freeze(requests: Iterable[EvalRequest], snapshot: Snapshot, filters: Filters) -> RequestSet:
+def freeze(
+    requests: Iterable[EvalRequest], snapshot: Snapshot, filters: Filters, *, strict: bool = True
+) -> RequestSet:
     """Return *requests* with the ids of their tools and the digest of the catalog; equal ones once.
 
     Args:
         requests: Their tools have an id, an exposed name, or a name that only one tool has.
         snapshot: The catalog.
         filters: What may be found in it.
+        strict: Whether an unknown tool is an error; else it stays as it is, and is missed.
 
     Raises:
         InvalidRequestError: A tool is unknown, or several have its name.
@@ -169,6 +172,8 @@ def freeze(requests: Iterable[EvalRequest], snapshot: Snapshot, filters: Filters
             try:
                 return resolve(snapshot, name, filters).id
             except InvalidRequestError as error:
+                if not strict and isinstance(error, UnknownToolError):
+                    return name
                 raise InvalidRequestError(f"{request.text!r}: {error}") from None
 
         return replace(request, wanted=tuple(tuple(map(find, group)) for group in request.wanted))

@@ -100,7 +100,7 @@ def _shares(tally: SearchTally) -> TenantSearches:
 def _server_use(
     server: str, tools: Sequence[Entity], found: AbstractSet[str], called: AbstractSet[str]
 ) -> ServerUse:
-    tokens = {tool.id: _schema_tokens(tool) for tool in tools}
+    tokens = {tool.id: schema_tokens(tool) for tool in tools}
     never_called = tuple(sorted(tokens.keys() - called))
     return ServerUse(
         server=server,
@@ -112,6 +112,7 @@ def _server_use(
     )
 
 
-def _schema_tokens(tool: Entity) -> int:
+def schema_tokens(tool: Entity) -> int:
+    """Return the estimated tokens of the definition of *tool*."""
     shown = [tool.exposed_name, tool.description, dict(tool.definition.input_schema)]
     return estimate_tokens(json.dumps(shown, ensure_ascii=False))
