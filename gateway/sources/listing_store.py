@@ -103,6 +103,13 @@ class ListingStore(Protocol):
     def approve(self, owner: str, names: Sequence[str]) -> None:
         """Approve *names* as they were seen last."""
 
+    def definition(self, digest: str) -> ToolDefinition | None:
+        """Return the definition that is pinned with *digest*; None if it is not known any more.
+
+        What was approved is known for as long as it is; what a server says of itself is a
+        definition of kind ``server``.
+        """
+
     def close(self) -> None:
         """Release what is held; the next call opens it again."""
 

@@ -285,10 +285,7 @@ class SqliteCatalog:
             approvals.executemany("INSERT OR REPLACE INTO pins VALUES (?, ?, ?)", rows)
 
     def definition(self, digest: str) -> ToolDefinition | None:
-        """Return the definition that is pinned with *digest*; None if it is not known any more.
-
-        What a server says of itself is a definition of kind ``server``.
-        """
+        """See `ListingStore.definition`."""
         with self._database.reading() as connection:
             query = "SELECT definition FROM former WHERE digest = ?"
             if row := connection.execute(query, (digest,)).fetchone():

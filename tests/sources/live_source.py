@@ -136,7 +136,7 @@ class BrokenStore:
         raise StoreError("full")
 
     listing = read = keep = forget = sweep = record_seen = changed = approve = _fail
-    pins = bind = first_seen = note_failure = _fail
+    pins = bind = first_seen = note_failure = definition = _fail
 
     def close(self) -> None:
         return

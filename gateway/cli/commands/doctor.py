@@ -22,7 +22,7 @@ from typer import Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.servers import ServerStatus, is_about, server_statuses, start_server
-from gateway.cli.commands.trust import NAME, find_changes, find_similar
+from gateway.cli.commands.trust import changes_of, similar_of
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
 from gateway.cli.session import command_options, read_config, vector_store
 from gateway.cli.tables import table
@@ -167,9 +167,9 @@ def check_servers(config: Path, manifest: Manifest, upstream: UpstreamOptions) -
 def check_names(manifest: Manifest) -> Iterator[Check]:
     """Check names of tools that changed hands, or that hardly differ."""
     with closing(SqliteCatalog(catalog_store_path(command_options(manifest)))) as records:
-        changes, similar = find_changes(manifest, records), find_similar(manifest, records)
+        changes, similar = changes_of(manifest, records), similar_of(manifest, records)
     for change in changes:
-        if change.label.startswith(NAME):
+        if change.is_name:
             detail = f"{change.after} wants the name of {change.before}, whose server is gone"
             yield Check(
                 "names", "warn", detail, f"look at it, then: gateway approve {change.label}"

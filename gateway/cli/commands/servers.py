@@ -16,7 +16,6 @@ from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
-from gateway.cli.commands.trust import changed_name
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.session import (
     ONE_COMMAND,
@@ -38,6 +37,7 @@ from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.naming import check_server_name, to_server_name
 from gateway.mcp.servers import StdioServer
 from gateway.options.environment import catalog_store_path
+from gateway.registration.changes import change_label
 from gateway.storage.catalog import SqliteCatalog
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic
@@ -224,7 +224,7 @@ def _status(name: str, manifest: Manifest, records: SqliteCatalog) -> ServerStat
         ServerStatus,
         name=name,
         pins="changed" if items else "kept",
-        changed=tuple(changed_name(name, item) for item in items),
+        changed=tuple(change_label(name, item) for item in items),
     )
     if virtual := manifest.virtual.get(name):
         tools = len(virtual.tools)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
-from difflib import ndiff
+from dataclasses import replace
 from typing import Annotated
 
 from rich.console import Group
@@ -17,7 +15,6 @@ from rich.text import Text
 from typer import Argument, Option
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
-from gateway.catalog.identity import similar_names
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.session import check_configured, command_options, read_config
@@ -27,12 +24,17 @@ from gateway.manifests.manifest import Manifest, names_owner
 from gateway.mcp.servers import HttpServer
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path, tokens_path
-from gateway.sources.listing_store import fields_of
+from gateway.registration.changes import (
+    NAME,
+    Change,
+    difference_lines,
+    difference_of,
+    find_changes,
+    find_similar,
+)
 from gateway.storage.catalog import SqliteCatalog
 from gateway.storage.oauth_tokens import with_token_store
 
-NAME = "name:"
-"""Stands before an exposed name; no server is called so."""
 _SIGN_IN_S = 600
 """A person has to find a password."""
 
@@ -58,9 +60,11 @@ def approve(
         if not name.startswith(NAME):
             check_configured(name.partition("/")[0], servers)
     with closing(SqliteCatalog(catalog_store_path(command_options(manifest)))) as records:
-        changes = find_changes(manifest, records)
-        differences = {change.label: _difference(change, records) for change in changes}
-        similar = find_similar(manifest, records)
+        changes = changes_of(manifest, records)
+        differences = {
+            change.label: difference_of(change, records.definition) for change in changes
+        }
+        similar = similar_of(manifest, records)
         approved = []
         for change in changes:
             # A server's name stands for its command line and for all of its tools.
@@ -80,95 +84,38 @@ def approve(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What is not as it was approved."""
-
-    label: str
-    """How it is shown and approved."""
-    server: str
-    """The server that has it now; its name approves this too."""
-    owner: str
-    item: str
-    """Under which owner and name it is pinned."""
-    before: str
-    after: str
-    """What was approved, and what was seen last."""
-
-
-def find_changes(manifest: Manifest, records: SqliteCatalog) -> list[Change]:
+def changes_of(manifest: Manifest, records: SqliteCatalog) -> tuple[Change, ...]:
     """Return what is not as it was approved, of all that *manifest* configures.
 
     Raises:
         StoreError: The store cannot be read.
     """
     servers = (*manifest.servers, *manifest.virtual)
-    owners = [(server, manifest.owner(server)) for server in servers]
-    found = [
-        Change(changed_name(server, item), server, owner, item, before, after)
-        for server, owner in owners
-        for item, (before, after) in sorted(records.pins(owner).items())
-        if before != after
-    ]
-    owner = names_owner(manifest.origin)
-    for name, (holder, wants) in sorted(records.pins(owner).items()):
-        server = wants.partition("/")[0]
-        # While its server is configured a tool keeps its name.
-        if server in servers and holder.partition("/")[0] not in servers:
-            found.append(Change(f"{NAME}{name}", server, owner, name, holder, wants))
-    return found
+    owners = {server: manifest.owner(server) for server in servers}
+    return find_changes(records, owners, names_owner(manifest.origin))
 
 
-def find_similar(manifest: Manifest, records: SqliteCatalog) -> tuple[tuple[str, ...], ...]:
+def similar_of(manifest: Manifest, records: SqliteCatalog) -> tuple[tuple[str, ...], ...]:
     """Return groups of tools of the configured servers whose names hardly differ.
 
     Raises:
         StoreError: The store cannot be read.
     """
-    return similar_names(
-        {
-            f"{server}/{item}": item
-            for server in manifest.servers
-            for item in records.pins(manifest.owner(server))
-            if item and ":" not in item
-        }
-    )
-
-
-def _difference(change: Change, records: SqliteCatalog) -> Mapping[str, object]:
-    """Return what was approved and what there is now, as far as that differs and is known."""
-    if change.label.startswith(NAME):
-        return {"before": {"tool": change.before}, "after": {"tool": change.after}}
-    if change.item == COMMAND_LINE_PIN:
-        return {"note": "what would run, or be asked, is what stands in the configuration now"}
-    sides = [
-        {} if found is None else {key: value for key, value in fields_of(found).items() if value}
-        for found in map(records.definition, (change.before, change.after))
-    ]
-    before, after = (
-        {key: value for key, value in side.items() if value != other.get(key)}
-        for side, other in (sides, sides[::-1])
-    )
-    if before or after:
-        return {"before": before, "after": after}
-    return {"note": "it differs only in what is never shown, or the old one is not known any more"}
+    own_names = {
+        f"{server}/{item}": item
+        for server in manifest.servers
+        for item in records.pins(manifest.owner(server))
+        if item and ":" not in item
+    }
+    return find_similar(own_names, records, names_owner(manifest.origin))
 
 
 def _as_text(differences: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, str]]:
-    """Yield each label and its difference as lines, marked - and + as in a patch."""
+    """Yield each label and what differs as lines, marked - and + as in a patch."""
     for label, difference in differences.items():
-        before, after = (
-            json.dumps(difference.get(side), ensure_ascii=False, indent=2).splitlines()
-            for side in ("before", "after")
-        )
-        lines = ndiff(before, after) if before != after else ()
+        lines = difference_lines(difference)
         shown = [line for line in lines if line[:1] in "+-" and line[2:].strip(" {}[],")]
         yield label, printable("\n".join(shown) or str(difference.get("note", "")))
-
-
-def changed_name(server: str, item: str) -> str:
-    """Return how a change is shown: the server for its command line, else ``server/tool``."""
-    return server if item == COMMAND_LINE_PIN else f"{server}/{item}"
 
 
 @command(app)

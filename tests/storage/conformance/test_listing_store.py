@@ -127,6 +127,24 @@ def test_a_definition_is_approved_when_it_is_first_seen_and_a_change_is_told(
     assert set() == records.record_seen("o", {})
 
 
+def test_a_definition_is_known_by_its_digest_as_long_as_it_is_approved(
+    records: ListingStore,
+) -> None:
+    """A person sees what was approved beside what is listed now."""
+    (pay, look, *_), digests = LISTING.definitions, LISTING.digests
+    records.keep("f", "srv", LISTING)
+    records.record_seen("o", digests)
+    changed = replace(pay, description="Pay twice.")
+    records.keep("f", "srv", Listing(definitions=(changed, look), digests={**digests, "pay": "d3"}))
+    records.record_seen("o", {"pay": "d3"})
+    found = [records.definition(digest) for digest in ("d1", "d3", "d2", "none")]
+    records.approve("o", ["pay"])
+    records.sweep()
+
+    assert [pay, changed, look, None] == found
+    assert None is records.definition("d1")
+
+
 def test_what_one_process_approves_is_approved_for_the_others(opened: Opener) -> None:
     """`gateway approve` is another process than the gateway that waits for it."""
     gateway, person = opened(), opened()
