@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
-from gateway.catalog.catalog import Catalog
 from gateway.embed.protocol import Embedder, resolve_embedder
 from gateway.index.graph_documents import GraphFormat, GraphSource, export, graph_of, source_of
 from gateway.index.indexer import Indexer, Progress
@@ -22,7 +21,7 @@ from gateway.index.tool_graph import ToolNetwork
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
-from gateway.registration.sources import GatewaySources
+from gateway.registration.attention import GatewayAttention
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
@@ -54,7 +53,7 @@ from gateway.types import (
 from gateway.usage.history import UsageTracker
 
 
-class Gateway(GatewaySources):
+class Gateway(GatewayAttention):
     """A searchable, callable catalog of tools.
 
     Add tools and servers (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`. End
@@ -360,11 +359,6 @@ class Gateway(GatewaySources):
         return await propose(
             await self.snapshot(), proposer, self.telemetry, servers=servers, caller=caller
         )
-
-    @property
-    def catalog(self) -> Catalog:
-        """All entities, page by page, and the entries that no server lists."""
-        return self._catalog(self.snapshot)
 
     @property
     def library(self) -> ResourceLibrary:

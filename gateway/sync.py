@@ -100,6 +100,12 @@ class SyncGateway(_Twin[Gateway]):
     export_graph = _blocking(Gateway.export_graph)
     graph = _blocking(Gateway.graph)
     propose_edges = _blocking(Gateway.propose_edges)
+    issues = _blocking(Gateway.issues)
+    approve = _blocking(Gateway.approve)
+    accept = _blocking(Gateway.accept)
+    disable = _blocking(Gateway.disable)
+    retry = _blocking(Gateway.retry)
+    sign_in = _blocking(Gateway.sign_in)
 
     def close(self) -> None:
         """See `Gateway.close`."""

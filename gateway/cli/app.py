@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, str] = {
     "call": "Call one tool. With an id, only its server is started.",
     "index": "Build the index of the configured servers' tools, or show what is stored.",
     "prepare": "Make the embedded model and the index ready ahead of their first use.",
+    "attention": "Show what wants a person's attention, the most urgent first.",
     "approve": "Approve tools and command lines that changed since they were approved.",
     "login": "Sign in to a server that wants it (OAuth); its tokens are kept and refreshed.",
     "demo": "See it work: real servers, three conversations. Needs no key and no network.",

@@ -22,7 +22,7 @@ EXIT_CODES: Mapping[int, str] = {
     USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
     UNAVAILABLE: "a server or the vector store that was needed could not be used",
     RETRY_LATER: "a checked tool's server is down: try again later",
-    NEEDS_PERSON: "a checked tool needs a person first",
+    NEEDS_PERSON: "a checked tool needs a person first, or something wants attention",
     UNKNOWN: "nothing is known of a checked tool",
     INTERRUPTED: "interrupted from the keyboard",
 }

@@ -80,7 +80,10 @@ class Supervisor(Generic[C]):
         self._opening: asyncio.Task[C] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._fault = ""
+        self.fault: UpstreamError | None = None
+        """Why the last use failed; None if it did not."""
+        self.failing_since: float | None = None
+        """When it failed first since a use worked, by the clock; None if the last one did."""
         self._last_failure_cause: object = None
         self._stale_connection: C | None = None
         self._closed = False
@@ -96,13 +99,13 @@ class Supervisor(Generic[C]):
             return "connecting"
         if self._connection is not None and self._connection.alive:
             return "active"
-        return "failed" if self._fault else "idle"
+        return "failed" if self.fault else "idle"
 
     @property
     def healthy(self) -> bool:
         """Whether the next use may work, as far as is known; true before the first one."""
         alive = self._connection is not None and self._opening is None and self._connection.alive
-        return not self.breaker.is_open and (alive or not self._fault)
+        return not self.breaker.is_open and (alive or not self.fault)
 
     async def use(self, work: Callable[[C], Awaitable[T]], *, unlimited: bool = False) -> T:
         """Do *work* with an open connection.
@@ -126,7 +129,7 @@ class Supervisor(Generic[C]):
                 raise UpstreamUnavailableError(
                     self.server,
                     f"failed too often and is left alone for {wait_s:.1f} s; the last time it "
-                    f"said: {self._fault}",
+                    f"said: {self.fault.detail if self.fault else ''}",
                     retry_after_s=wait_s,
                 )
             try:
@@ -136,7 +139,7 @@ class Supervisor(Generic[C]):
             except UpstreamError as error:
                 self._record_error(error, connection)
                 raise
-            self._fault = ""
+            self.fault = self.failing_since = None
             self.breaker.record_success()
             return result
 
@@ -194,7 +197,9 @@ class Supervisor(Generic[C]):
     def _record_error(self, error: UpstreamError, connection: C | None) -> None:
         if error.kind == "unavailable":
             return  # It was not asked.
-        self._fault = error.detail
+        self.fault = error
+        if self.failing_since is None:
+            self.failing_since = self.clock()
         if error.kind in _ANSWERED:
             self.breaker.record_success()
             return

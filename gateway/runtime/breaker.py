@@ -86,6 +86,11 @@ class Breaker:
             if self._probe is use:
                 self._probe = None
 
+    def end_wait(self) -> None:
+        """Let the next use through, as if the time were over."""
+        if self._open_until is not None:
+            self._open_until = self._clock()
+
     def record_success(self) -> None:
         """Take note that it answered."""
         self._failures = 0

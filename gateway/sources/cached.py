@@ -102,8 +102,8 @@ class CachedSource:
         """Begin with nothing read and nothing listed."""
         self.server = self.live.server
         self.trusted = self.live.trusted
-        self._listed = Listing()
-        """All that the server has."""
+        self.listed = Listing()
+        """All that the server has, whatever the policies leave of it."""
         self._listing: Listing | None = None
         """What the policies leave of that; None before it was listed."""
         self._due = math.inf
@@ -258,7 +258,7 @@ class CachedSource:
 
     def _check_shown(self, kind: Kind, name: str) -> None:
         shown = self._listing
-        if shown is not None and is_hidden(kind, name, listed=self._listed, shown=shown):
+        if shown is not None and is_hidden(kind, name, listed=self.listed, shown=shown):
             raise InvalidRequestError(
                 f"{self.server!r}: {kind} {name!r} is left out: the diagnostics of a search say why"
             )
@@ -289,7 +289,7 @@ class CachedSource:
         if self._command_line_changed:
             changed[COMMAND_LINE_PIN] = ""
         shown = apply_policies(listing, changed, server=self.server, options=self.options)
-        self._listed = listing
+        self.listed = listing
         # One note of the store, the graver one, is enough for each server.
         notes = unchecked or self._unchecked or store_notes or self._rebuilt
         self._listing = replace(shown, diagnostics=(*shown.diagnostics, *notes))

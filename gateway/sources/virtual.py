@@ -161,7 +161,7 @@ class VirtualSource:
     def __post_init__(self) -> None:
         """Begin with nothing listed."""
         self.server = self.table.name
-        self._owner = self.owner or self.table.fingerprint
+        self.pin_owner = self.owner or self.table.fingerprint
         self._listings: Mapping[str, Listing] = {}
         self._shown = Listing()
         self._closed = False
@@ -299,7 +299,7 @@ class VirtualSource:
         unpinned = {key: digest for key, digest in digests.items() if key not in pins}
         # The listings behind say whether the store failed.
         seen, _ = attempt_store(
-            lambda: self.store.record_seen(self._owner, unpinned),
+            lambda: self.store.record_seen(self.pin_owner, unpinned),
             frozenset(unpinned if self.options.on_change == "block" else ()),
         )
         return changed | dict.fromkeys(seen, "")

@@ -56,6 +56,19 @@ def test_one_probe_decides_and_the_others_wait(*, has_answered: bool) -> None:
         assert (0.0, 0.0, 0.0 if has_answered else 1.0) == (probe_s, next_s, other_s)
 
 
+def test_a_person_ends_the_wait_and_the_next_use_is_the_probe() -> None:
+    """A breaker that is closed stays so."""
+    circuit = tripped(ManualClock())
+    circuit.end_wait()
+    with circuit.admit() as probe_s, circuit.admit() as other_s:
+        circuit.record_failure()
+    closed = Breaker(UpstreamOptions(), clock=ManualClock())
+    closed.end_wait()
+
+    assert (0.0, 1.0, True) == (probe_s, other_s, circuit.is_open)
+    assert not closed.has_tripped
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_use_from_before_does_not_end_the_probe(*, fails: bool) -> None:
     """Whoever called while all was well, and goes away or fails now, has nothing to do with it."""

@@ -1,0 +1,233 @@
+"""The half of a gateway that asks for a person's attention, and does what the person decides.
+
+Each action takes effect at the next search; nothing is restarted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from gateway.catalog.approvals import COMMAND_LINE_PIN
+from gateway.catalog.catalog import Catalog
+from gateway.errors import Failed, InvalidRequestError, UpstreamError, UpstreamTimeoutError, attempt
+from gateway.index.snapshot import IndexBuild, Snapshot
+from gateway.mcp.servers import HttpServer
+from gateway.registration.changes import Change, accept_similar, find_changes
+from gateway.registration.issues import Issue, IssueFinder
+from gateway.registration.sources import GatewaySources
+from gateway.runtime.background_loop import in_thread
+from gateway.sources.cached import CachedSource
+from gateway.sources.virtual import VirtualSource
+from gateway.types import Entity, ToolDefinition
+
+_SIGN_IN_S = 600.0
+"""A person has to find a password."""
+
+
+class GatewayAttention(GatewaySources, ABC):
+    """What wants a person's attention in a gateway, and what mends it."""
+
+    @abstractmethod
+    async def _newest(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
+        """Return the newest index build."""
+
+    async def _view(self) -> Snapshot:
+        return (await self._newest(vectors=False)).snapshot
+
+    @property
+    def catalog(self) -> Catalog:
+        """All entities, page by page, and the entries that no server lists."""
+        return self._catalog(self._view)
+
+    async def issues(self, *, reports: Path | None = None) -> tuple[Issue, ...]:
+        """Return what wants a person's attention, the most urgent first; empty if all is well.
+
+        Args:
+            reports: A folder of evaluation reports; the newest tells which tools are never found.
+
+        Raises:
+            ClosedError: After `close`.
+        """
+        build, files = await self._newest(vectors=False), self._config_files
+        listed = build.listed.values()
+        finder = IssueFinder(
+            build,
+            store=self._servers.store,
+            cached=dict(self._servers.cached),
+            owners=self._pin_owners(),
+            names=self._names_owner(),
+            in_files=frozenset(name for name, each in files.servers.items() if each.owner),
+            rules=self._registry.rules.followed_by(*(each.listing.rules for each in listed)),
+            options=self._upstream_options,
+            addresses={
+                name: address.result()
+                for name, (_, address) in tuple(self._sign_ins.items())
+                if address.done() and not address.exception()
+            },
+            clock=self._servers.clock,
+        )
+        warnings = [note for manifest in files.manifests for note in manifest.warnings]
+        return await in_thread(finder.find, warnings, reports)
+
+    async def approve(self, change: str, *, digest: str = "") -> None:
+        """Approve a definition, command line or name as it was seen last.
+
+        Args:
+            change: The `Issue.id`.
+            digest: The `Issue.digest` that a person looked at; empty approves any.
+
+        Raises:
+            InvalidRequestError: It is as it was approved, or changed once more meanwhile.
+            StoreError: It cannot be read or kept.
+            ClosedError: After `close`.
+        """
+        self._bridge.check_open()
+        found = {each.label: each for each in await in_thread(self._changes)}.get(change)
+        if found is None:
+            raise InvalidRequestError(f"{change!r} is as it was approved")
+        if digest and digest != found.after:
+            raise InvalidRequestError(f"{change!r} changed once more: look at it again")
+        await in_thread(self._servers.store.approve, found.owner, [found.item])
+        await self._bridge.run(lambda: self._recheck(found.server))
+
+    async def accept(self, names: str) -> None:
+        """Accept that the names of some tools hardly differ: they are no issue any more.
+
+        Args:
+            names: The `Issue.id`.
+
+        Raises:
+            InvalidRequestError: There is no place where it would be kept.
+            StoreError: It cannot be kept.
+            ClosedError: After `close`.
+        """
+        self._bridge.check_open()
+        if not (owner := self._names_owner()):
+            raise InvalidRequestError("nothing is kept of names without catalog_store_path")
+        await in_thread(accept_similar, names, self._servers.store, owner)
+
+    async def disable(self, item: str) -> None:
+        """Let a tool, resource or prompt of a server be neither found nor called any more.
+
+        Args:
+            item: Its id.
+
+        Raises:
+            InvalidRequestError: There is no such server.
+            StoreError: It cannot be kept.
+            ClosedError: After `close`.
+        """
+        head, _, name = item.partition("/")
+        kind, _, server = head.rpartition(":")
+        if server not in self._registry or not name:
+            raise InvalidRequestError(f"no server has {item!r}")
+        definition = ToolDefinition(name=name, kind=kind or "tool")
+        entity = Entity(
+            id=item, kind=definition.kind, exposed_name=item, server=server, definition=definition
+        )
+        await self.catalog.govern(entity, {"enabled": False})
+
+    async def retry(self, server: str) -> None:
+        """Connect to a server and list it now, whatever failed before.
+
+        Raises:
+            InvalidRequestError: There is no such server.
+            UpstreamError: It still fails.
+            UpstreamTimeoutError: It has not answered within ``first_listing_s``; it comes in later.
+            ClosedError: After `close`.
+        """
+        if server not in self._registry:
+            raise InvalidRequestError(f"there is no server {server!r}")
+        source = self._servers.cached.get(server)
+        if source is not None:
+            await self._bridge.run(lambda: self._retry(source))
+        self._registry.mark_dirty(server)
+
+    async def sign_in(self, server: str) -> str:
+        """Begin to sign in to a server (OAuth); return the address at which a person goes on.
+
+        The person's browser has to be on this machine: it is sent back to a port of its loopback.
+        The gateway waits ten minutes for it, and then lists the server.
+
+        Returns:
+            The address; empty if the server asked for nothing.
+
+        Raises:
+            InvalidRequestError: Nobody signs in to it, or its address is not the approved one.
+            ConfigError: The port for the answer is taken.
+            UpstreamError: It could not be begun.
+            ClosedError: After `close`.
+        """
+        source = self._servers.cached.get(server)
+        target = source.live.target if source is not None else None
+        if not isinstance(target, HttpServer) or target.auth is None:
+            raise InvalidRequestError(f"nobody signs in to {server!r} by OAuth")
+        changed = {each.item for each in await in_thread(self._changes) if each.server == server}
+        if self._upstream_options.on_change == "block" and COMMAND_LINE_PIN in changed:
+            raise InvalidRequestError(f"the address of {server!r} is not the approved one")
+        return await self._bridge.run(lambda: self._begin_sign_in(server, target))
+
+    @cached_property
+    def _sign_ins(self) -> dict[str, tuple[asyncio.Task[None], asyncio.Future[str]]]:
+        """Those that have begun, by server, each with the address."""
+        return {}
+
+    async def _begin_sign_in(self, server: str, target: HttpServer) -> str:
+        if server not in self._sign_ins:
+            address = asyncio.get_running_loop().create_future()
+            task = asyncio.create_task(self._sign_in(server, target, address))
+            self._sign_ins[server] = task, address
+            task.add_done_callback(lambda _: self._sign_ins.pop(server))
+        return await asyncio.shield(self._sign_ins[server][1])
+
+    async def _sign_in(self, server: str, target: HttpServer, address: asyncio.Future[str]) -> None:
+        from gateway.mcp.session import sign_in  # noqa: PLC0415  (mcp is heavy: a search needs none)
+
+        limits = replace(self._upstream_options, connect_timeout_s=_SIGN_IN_S)
+        ended = await attempt(sign_in(server, target, limits, address.set_result))
+        if not isinstance(ended, Failed):
+            await attempt(self.retry(server))
+        if not address.done() and isinstance(ended, Failed):
+            address.set_exception(ended.error)
+        elif not address.done():
+            address.set_result("")
+
+    async def _retry(self, source: CachedSource) -> None:
+        limit_s = self._upstream_options.first_listing_s
+        source.live.supervisor.breaker.end_wait()
+        source.expire()
+        try:
+            # A little longer than the first listing takes, which has this limit itself.
+            async with asyncio.timeout(limit_s + 1):
+                await source.list_tools()
+        except TimeoutError:
+            source.invalidate()
+            detail = f"has not answered within {limit_s:g} s; it comes in as soon as it does"
+            raise UpstreamTimeoutError(source.server, detail) from None
+        if source.is_stale:
+            fault = source.live.supervisor.fault
+            raise fault or UpstreamError(source.server, "could not be listed", kind="connect")
+
+    async def _recheck(self, server: str) -> None:
+        """Let in what was approved just now."""
+        self._servers.recheck([server])
+        if self._entity_registry.recheck():
+            self._registry.mark_dirty(self._entries.server)
+
+    def _changes(self) -> tuple[Change, ...]:
+        return find_changes(self._servers.store, self._pin_owners(), self._names_owner())
+
+    def _pin_owners(self) -> dict[str, str]:
+        """Return the owner of the pins of each server that has some, by name."""
+        owners = {}
+        for name, registration in self._registry.all().items():
+            source = self._servers.cached.get(name) or registration.source
+            if isinstance(source, VirtualSource):
+                owners[name] = source.pin_owner
+            elif isinstance(source, CachedSource) and source.key.fingerprint:
+                owners[name] = source.key.pin_owner
+        return owners
