@@ -79,13 +79,20 @@ def transport_of(
         metrics=parts.metrics,
         telemetry=gateway.telemetry,
         on_listening=on_listening,
-        on_stop=shutdown.start_limit,
+        on_stop=partial(_stop, parts, shutdown),
     )
     if not parts.api:
         return transport
     from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
 
     return partial(transport, routes=api_routes(gateway, address))
+
+
+def _stop(parts: ServedParts, shutdown: Shutdown, number: int) -> None:
+    shutdown.start_limit(number)
+    if parts.console and parts.console.spans:
+        # An open stream would hold up the end.
+        parts.console.spans.shutdown()
 
 
 def _announce(url: str, launch_token: str, *, opens: bool) -> None:

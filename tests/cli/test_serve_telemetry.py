@@ -286,3 +286,18 @@ trace.get_tracer("t").start_span(sys.argv[1]).end()
     runs = [child("-c", script, which, cwd=place.folder, env={}) for which in ("none", "agent")]
 
     assert [(0, "none\n"), (0, "agent\n")] == [(ran.code, ran.out) for ran in runs]
+
+
+def test_an_open_stream_of_the_console_does_not_hold_up_the_end(place: Place) -> None:
+    """It is told to end, as it would be after a while; one that is cut short raises here."""
+    with place.serve("--config", place.config({})) as (process, messages, url):
+        token = next(line for line in messages if "the console" in line).split("token=")[1].strip()
+        events = url.replace("/mcp", "/console/activity/events")
+        headers = {"Authorization": f"Bearer {token}"}
+        with httpx2.stream("GET", events, headers=headers, trust_env=False) as stream:
+            lines = stream.iter_lines()
+            begin = next(lines)
+            process.terminate()
+            rest = [*lines]
+
+    assert ((200, ":"), set()) == ((stream.status_code, begin), {*rest} - {"", ":"})

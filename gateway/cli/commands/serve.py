@@ -27,6 +27,7 @@ from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
 from gateway.serve.auth import INSTALL, read_tokens
 from gateway.serve.console.page import ConsoleOptions
+from gateway.serve.console.spans import SpanRing
 from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http import HttpOptions
@@ -144,7 +145,8 @@ def serve(  # noqa: PLR0913  (one for each option)
     manifest = read_config(config)
     warn(manifest.warnings)
     own_options = serve_options(manifest, extras, confirm)
-    page = start_exporters(with_page=metrics)
+    spans = SpanRing() if has_console else None
+    page = start_exporters(with_page=metrics, processor=spans)
     opened = open_gateway(
         manifest, strategy=strategy, documents=documents, options=own_options, normalize=normalize
     )
@@ -153,7 +155,7 @@ def serve(  # noqa: PLR0913  (one for each option)
         shutdown.close, shutdown.kill = partial(_close, gateway), kill_all
         parts = ServedParts(metrics=page, api=api, open_console=open_console)
         if has_console:
-            files = ConsoleOptions(config=config, documents=documents)
+            files = ConsoleOptions(config=config, documents=documents, spans=spans)
             files = _with_files(files, own_options, requests, reports)
             parts = replace(parts, console=files)
         transport = transport_of(gateway, address if http else None, parts, shutdown)

@@ -1,30 +1,44 @@
-"""The page Activity: the last spans as traces, and what they add up to."""
+"""Activity: the last spans as traces, and what they add up to."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import ClassVar, TypeAlias, get_args
+from urllib.parse import urlencode
 
-from gateway.serve.console.spans import Kind, SpanRecord
+from starlette.responses import Response, StreamingResponse
 
+from gateway.discovery.meta_tools import meta_names, meta_tools
+from gateway.discovery.tool_list import ToolListBuilder
+from gateway.errors import Failed, attempt
+from gateway.gateway import Gateway
+from gateway.runtime.text import json_tokens
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.auth import METRICS
+from gateway.serve.console.page import ConsoleOptions, PageView, Place, Texts, Visit, page
+from gateway.serve.console.spans import MAX_STREAMS, Kind, SpanRecord, SpanRing
+from gateway.serve.http import CONSOLE
+from gateway.types import Caller
+
+Tree: TypeAlias = tuple[tuple[int, SpanRecord], ...]
+"""A root and all below it, each with its level; a parent comes before its children."""
 KINDS: tuple[str, ...] = get_args(Kind)
 """A trace is shown by its first span of the first of these kinds."""
-OUTCOMES = ("ok", "failed")
 _WORK: tuple[Kind, ...] = ("call", "search", "model", "build")
 """Kinds whose failures are counted: those around them fail with them."""
-
-
-class TreeSpan(NamedTuple):
-    """A span, and how many spans are above it."""
-
-    level: int
-    span: SpanRecord
-
-
-Tree: TypeAlias = tuple[TreeSpan, ...]
-"""A root and all below it, each parent before its children, in the order of their start."""
+_TOKENS = {
+    "input": "gen_ai.usage.input_tokens",
+    "cached": "gen_ai.usage.cache_read.input_tokens",
+    "output": "gen_ai.usage.output_tokens",
+    "reasoning": "gen_ai.usage.reasoning.output_tokens",
+}
+_MAX_TRACES = 50
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,39 +65,14 @@ class TraceFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
-    """One trace."""
+    """One trace, by one of its spans."""
 
-    subject: SpanRecord
-    """The span that it is shown by."""
+    span: SpanRecord
+    age_s: float
+    """How long ago that began."""
     spans: int
     failed: int
-    """How many of them failed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelTokens:
-    """The requests to one model, and their tokens as the service reports them."""
-
-    operation: str
-    model: str
-    requests: int
-    input: int
-    output: int
-    cached: int
-    """Of the input."""
-    reasoning: int
-    """Of the output."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureCount:
-    """How often something failed."""
-
-    kind: str
-    server: str
-    target: str
-    error: str
-    count: int
+    """How many of the spans failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,42 +80,79 @@ class Totals:
     """What spans add up to."""
 
     spans: int
-    start: float
-    """Of the first of them, Unix time in seconds; 0.0 if there is none."""
+    age_s: float
+    """How long ago the first began; 0.0 if there is none."""
     searches: int
-    cached: int
-    """Searches that the cache answered."""
+    cached_share: float | None
+    """Of searches, 0 to 1; None if there is none."""
     calls: int
     """Of tools of the catalog."""
     turns: int
     """Requests to the model of a conversation."""
     saved_tokens: int
     """In conversations, against sending every schema with every turn."""
-    models: tuple[ModelTokens, ...]
-    """By name."""
-    failures: tuple[FailureCount, ...]
-    """The most frequent first."""
+    models: Mapping[str, Mapping[str, int]]
+    """By operation and model: ``requests``, and tokens as the service reports them: ``input``, of
+    which ``cached``, and ``output``, of which ``reasoning``."""
+    failures: Mapping[str, Mapping[str, int]]
+    """By server, or else kind, and by error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityData:
+    """The newest traces, and what all spans of the chosen time add up to."""
+
+    is_recorded: bool
+    """Whether this process records spans."""
+    filter: TraceFilter
+    totals: Totals
+    definition_tokens: int
+    """Estimated tokens of the meta-tools in a turn of a client's model."""
+    catalog_tokens: int
+    """Those of all schemas that the caller may see."""
+    matching: int
+    """Traces that the filter admits; the newest of them follow."""
+    traces: tuple[TraceSummary, ...]
+    kinds: tuple[str, ...] = KINDS
+    export: str
+    """The address of all their spans."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineSpan:
+    """One span of a trace."""
+
+    level: int
+    offset: float
+    width: float
+    """Of the time of the trace, 0 to 100."""
+    span: SpanRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceData:
+    """One trace, as far as its spans are held."""
+
+    ms: float
+    spans: tuple[TimelineSpan, ...]
 
 
 def trees(spans: Sequence[SpanRecord]) -> list[Tree]:
     """Return *spans* as trees, the newest root first; one whose parent is not there is a root."""
     ids = {(span.trace, span.id) for span in spans}
-    roots: list[SpanRecord] = []
-    children = defaultdict[tuple[str, str], list[SpanRecord]](list)
-    for span in sorted(spans, key=lambda span: (span.start, span.id)):
+    below = defaultdict[tuple[str, str], list[SpanRecord]](list)
+    for span in sorted(spans, key=lambda span: span.start):
         parent = span.trace, span.parent
-        (children[parent] if parent in ids else roots).append(span)
-    return [_tree(root, children) for root in reversed(roots)]
-
-
-def _tree(root: SpanRecord, children: dict[tuple[str, str], list[SpanRecord]]) -> Tree:
-    tree, rest = [], [TreeSpan(0, root)]
-    while rest:
-        level, span = entry = rest.pop()
-        tree.append(entry)
-        below = children.get((span.trace, span.id), ())
-        rest += [TreeSpan(level + 1, child) for child in reversed(below)]
-    return tuple(tree)
+        below[parent if parent in ids else ("", "")].append(span)
+    found = []
+    for root in reversed(below["", ""]):
+        tree, rest = [], [(0, root)]
+        while rest:
+            level, span = rest.pop()
+            tree.append((level, span))
+            rest += [(level + 1, child) for child in reversed(below[span.trace, span.id])]
+        found.append(tuple(tree))
+    return found
 
 
 def select(
@@ -139,51 +165,127 @@ def select(
         if wanted.outcome:
             spans = failed if wanted.outcome == "failed" else [] if failed else spans
         if spans:
-            subject = min(spans, key=lambda span: KINDS.index(span.kind))
+            span = min(spans, key=lambda span: KINDS.index(span.kind))
             count = sum(bool(span.error) for _, span in tree)
-            yield TraceSummary(subject=subject, spans=len(tree), failed=count), tree
+            age_s = now - span.start
+            yield TraceSummary(span=span, age_s=age_s, spans=len(tree), failed=count), tree
 
 
-def totals(spans: Sequence[SpanRecord]) -> Totals:
-    """Return what *spans* add up to."""
+def totals(spans: Sequence[SpanRecord], now: float) -> Totals:
+    """Return what *spans* add up to at *now*, Unix time in seconds."""
     kinds = Counter(span.kind for span in spans)
-    failures = Counter(
-        (span.kind, span.server, span.target, span.error)
-        for span in spans
-        if span.error and span.kind in _WORK
-    )
+    failures = defaultdict[str, Counter[str]](Counter)
+    models = defaultdict[str, list[SpanRecord]](list)
+    for span in spans:
+        if span.error and span.kind in _WORK:
+            failures[span.server or span.kind][span.error] += 1
+        if span.kind == "model":
+            models[span.name].append(span)
     return Totals(
         spans=len(spans),
-        start=min((span.start for span in spans), default=0.0),
+        age_s=max((now - span.start for span in spans), default=0.0),
         searches=kinds["search"],
-        cached=_sum(spans, "gateway.cache.hit"),
+        cached_share=_sum(spans, "gateway.cache.hit") / kinds["search"]
+        if kinds["search"]
+        else None,
         calls=kinds["call"],
         turns=_sum(spans, "gateway.chat.turns"),
         saved_tokens=_sum(spans, "gateway.chat.saved_tokens"),
-        models=tuple(_models(spans)),
-        failures=tuple(
-            FailureCount(kind=kind, server=server, target=target, error=error, count=count)
-            for (kind, server, target, error), count in failures.most_common()
-        ),
+        models={
+            name: {"requests": len(own), **{key: _sum(own, _TOKENS[key]) for key in _TOKENS}}
+            for name, own in sorted(models.items())
+        },
+        failures=dict(sorted(failures.items())),
     )
-
-
-def _models(spans: Sequence[SpanRecord]) -> Iterator[ModelTokens]:
-    requests = defaultdict[tuple[str, str], list[SpanRecord]](list)
-    for span in spans:
-        if span.kind == "model":
-            requests[str(span.attributes["gen_ai.operation.name"]), span.target].append(span)
-    for (operation, model), own in sorted(requests.items()):
-        yield ModelTokens(
-            operation=operation,
-            model=model,
-            requests=len(own),
-            input=_sum(own, "gen_ai.usage.input_tokens"),
-            output=_sum(own, "gen_ai.usage.output_tokens"),
-            cached=_sum(own, "gen_ai.usage.cache_read.input_tokens"),
-            reasoning=_sum(own, "gen_ai.usage.reasoning.output_tokens"),
-        )
 
 
 def _sum(spans: Sequence[SpanRecord], name: str) -> int:
     return sum(int(span.attributes.get(name, 0)) for span in spans)
+
+
+def timeline(spans: Sequence[SpanRecord]) -> TraceData:
+    """Return the *spans* of one trace, at least one, as they follow each other."""
+    start = min(span.start for span in spans)
+    ms = max(1000 * (span.start - start) + span.ms for span in spans) or 1.0
+    shown = [
+        TimelineSpan(
+            level=level,
+            offset=100_000 * (span.start - start) / ms,
+            width=max(100 * span.ms / ms, 0.5),
+            span=span,
+        )
+        for tree in reversed(trees(spans))
+        for level, span in tree
+    ]
+    return TraceData(ms=ms, spans=tuple(shown))
+
+
+class ActivityPage:
+    """The page of searches and calls as they happen."""
+
+    place: ClassVar = Place(title="Activity", path="/activity", right=METRICS)
+
+    def __init__(self, gateway: Gateway, options: ConsoleOptions) -> None:
+        self._gateway = gateway
+        self._tool_lists = ToolListBuilder(gateway)
+        self._is_recorded = options.spans is not None
+        self._ring = options.spans or SpanRing()
+
+    @page("GET", "/activity", right=METRICS)
+    async def show(self, visit: Visit) -> PageView:
+        """Show the traces that the filter admits."""
+        wanted, now, spans = _read_filter(visit.query), time.time(), self._ring.spans
+        found = [summary for summary, _ in select(trees(spans), wanted, now)]
+        recent = TraceFilter(minutes=wanted.minutes)
+        tokens = await attempt(self._count_definitions(visit.caller))
+        own, every = (0, 0) if isinstance(tokens, Failed) else tokens
+        data = ActivityData(
+            is_recorded=self._is_recorded,
+            filter=wanted,
+            totals=totals([span for span in spans if recent.admits(span, now)], now),
+            definition_tokens=own,
+            catalog_tokens=every,
+            matching=len(found),
+            traces=tuple(found[:_MAX_TRACES]),
+            export=f"{CONSOLE}/activity/export?{urlencode(asdict(wanted))}",
+        )
+        return PageView(template="activity.html", title="Activity", data=data)
+
+    async def _count_definitions(self, caller: Caller) -> tuple[int, int]:
+        tools = await self._tool_lists.searchable(caller)
+        names = meta_names(self._gateway.options.discovery, (), avoid=tools.by_name)
+        own = sum(map(json_tokens, meta_tools(names, tools.digest)))
+        # Seconds, for a catalog of 100,000 tools.
+        return own, await asyncio.to_thread(lambda: tools.tokens)
+
+    @page("GET", "/activity/export", right=METRICS)
+    async def export(self, visit: Visit) -> Response:
+        """Send all spans of the traces that the filter admits, as JSON lines."""
+        found = select(trees(self._ring.spans), _read_filter(visit.query), time.time())
+        lines = [json.dumps(asdict(span)) + "\n" for _, tree in found for _, span in tree]
+        headers = {"Content-Disposition": 'attachment; filename="activity.jsonl"', **_HEADERS}
+        return Response("".join(lines), media_type="application/jsonl", headers=headers)
+
+    @page("GET", "/activity/events", right=METRICS)
+    async def events(self, visit: Visit) -> Response:
+        """Stream what ends from now on; see `SpanRing.stream`."""
+        if not self._ring.has_room(visit.caller):
+            detail = f"a caller has at most {MAX_STREAMS} streams: close another window"
+            raise RefusedError(429, "too_many_streams", detail)
+        stream = self._ring.stream(visit.caller)
+        return StreamingResponse(stream, media_type="text/event-stream", headers=_HEADERS)
+
+    @page("GET", "/activity/{trace}", right=METRICS)
+    async def trace(self, visit: Visit) -> PageView:
+        """Show the spans of one trace as trees."""
+        spans = [span for span in self._ring.spans if span.trace == visit.path["trace"]]
+        if not spans:
+            raise RefusedError(404, "unknown_trace", "no span of this trace is held any more")
+        return PageView(template="trace.html", title="Trace", data=timeline(spans))
+
+
+def _read_filter(query: Texts) -> TraceFilter:
+    kind, outcome, text = (query.get(name, "").strip() for name in ("kind", "outcome", "text"))
+    minutes = query.get("minutes", "")[:6]
+    minute_count = int(minutes) if minutes.isdecimal() else 0
+    return TraceFilter(kind=kind, outcome=outcome, text=text, minutes=minute_count)

@@ -38,6 +38,7 @@ from gateway.serve.console.access import (
     check_form,
     set_cookie,
 )
+from gateway.serve.console.activity import ActivityPage
 from gateway.serve.console.ask import AskPage
 from gateway.serve.console.page import (
     ConsoleOptions,
@@ -70,7 +71,7 @@ _STATIC = Path(__file__).parent / "static"
 _SIGN_IN = f"{CONSOLE}/sign-in"
 
 
-PAGES = (AskPage,)
+PAGES = (AskPage, ActivityPage)
 """In the order of the navigation; the console opens with the first."""
 PLACES = tuple(page.place for page in PAGES)
 

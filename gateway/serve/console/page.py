@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
 
+from gateway.serve.console.spans import SpanRing
 from gateway.serve.http import CONSOLE
 from gateway.types import Caller
 
@@ -34,6 +35,8 @@ class ConsoleOptions:
     """The folder of evaluation reports."""
     documents: Path | None = None
     """The folder of the host's own graph documents."""
+    spans: SpanRing | None = None
+    """The last spans of the process; whoever makes it adds it to the tracer provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import count
 from typing import Literal, TypeAlias
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
@@ -23,19 +24,20 @@ from opentelemetry.util.types import AttributeValue
 from gateway.runtime.telemetry_names import SCOPE
 
 Kind: TypeAlias = Literal[
-    "conversation", "call", "search", "meta_tool", "model", "build", "request"
+    "conversation", "call", "search", "meta_tool", "build", "model", "request"
 ]
-"""What a span is: *model* is a request to a model, *build* one of the index, *request* is MCP's."""
+"""What a span is: *build* is one of the index, *model* a request to a model, *request* is MCP's."""
 Value: TypeAlias = str | int | float | bool
 MAX_SPANS = 2000
 MAX_CHARS = 1000
 """Of a name or an attribute."""
-MAX_ATTRIBUTES = 32
 MAX_EVENTS = 100
-"""That wait for one reader."""
-MAX_STREAMS = 4
+"""That wait for slow readers."""
+MAX_STREAMS = 8
 """Of one owner."""
 HEARTBEAT_S = 15.0
+STREAM_S = 600.0
+"""How long a stream lasts: a browser opens it again, and its session is checked again."""
 _MCP_SCOPE = "mcp-python-sdk"
 _KINDS: Mapping[str, Kind] = {
     "retrieval": "search",
@@ -55,9 +57,7 @@ class SpanRecord:
     """One span that has ended."""
 
     trace: str
-    """32 hexadecimal digits."""
     id: str
-    """16 hexadecimal digits."""
     parent: str
     """An id; "" if there is none."""
     kind: Kind
@@ -84,7 +84,9 @@ class SpanRing(SpanProcessor):
     # No lock: a finalizer may end a span while its thread holds one.
     def __init__(self, max_spans: int = MAX_SPANS) -> None:
         self._spans = deque[SpanRecord](maxlen=max_spans)
-        self._readers: tuple[_Reader, ...] = ()
+        self._events = deque[tuple[int, SpanRecord]](maxlen=MAX_EVENTS)
+        self._numbers = count(1)
+        self._readers: list[tuple[object, asyncio.AbstractEventLoop, asyncio.Event]] = []
         self._is_closed = False
 
     @property
@@ -100,72 +102,54 @@ class SpanRing(SpanProcessor):
         self._spans.append(record)
         is_root = span.parent is None or span.parent.is_remote
         if is_root or record.kind in {"call", "search"}:
-            for reader in self._readers:
-                reader.put(record)
+            self._events.append((next(self._numbers), record))
+            self._wake_readers()
+
+    def _wake_readers(self) -> None:
+        for _, loop, ready in list(self._readers):
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(ready.set)
 
     def shutdown(self) -> None:
         """End all streams, and from now on each at once. Spans are recorded on."""
         self._is_closed = True
-        for reader in self._readers:
-            reader.put(None)
+        self._wake_readers()
 
     def has_room(self, owner: object) -> bool:
         """Return whether *owner* may have one more stream."""
-        return sum(each.owner == owner for each in self._readers) < MAX_STREAMS
+        return sum(each[0] == owner for each in self._readers) < MAX_STREAMS
 
     async def stream(self, owner: object) -> AsyncIterator[str]:
         """Yield events as they happen, in the format of server-sent events (WHATWG HTML, 9.2).
 
-        ``span`` is a record as JSON, without its attributes. ``missed`` is a count: a reader that
-        is slow loses the oldest of its events. A comment goes out where there is none for long, so
-        that nothing in between gives up. It ends at `shutdown`.
+        ``span`` is a record as JSON, without its attributes. ``missed`` is how many events a slow
+        reader has lost, the oldest ones. Where there is none for long a comment goes out, so that
+        nothing in between gives up. It ends at `shutdown`, and after `STREAM_S`.
         """
-        reader = _Reader(owner)
-        self._readers += (reader,)
+        reader = (owner, asyncio.get_running_loop(), asyncio.Event())
+        end = time.monotonic() + STREAM_S
+        last = max((number for number, _ in list(self._events)), default=0)
+        self._readers.append(reader)
         try:
             yield ":\n\n"
-            while not self._is_closed:
-                yield await reader.read()
+            while not self._is_closed and time.monotonic() < end:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(HEARTBEAT_S):
+                        await reader[2].wait()
+                reader[2].clear()
+                new = [event for event in list(self._events) if event[0] > last]
+                yield "".join(_written(new, last)) or ":\n\n"
+                last = new[-1][0] if new else last
         finally:
-            self._readers = tuple(each for each in self._readers if each is not reader)
+            self._readers.remove(reader)
 
 
-class _Reader:
-    """The events that wait for one stream, on the loop that made it."""
-
-    def __init__(self, owner: object) -> None:
-        self.owner = owner
-        self._loop = asyncio.get_running_loop()
-        self._ready = asyncio.Event()
-        self._events = deque[SpanRecord](maxlen=MAX_EVENTS)
-        self._missed = 0
-
-    def put(self, record: SpanRecord | None) -> None:
-        """Add an event, on any thread; None only ends the wait."""
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._append, record)
-
-    def _append(self, record: SpanRecord | None) -> None:
-        if record is not None:
-            self._missed += len(self._events) == MAX_EVENTS
-            self._events.append(record)
-        self._ready.set()
-
-    async def read(self) -> str:
-        """Wait for events and return all of them."""
-        try:
-            async with asyncio.timeout(HEARTBEAT_S):
-                await self._ready.wait()
-        except TimeoutError:
-            return ":\n\n"
-        self._ready.clear()
-        events = [("missed", str(self._missed))] if self._missed else []
-        events += [
-            ("span", json.dumps(asdict(replace(each, attributes={})))) for each in self._events
-        ]
-        self._missed = 0
-        self._events.clear()
-        return "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events)
+def _written(events: Sequence[tuple[int, SpanRecord]], last: int) -> Iterator[str]:
+    """Write *events*, of which *last* is the number of the one before."""
+    if events and (missed := events[0][0] - last - 1):
+        yield f"event: missed\ndata: {missed}\n\n"
+    for _, record in events:
+        yield f"event: span\ndata: {json.dumps(asdict(replace(record, attributes={})))}\n\n"
 
 
 def _record(span: ReadableSpan) -> SpanRecord | None:
@@ -175,7 +159,7 @@ def _record(span: ReadableSpan) -> SpanRecord | None:
     is_ours = scope == SCOPE
     attributes = {
         key: _plain(value)
-        for key, value in islice((span.attributes or {}).items(), MAX_ATTRIBUTES)
+        for key, value in (span.attributes or {}).items()
         if is_ours or not key.startswith("gen_ai.")
     }
     name = span.name if is_ours else str(attributes.get("mcp.method.name", ""))
