@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gateway.catalog.entries import Entry, clean_entry, decode_entries, with_use
+from gateway.catalog.entries import HINTED, Entry, clean_entry, decode_entries, with_use
 from gateway.catalog.identity import SERVER_KINDS
 from gateway.catalog.selection import Page, SelectedPage, Selection, page_of, select
 from gateway.errors import InvalidRequestError
@@ -165,6 +165,22 @@ class Catalog:
 
     def _govern(self, pattern: str, use: Mapping[str, object]) -> None:
         self.store.put_rules({pattern: _rule(self.store.rules().get(pattern, "{}"), use)})
+
+    async def use_of(self, entity: Entity) -> Access:
+        """Return what is said here of an entity, which `change` replaces: of an entry, or beside
+        what a server lists.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        entry = await self.entry(entity.id)
+        if entry is None:
+            return await in_thread(self.governed, entity)
+        return Access(
+            status=entry.status,
+            scopes=entry.scopes,
+            **{name: getattr(entry.hints, name) for name in HINTED},
+        )
 
     async def change(
         self,

@@ -41,6 +41,8 @@ TOOLS = "tools"
 _APART = frozenset({"skills", INSTRUCTIONS})
 """Keys of the metadata that are not among its words: skills are searched as a field of their own,
 instructions are a whole text. So are the tools of a server, which are entities."""
+HINTED = ("enabled", "tags", "search_text", "examples")
+"""What an `Access` says that an entry has among its hints."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")
 MAX_PATHS = 20
 MAX_PATH_DEPTH = 5
@@ -155,8 +157,8 @@ def _short(text: str) -> str:
 
 def with_use(entry: Entry, use: Mapping[str, Any]) -> Entry:
     """Return *entry* with what *use* says, by the names of `Access`; it replaces what was said."""
-    own = {name: value for name, value in use.items() if name in {"status", "scopes"}}
-    hints = {name: value for name, value in use.items() if name not in own}
+    hints = {name: value for name, value in use.items() if name in HINTED}
+    own = {name: value for name, value in use.items() if name not in hints}
     return replace(entry, hints=replace(entry.hints, **hints), **own)
 
 

@@ -23,6 +23,7 @@ from gateway.runtime.background_loop import in_thread
 from gateway.sources.cached import CachedSource
 from gateway.sources.virtual import VirtualSource
 from gateway.types import Entity, ToolDefinition
+from gateway.types.listing import pin_key
 
 _SIGN_IN_S = 600.0
 """A person has to find a password."""
@@ -72,6 +73,20 @@ class GatewayAttention(GatewaySources, ABC):
         )
         warnings = [note for manifest in files.manifests for note in manifest.warnings]
         return await in_thread(finder.find, warnings, reports)
+
+    def pin(self, entity: Entity) -> tuple[str, str]:
+        """Return the digest of a definition as it was approved, and as it was seen last.
+
+        Both are empty where nothing is kept of it.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        owner = self._pin_owners().get(entity.server)
+        pins = self._servers.store.pins(owner) if owner else {}
+        server, own = self.original(entity)
+        name = own if server == entity.server else entity.name
+        return pins.get(pin_key(entity.kind, name), ("", ""))
 
     async def approve(self, change: str, *, digest: str = "") -> None:
         """Approve a definition, command line or name as it was seen last.

@@ -54,6 +54,35 @@ class UsageReport:
     """By name."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """How often one tool was found and called."""
+
+    found: int = 0
+    """Searches that returned it."""
+    succeeded: int = 0
+    failed: int = 0
+
+
+def tool_use(call_log: CallLog, tool: str, tenant: str | None = None) -> ToolUse:
+    """Return the use of the tool with the id *tool*.
+
+    Args:
+        call_log: What was noted.
+        tool: Its id.
+        tenant: Whose searches and calls count, beside those without a tenant; None is all.
+
+    Raises:
+        StoreError: If the call log cannot be read.
+    """
+    tallies = [tally for tally in call_log.tallies(tenant) if tally.tool == tool]
+    return ToolUse(
+        found=call_log.found(tenant).get(tool, 0),
+        succeeded=sum(tally.succeeded for tally in tallies),
+        failed=sum(tally.failed for tally in tallies),
+    )
+
+
 def usage_report(snapshot: Snapshot, call_log: CallLog, tenant: str | None = None) -> UsageReport:
     """Report on all tools of *snapshot* that are enabled.
 

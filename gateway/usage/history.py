@@ -21,7 +21,7 @@ from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
 from gateway.runtime.secret_scanner import redact
 from gateway.runtime.telemetry import Telemetry
 from gateway.types import SearchResult
-from gateway.usage.analytics import UsageReport, usage_report
+from gateway.usage.analytics import ToolUse, UsageReport, tool_use, usage_report
 from gateway.usage.call_log import MAX_QUERY_CHARS, Call, CallLog, SearchNote, Tally, Task
 from gateway.usage.evaluation import UsageEvaluation
 from gateway.usage.rerank import Outcomes, decay, multiplier
@@ -152,6 +152,15 @@ class UsageTracker:
             StoreError: If the call log cannot be read.
         """
         return await in_thread(usage_report, snapshot, self.call_log, tenant)
+
+    async def of_tool(self, tool: str, tenant: str | None = None) -> ToolUse | None:
+        """Return how often a tool was found and called; None if nothing is noted, or can be read.
+
+        See `tool_use`.
+        """
+        if not self.options.record:
+            return None
+        return await self._attempt(tool_use, self.call_log, tool, tenant)
 
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
         """Return what the call log says, as it was read within the last minute.

@@ -16,6 +16,7 @@ from gateway.mcp.servers import HttpServer, OAuth
 from gateway.quality import EvalRequest, evaluate, freeze, write_report
 from gateway.registration.issues import Issue, IssueKind
 from gateway.runtime.background_loop import Bridge
+from gateway.sources.transforms import Prefix
 from gateway.testing import ManualClock
 from gateway.types import Filters
 from tests.conftest import OpenGateway
@@ -320,3 +321,24 @@ async def test_a_store_that_fails_is_an_issue(open_gateway: OpenGateway, tmp_pat
 
     assert ("store", "catalog_unavailable") in found
     assert ("failing", "srv") in found
+
+
+async def test_what_was_approved_of_a_tool_is_known_under_every_name_of_it(
+    open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path
+) -> None:
+    """What a transform or an alias shows, too; of a host's own functions nothing is kept."""
+    gateway = open_gateway([tool("own")], options=patient(tmp_path))
+    async with live_server(bridge, TOOLS) as server:
+        gateway.add_server("srv", url=server.url, transforms=(Prefix("x_"),))
+        gateway.add_virtual_server("team", {"say": "srv/echo"})
+        entities = {each.id: each for each in (await gateway.catalog.list()).entities}
+        before = gateway.pin(entities["srv/x_echo"])
+        server.shelf.tools[0] = tool("echo", "Say it twice.")
+        await gateway.refresh()
+        approved, seen = gateway.pin(entities["srv/x_echo"])
+
+    assert ("srv", "echo") == gateway.original(entities["team/say"])
+    assert before == (approved, approved)
+    assert (approved, seen) == gateway.pin(entities["team/say"])
+    assert approved != seen
+    assert ("", "") == gateway.pin(entities["shelf/own"])

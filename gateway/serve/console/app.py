@@ -40,6 +40,7 @@ from gateway.serve.console.access import (
 )
 from gateway.serve.console.activity import ActivityPage
 from gateway.serve.console.ask import AskPage
+from gateway.serve.console.catalog import CatalogPage
 from gateway.serve.console.page import (
     ConsoleOptions,
     PageRoute,
@@ -71,7 +72,7 @@ _STATIC = Path(__file__).parent / "static"
 _SIGN_IN = f"{CONSOLE}/sign-in"
 
 
-PAGES = (AskPage, ActivityPage)
+PAGES = (AskPage, CatalogPage, ActivityPage)
 """In the order of the navigation; the console opens with the first."""
 PLACES = tuple(page.place for page in PAGES)
 
@@ -207,6 +208,8 @@ class _Console:
             query=request.query_params,
             form=form,
             session=session.key,
+            address=f"{request.url.scheme}://{request.url.netloc}",
+            needs_token=not self._sessions.launch_token,
         )
         async with asyncio.timeout(TIME_LIMIT_S):
             answer = await route.handler(visit)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,6 +64,10 @@ class Visit:
     """The fields of the sent form; empty for a GET."""
     session: str
     """The id of the session; never shown."""
+    address: str = ""
+    """Of the server as the browser reached it, such as ``http://127.0.0.1:8930``."""
+    needs_token: bool = False
+    """Whether the protocol and the API want a token there."""
 
     def can(self, right: str) -> bool:
         """Return whether the caller has *right*, one of `gateway.serve.auth`."""
@@ -112,6 +117,18 @@ def page(method: str, path: str, *, right: str = "") -> Callable[[Handler], Page
     return lambda handler: PageRoute(
         method=method, path=CONSOLE + path, handler=handler, right=right
     )
+
+
+def download(document: object, name: str) -> Response:
+    """Return *document* as a JSON file called *name*, which no browser shows."""
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Security-Policy": "default-src 'none'",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(f"{text}\n".encode("utf-8", "replace"), 200, headers, "application/json")
 
 
 def page_routes(of_page: object) -> Iterator[PageRoute]:
