@@ -46,7 +46,6 @@ class SyncCatalog(_Twin[Catalog]):
     entries = _blocking(Catalog.entries)
     get = _blocking(Catalog.get)
     list = _blocking(Catalog.list)
-    select = _blocking(Catalog.select)
     tags = _blocking(Catalog.tags)
 
 

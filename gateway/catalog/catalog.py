@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from gateway.catalog.entries import HINTED, Entry, clean_entry, decode_entries, with_use
 from gateway.catalog.identity import SERVER_KINDS
-from gateway.catalog.selection import Page, SelectedPage, Selection, page_of, select
+from gateway.catalog.selection import Page, Selection, select
 from gateway.errors import InvalidRequestError
 from gateway.options import CatalogOptions
 from gateway.runtime.background_loop import in_thread
@@ -295,39 +296,35 @@ class Catalog:
         return (await self._by_id([key], filters)).get(key)
 
     async def list(
-        self, filters: Filters | None = None, *, after: str = "", limit: int = 100
+        self,
+        filters: Filters | None = None,
+        selection: Selection | None = None,
+        *,
+        after: str = "",
+        limit: int | None = 100,
     ) -> Page:
         """Return the entities that follow the id *after*, at most *limit*, by id.
 
         Args:
             filters: The visible entities; None is all, whatever the kind and the scopes.
+            selection: Which of them are wanted, with facets; None is all, without any.
             after: The `Page.next` of the page before.
-            limit: At least 1.
+            limit: At least 1; None is all.
 
         Raises:
             InvalidRequestError: If *limit* is below 1.
         """
-        if limit < 1:
+        if limit is not None and limit < 1:
             raise InvalidRequestError(f"limit must be at least 1, got {limit!r}")
-        return page_of(await self._visible(filters), after=after, limit=limit)
-
-    async def select(
-        self,
-        selection: Selection,
-        filters: Filters | None = None,
-        *,
-        after: str = "",
-        limit: int | None = None,
-    ) -> SelectedPage:
-        """Return the selected entities that follow the id *after*, and the facets; see `select`.
-
-        Args:
-            selection: Which are wanted.
-            filters: The visible entities; None is all, whatever the kind and the scopes.
-            after: The `Page.next` of the page before.
-            limit: How many at most, at least 1; None is all.
-        """
-        return select(await self._visible(filters), selection, after=after, limit=limit)
+        found = await self._visible(filters)
+        facets: Mapping[str, Mapping[str, int]] = {}
+        if selection is not None:
+            found, facets = select(found, selection)
+        following = [entity for entity in found if entity.id > after]
+        limit = len(following) if limit is None else limit
+        page = heapq.nsmallest(limit + 1, following, key=lambda entity: entity.id)
+        more = page[limit - 1].id if len(page) > limit else ""
+        return Page(entities=tuple(page[:limit]), next=more, total=len(found), facets=facets)
 
     async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
         """Count the entities of each tag, by tag; tags without case.

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_args
 
 import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
 from gateway import errors
+from gateway.catalog.selection import Selection
 from gateway.cli import options
 from gateway.cli.app import COMMANDS
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED, NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.cli.tables import document, printable, to_json
-from gateway.types import CODES, Caller, Diagnostic
+from gateway.types import CODES, Caller, Diagnostic, Status
 from graphs.errors import GraphError
 
 _ABOUT_NAMES = frozenset({"name_qualified", "name_similar", "name_withheld"})
@@ -74,6 +75,15 @@ _CALLER_OPTIONS: dict[str, tuple[object, object]] = {
     "user": (options.User, ""),
 }
 """Annotation and default of each option that names the caller."""
+_SELECTION_OPTIONS: dict[str, tuple[object, object]] = {
+    "text": (options.Words, ""),
+    "kind": (options.Kind, None),
+    "server": (options.Server, None),
+    "tag": (options.Tag, None),
+    "status": (options.AnyStatus, None),
+    "enabled": (options.Enabled, None),
+}
+"""The same of each option that selects entities."""
 
 
 def command_group(name: str = "") -> typer.Typer:
@@ -93,6 +103,7 @@ def command(
     """Register a function as a command of *group*; its output is printed and ends the process.
 
     A parameter ``caller`` is filled by the options --scope, --tenant and --user; None without any.
+    A parameter ``selection`` is filled by --text, --kind, --server, --tag, --status and so on.
     Every command takes --verbose.
 
     Args:
@@ -105,7 +116,7 @@ def command(
     def register(function: F) -> F:
         signature = inspect.signature(function, eval_str=True)
         parameters = dict(signature.parameters)
-        takes_caller = parameters.pop("caller", None) is not None
+        shared = {key: made for key, made in _SHARED.items() if parameters.pop(key, None)}
 
         @wraps(function)
         def run(
@@ -117,13 +128,13 @@ def command(
         ) -> None:
             options.CHOSEN.set(tuple(chosen or ()))
             with report_errors(as_json=as_json), show_log(shown=verbose):
-                if takes_caller:
-                    values["caller"] = _caller(*map(values.pop, _CALLER_OPTIONS))
+                for key, (names, make) in shared.items():
+                    values[key] = make(*map(values.pop, names))
                 output = function(**values)
                 output.print(as_json=as_json)
             raise typer.Exit(output.code or (OK if output.found else NOTHING))
 
-        added = dict(_CALLER_OPTIONS) if takes_caller else {}
+        added = {name: made for own, _ in shared.values() for name, made in own.items()}
         takes_set = has_set and "config" in parameters
         added |= {"chosen": (options.Set, None)} if takes_set else {}
         added |= {"verbose": (options.Verbose, False)}
@@ -144,6 +155,35 @@ def _caller(scope: Sequence[str] | None, tenant: str, user: str) -> Caller | Non
     if not (scope or tenant or user):
         return None
     return Caller(user=user, tenant=tenant, scopes=frozenset(scope or ()))
+
+
+def _selection(
+    text: str,
+    kinds: Sequence[str] | None,
+    servers: Sequence[str] | None,
+    tags: Sequence[str] | None,
+    statuses: Sequence[str] | None,
+    enabled: bool | None,
+) -> Selection:
+    wanted = frozenset(statuses or ())
+    if unknown := sorted(wanted - {*get_args(Status)}):
+        choices = ", ".join(get_args(Status))
+        raise errors.InvalidRequestError(f"--status {unknown[0]!r} is none of {choices}")
+    return Selection(
+        text=text,
+        kinds=frozenset(kinds or ()),
+        servers=frozenset(servers or ()),
+        tags=frozenset(tags or ()),
+        statuses=cast("frozenset[Status]", wanted),
+        enabled=enabled,
+    )
+
+
+_SHARED: Mapping[str, tuple[dict[str, tuple[object, object]], Callable[..., object]]] = {
+    "caller": (_CALLER_OPTIONS, _caller),
+    "selection": (_SELECTION_OPTIONS, _selection),
+}
+"""Parameters that several options fill: the options, and what makes a value of theirs."""
 
 
 def note(text: str) -> None:

@@ -42,6 +42,12 @@ Json = Annotated[bool, Option("--json", help="Print one JSON document on standar
 Kind = Annotated[Texts, Option("--kind", "-k", help="Only of this kind; repeat it for more.")]
 Tag = Annotated[Texts, Option("--tag", "-t", help="With this tag; repeat it for more.")]
 Status = Annotated[Texts, Option("--status", help="Without any: active, beta; repeat it.")]
+AnyStatus = Annotated[Texts, Option("--status", help="Of this status; repeat it for more.")]
+Words = Annotated[
+    str, Option("--text", help="With these words in name, title, description or server.")
+]
+Server = Annotated[Texts, Option("--server", help="Of this server; repeat it for more.")]
+Enabled = Annotated[bool | None, Option("--only-enabled/--only-disabled", help="Default: both.")]
 Scope = Annotated[
     Texts, Option("--scope", help="A scope of the caller; repeat it for more, '*' is every scope.")
 ]

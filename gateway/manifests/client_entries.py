@@ -27,32 +27,29 @@ def stdio_entry(client: Client, config: Path) -> dict[str, object]:
     return {"type": "stdio", **entry} if client == "vscode" else entry
 
 
-_TOKENS: Mapping[Client, str] = {
-    "claude": "${GATEWAY_TOKEN}",
-    "cursor": "${env:GATEWAY_TOKEN}",
-    "vscode": "${input:gateway-token}",
+_CLIENTS: Mapping[Client, tuple[str, str]] = {
+    "claude": (".mcp.json", "${GATEWAY_TOKEN}"),
+    "cursor": (".cursor/mcp.json", "${env:GATEWAY_TOKEN}"),
+    "vscode": (".vscode/mcp.json", "${input:gateway-token}"),
 }
-"""How each client refers to a secret: by the environment, or by asking its user."""
+"""The file of a project, and how a client refers to a secret: by the environment, or by asking."""
+_INPUT: Mapping[str, object] = {
+    "type": "promptString",
+    "id": "gateway-token",
+    "description": "Token of the gateway",
+    "password": True,
+}
+_PROGRAM = """\
+from openai import OpenAI
+from gateway import AutoDiscoveryClient, Gateway
+
+gateway = Gateway()
+gateway.add_config({config!r})
+client = AutoDiscoveryClient(OpenAI(), gateway)
+"""
 
 
-def http_entry(client: Client, url: str, *, needs_token: bool) -> dict[str, object]:
-    """Return the entry by which a client connects to *url*; a token is a reference."""
-    entry: dict[str, object] = {"url": url} if client == "cursor" else {"type": "http", "url": url}
-    if needs_token:
-        entry["headers"] = {"Authorization": f"Bearer {_TOKENS[client]}"}
-    return entry
-
-
-def client_document(client: Client, entry: Mapping[str, object]) -> dict[str, object]:
-    """Return what stands in a client's file to have *entry* as the server ``gateway``."""
-    document: dict[str, object] = {table_key(client): {"gateway": dict(entry)}}
-    if client == "vscode" and "${input:" in str(entry):
-        asked = {"type": "promptString", "id": "gateway-token", "password": True}
-        document = {"inputs": [{**asked, "description": "Token of the gateway"}], **document}
-    return document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ClientSnippet:
     """What a client needs to use this gateway."""
 
@@ -62,21 +59,6 @@ class ClientSnippet:
     """Where it goes, such as a file in a project."""
     text: str
     """JSON or Python; a token in it is a reference."""
-
-
-_PLACES: Mapping[Client, str] = {
-    "claude": ".mcp.json",
-    "cursor": ".cursor/mcp.json",
-    "vscode": ".vscode/mcp.json",
-}
-_OPENAI = """\
-from openai import OpenAI
-from gateway import AutoDiscoveryClient, Gateway
-
-gateway = Gateway()
-gateway.add_config({config!r})
-client = AutoDiscoveryClient(OpenAI(), gateway)
-"""
 
 
 def client_snippets(
@@ -89,28 +71,29 @@ def client_snippets(
         url: Where it serves MCP over HTTP; empty leaves that out.
         needs_token: Whether a token is needed there.
     """
-    snippets = []
-    for client, place in _PLACES.items():
-        entries: Mapping[Literal["stdio", "http"], Mapping[str, object] | None] = {
-            "stdio": stdio_entry(client, config) if config else None,
-            "http": http_entry(client, url, needs_token=needs_token) if url else None,
-        }
-        for transport, entry in entries.items():
-            if entry is not None:
-                text = json.dumps(client_document(client, entry), indent=2)
-                snippets.append(_snippet(client, transport, place, text))
+    made = []
+    for client, (place, token) in _CLIENTS.items():
+        table = table_key(client)
+        if config:
+            text = _to_text({table: {"gateway": stdio_entry(client, config)}})
+            made.append(ClientSnippet(client, "stdio", place, text))
+        if url:
+            entry: dict[str, object] = {} if client == "cursor" else {"type": "http"}
+            entry |= {"url": url}
+            entry |= {"headers": {"Authorization": f"Bearer {token}"}} if needs_token else {}
+            asks = {"inputs": [_INPUT]} if needs_token and client == "vscode" else {}
+            text = _to_text({**asks, table: {"gateway": entry}})
+            made.append(ClientSnippet(client, "http", place, text))
     if config:
-        text = _OPENAI.format(config=str(config.absolute()))
-        snippets.append(_snippet("openai", "stdio", "a program", text))
+        text = _PROGRAM.format(config=str(config.absolute()))
+        made.append(ClientSnippet("openai", "stdio", "a program", text))
     if url:
         tool = {"type": "mcp", "server_label": "gateway", "server_url": url}
         tool |= {"authorization": "GATEWAY_TOKEN"} if needs_token else {}
-        text = json.dumps([{**tool, "require_approval": "always"}], indent=2)
-        snippets.append(_snippet("openai", "http", "tools of a response", text))
-    return tuple(snippets)
+        text = _to_text([{**tool, "require_approval": "always"}])
+        made.append(ClientSnippet("openai", "http", "the tools of a response", text))
+    return tuple(made)
 
 
-def _snippet(
-    client: str, transport: Literal["stdio", "http"], place: str, text: str
-) -> ClientSnippet:
-    return ClientSnippet(client=client, transport=transport, place=place, text=text)
+def _to_text(document: object) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=2)

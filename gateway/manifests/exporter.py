@@ -6,7 +6,7 @@ No secret is exported: what stands in a configuration instead of a reference bec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from gateway.errors import InvalidRequestError
@@ -19,12 +19,8 @@ from gateway.runtime.secret_scanner import Span, find_in_arguments, find_secret,
 from gateway.sources.virtual import VirtualServer, aliases
 from gateway.types import Entity, JsonObject
 
-_WITH_SECRETS = frozenset(("command", "args", "env", "headers", "url", "auth", "openapi"))
-"""The members of a server's entry that may hold secrets."""
-_PLAIN = frozenset(
-    ("type", "cwd", "envFile", "description", "disabled", "trusted", "tools", "prompts")
-) | {"resources", "status", "enabled", "tags", "scopes"}
-"""Those that hold none. All others mean nothing here, and are left out."""
+_SHOWN = frozenset(("tools", "prompts", "resources"))
+"""The members of a server's entry that name things of it, and hold no secrets."""
 _REFERENCE = re.compile(r"\$\{([^}]*?)(?::-([^}]*))?\}")
 
 
@@ -111,32 +107,31 @@ def _behind(entry: object) -> Iterable[str]:
 
 
 def _without_secrets(conversion: Conversion, server: str, entry: object) -> object:
-    if not isinstance(entry, dict):
-        return entry
+    members = as_object(entry).items()
     return {
-        key: _masked(conversion, server, key, value) if key in _WITH_SECRETS else value
-        for key, value in entry.items()
-        if key in _WITH_SECRETS | _PLAIN
+        key: value if key in _SHOWN else _masked(conversion, server, key, key, value)
+        for key, value in members
     }
 
 
-def _masked(conversion: Conversion, server: str, key: str, value: object) -> object:
-    """Return the member *key* of an entry with references in place of secrets."""
-    if isinstance(value, list):
-        texts = [_without_defaults(str(item)) for item in value]
-        named = {place: (name, span) for place, name, span in find_in_arguments(texts)}
-        return [
-            conversion.hide(server, f"{key}[{at}]", text, *named.get(at, ("", _find("", text))))
-            for at, text in enumerate(texts)
-        ]
-    members: Mapping[str, object] = value if isinstance(value, dict) else {key: value}
-    masked = dict(members)
-    for name, text in members.items():
-        if isinstance(text, str):
-            plain = _without_defaults(text)
-            place = f"{key}.{name}" if members is value else key
-            masked[name] = conversion.hide(server, place, plain, name, _find(name, plain))
-    return masked if members is value else masked[key]
+def _masked(conversion: Conversion, server: str, where: str, name: str, value: object) -> object:
+    """Return what stands under *name* in an entry, with references in place of secrets."""
+    if isinstance(value, dict):
+        return {
+            key: _masked(conversion, server, f"{where}.{key}", key, item)
+            for key, item in value.items()
+        }
+    if isinstance(value, str):
+        text = _without_defaults(value)
+        return conversion.hide(server, where, text, name, _find(name, text))
+    if not isinstance(value, list):
+        return value
+    texts = [_without_defaults(str(item)) for item in value]
+    named = {at: (flag, span) for at, flag, span in find_in_arguments(texts)}
+    return [
+        conversion.hide(server, f"{where}[{at}]", text, *named.get(at, ("", _find("", text))))
+        for at, text in enumerate(texts)
+    ]
 
 
 def _without_defaults(text: str) -> str:

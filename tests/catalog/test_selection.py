@@ -61,15 +61,16 @@ CATALOG = (
     ],
 )
 def test_words_and_facets_select(selection: Selection, names: str) -> None:
-    found = select(CATALOG, selection)
+    found, _ = select(CATALOG, selection)
 
-    assert [*names] == sorted(each.name for each in found.entities)
-    assert len(names) == found.total
+    assert [*names] == sorted(entity.name for entity in found)
 
 
 def test_a_facet_counts_what_its_values_would_hold() -> None:
     """Under all but its own value, so that another one can be chosen; tags add up."""
-    found = select(CATALOG, Selection(servers=frozenset({"srv"}), tags=frozenset({"post"})))
+    selection = Selection(servers=frozenset({"srv"}), tags=frozenset({"post"}))
+    _, facets = select(CATALOG, selection)
+    _, others = select(CATALOG, Selection(kinds=frozenset({"tool", "prompt"})))
 
     assert {
         "kind": {"tool": 2},
@@ -77,21 +78,8 @@ def test_a_facet_counts_what_its_values_would_hold() -> None:
         "tag": {"post": 2, "eu": 1},
         "status": {"active": 1, "draft": 1},
         "enabled": {"true": 2},
-    } == found.facets
-    assert ["mail", "srv"] == [
-        *select(CATALOG, Selection(kinds=frozenset({"tool", "prompt"}))).facets["server"]
-    ]
-
-
-def test_pages_follow_one_another_by_id() -> None:
-    first = select(CATALOG, Selection(), limit=3)
-    second = select(CATALOG, Selection(), after=first.next, limit=3)
-
-    assert ["mail/c", "mail/d", "srv/a", "srv/b"] == [
-        each.id for page in (first, second) for each in page.entities
-    ]
-    assert ("srv/a", "", 4) == (first.next, second.next, second.total)
-    assert first.facets == second.facets
+    } == facets
+    assert [("mail", 2), ("srv", 2)] == [*others["server"].items()]
 
 
 @pytest.fixture
@@ -113,7 +101,7 @@ EVERYBODY = Filters(include_disabled=True, kinds=frozenset({"tool", "agent"}))
 
 
 async def tags_of(gateway: Gateway) -> Mapping[str, tuple[str, ...]]:
-    page = await gateway.catalog.select(Selection())
+    page = await gateway.catalog.list()
     return {each.id: each.hints.tags for each in page.entities if each.hints.tags}
 
 
@@ -129,7 +117,7 @@ async def test_entries_and_listed_things_change_at_once(gateway: Gateway) -> Non
         remove_tags=("mail", "old"),
         filters=EVERYBODY,
     )
-    disabled = await gateway.catalog.select(Selection(enabled=False))
+    disabled = await gateway.catalog.list(None, Selection(enabled=False))
 
     assert ("box/wipe*", AGENT.id) == report.changed
     assert ["box/send", "box/wipes", "nobody"] == sorted(report.failed)
@@ -141,6 +129,20 @@ async def test_entries_and_listed_things_change_at_once(gateway: Gateway) -> Non
         "box/wipe*": ("New", "EU"),
         AGENT.id: ("New", "eu"),
     } == await tags_of(gateway)
+
+
+async def test_a_selection_comes_in_pages_with_the_same_facets(gateway: Gateway) -> None:
+    """By id; without a selection nothing is counted."""
+    catalog, wanted = gateway.catalog, Selection(text="wipes")
+    first = await catalog.list(None, wanted, limit=1)
+    second = await catalog.list(None, wanted, after=first.next, limit=None)
+
+    assert ["box/wipe*", "box/wipes"] == [
+        each.id for page in (first, second) for each in page.entities
+    ]
+    assert (2, 2, "") == (first.total, second.total, second.next)
+    assert first.facets == second.facets
+    assert {} == (await catalog.list()).facets
 
 
 async def test_what_was_said_is_taken_back(gateway: Gateway, open_gateway: OpenGateway) -> None:
@@ -180,7 +182,7 @@ async def test_each_name_is_a_rule_of_its_own_and_later_ones_decide(
     catalog = CatalogOptions(rules=rules)
     gateway = open_gateway(map(tool, names), options=Options(catalog=catalog))
     gateway.add_source(ListSource("box", map(tool, names)))
-    page = await gateway.catalog.select(Selection(servers=frozenset({"box"})))
+    page = await gateway.catalog.list(None, Selection(servers=frozenset({"box"})))
 
     assert {
         "a*": (("all", "star"), "active"),

@@ -16,6 +16,7 @@ from tests.cli.running import Place, Ran
 VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool", "requests_file": "asked.md"}
 """What an argument takes that does not take any text."""
 MORE: Mapping[str, tuple[str, ...]] = {
+    "catalog export": ("--servers",),
     "graph accept": ("--graph", "graph"),
     "graph reject": ("--graph", "graph"),
     "graph propose": ("--model", "m"),

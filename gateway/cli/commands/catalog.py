@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
-from rich.console import Group
 from typer import Argument, Option
 
 from gateway.catalog.entries import Entry, project
@@ -16,28 +15,22 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import parse_object
 from gateway.cli.session import ONE_COMMAND, command_options, open_session
-from gateway.cli.tables import table, to_json
+from gateway.cli.tables import document, table, to_json
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.manifests.config_file import read_text, write_text
 from gateway.manifests.exporter import export_servers, export_virtual_server, servers_of
 from gateway.manifests.files import bundle, files_of, read_manifests, write_bundle
-from gateway.runtime.json_models import read_value
 from gateway.sync import SyncCatalog, SyncGateway
 from gateway.types import Entity, Hints, JsonObject, Status
 
 _NOTHING = "the catalog holds no such thing: gateway catalog import, catalog add or servers add"
 
+_ALL = Selection()
+
 app = command_group("catalog")
 NamespaceOption = Annotated[str, Option(help="Whose it is; part of the id.")]
-WordsOption = Annotated[str, Option(help="Words in name, title, description or server.")]
-ServerOption = Annotated[
-    options.Texts, Option("--server", help="Of this server; repeat it for more.")
-]
-EnabledOption = Annotated[
-    bool | None, Option("--enabled/--disabled", help="Only what is; default: both.")
-]
-EntityIds = Annotated[options.Texts, Argument(metavar="[ID]...", help="As list shows them.")]
+EntityIds = Annotated[options.Texts, Argument(metavar="ID", help="As list shows them.")]
 EntryId = Annotated[str, Argument(metavar="ID", help="As list shows it.")]
 
 
@@ -81,46 +74,21 @@ def add(  # noqa: PLR0913  (one for each option)
 
 
 @command(app, "list")
-def list_(  # noqa: PLR0913  (one for each option)
+def list_(
     *,
-    text: WordsOption = "",
-    kind: options.Kind = None,
-    server: ServerOption = None,
-    tag: options.Tag = None,
-    status: options.Status = None,
-    enabled: EnabledOption = None,
+    selection: Selection = _ALL,
     after: Annotated[str, Option(help="The id that the page before ended with.")] = "",
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Entities a page.")] = 100,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """List what there is, by id: entries, and what the configured servers have."""
-    selection = _selection(text, kind, server, tag, status, enabled=enabled)
     with open_session(config, optional=True) as session:
-        page = session.gateway.catalog.select(selection, after=after, limit=limit)
+        page = session.gateway.catalog.list(None, selection, after=after, limit=limit)
     rows = [_fields(entity) for entity in page.entities]
     view = table(rows, "id", "status", "enabled", "tags", "description") if rows else _NOTHING
     notes = (f"there are more: --after {page.next}",) if page.next else ()
     data = {"entities": rows, "next": page.next, "total": page.total, "facets": page.facets}
     return Output(data, view, found=rows, notes=notes)
-
-
-def _selection(
-    text: str,
-    kinds: options.Texts,
-    servers: options.Texts,
-    tags: options.Texts,
-    statuses: options.Texts,
-    *,
-    enabled: bool | None,
-) -> Selection:
-    return Selection(
-        text=text,
-        kinds=frozenset(kinds or ()),
-        servers=frozenset(servers or ()),
-        tags=frozenset(tags or ()),
-        statuses=read_value(frozenset[Status], statuses or (), where="--status"),
-        enabled=enabled,
-    )
 
 
 def _fields(entity: Entity) -> JsonObject:
@@ -169,30 +137,22 @@ def change(  # noqa: PLR0913  (one for each option)
     new_status: Annotated[Status | None, Option("--set-status", help="The new status.")] = None,
     add_tag: Annotated[options.Texts, Option(help="A tag to add; repeat it.")] = None,
     remove_tag: Annotated[options.Texts, Option(help="A tag to take away; repeat it.")] = None,
-    text: WordsOption = "",
-    kind: options.Kind = None,
-    server: ServerOption = None,
-    tag: options.Tag = None,
-    status: options.Status = None,
-    enabled: EnabledOption = None,
+    selection: Selection = _ALL,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Change entities at once: those of the ids, or all that the filters select."""
     use = {"enabled": enable, "status": new_status}
     use = {name: value for name, value in use.items() if value is not None}
-    if not (use or add_tag or remove_tag):
-        raise InvalidRequestError("say what to change: --enable, --set-status, --add-tag …")
-    selection = _selection(text, kind, server, tag, status, enabled=enabled)
     with open_session(config, optional=True) as session:
         catalog = session.gateway.catalog
-        found = _choose(catalog, ids, selection)
-        chosen = ids or [entity.id for entity in found]
-        report = catalog.change(chosen, use, add_tags=add_tag or (), remove_tags=remove_tag or ())
-    failed = [{"id": key, "reason": reason} for key, reason in report.failed.items()]
-    view = Group(
-        f"{len(report.changed)} changed", *([table(failed, "id", "reason")] if failed else ())
-    )
-    return Output(report, view, found=not failed)
+        if not (use or add_tag or remove_tag):
+            raise InvalidRequestError("say what to change: --enable, --set-status, --add-tag …")
+        chosen = [entity.id for entity in _choose(catalog, ids, selection)]
+        report = catalog.change(
+            ids or chosen, use, add_tags=add_tag or (), remove_tags=remove_tag or ()
+        )
+    view = document({"changed": len(report.changed), "failed": report.failed})
+    return Output(report, view, found=not report.failed)
 
 
 def _choose(catalog: SyncCatalog, ids: options.Texts, selection: Selection) -> Sequence[Entity]:
@@ -201,9 +161,9 @@ def _choose(catalog: SyncCatalog, ids: options.Texts, selection: Selection) -> S
     Raises:
         InvalidRequestError: There are neither ids nor filters, or both.
     """
-    if bool(ids) == (selection != Selection()):
+    if bool(ids) == (selection != _ALL):
         raise InvalidRequestError("name ids, or filters such as --kind and --text; not both")
-    page = catalog.select(selection)
+    page = catalog.list(None, selection, limit=None)
     wanted = frozenset(ids or ())
     return [entity for entity in page.entities if not ids or entity.id in wanted]
 
@@ -250,12 +210,7 @@ def export(  # noqa: PLR0913  (one for each option)
         Path | None,
         Option("--out", "-o", help="A .json file, or for entries a folder; default: print it."),
     ] = None,
-    text: WordsOption = "",
-    kind: options.Kind = None,
-    server: ServerOption = None,
-    tag: options.Tag = None,
-    status: options.Status = None,
-    enabled: EnabledOption = None,
+    selection: Selection = _ALL,
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
@@ -263,49 +218,36 @@ def export(  # noqa: PLR0913  (one for each option)
 
     Ids or filters choose the entities. Secrets of servers become references.
     """
-    selection = _selection(text, kind, server, tag, status, enabled=enabled)
+    if servers and virtual:
+        raise InvalidRequestError("take --servers or --virtual, not both")
     if servers or virtual:
-        if servers and virtual:
-            raise InvalidRequestError("take --servers or --virtual, not both")
-        return _export_from_config(config, ids, selection, virtual, out, force=force)
+        found, notes = _from_config(config, ids, selection, virtual)
+        if out is None:
+            return Output(found, to_json(found), notes=notes)
+        _write({out: f"{to_json(found)}\n"}, force=force)
+        return Output({"files": [out]}, notes=notes)
     with _open_entries() as catalog:
-        chosen = {entity.id for entity in catalog.select(selection).entities}
-        chosen &= {*ids} if ids else chosen
-        entries = [entry for entry in catalog.entries() if entry.id in chosen]
+        chosen = {entity.id for entity in catalog.list(None, selection, limit=None).entities}
+        entries = [entry for entry in catalog.entries() if entry.id in (ids or chosen)]
     if out is None:
         return Output(bundle(entries), to_json(bundle(entries)), found=entries)
     files = {out: write_bundle(entries)} if out.suffix == ".json" else files_of(entries, out)
     _write(files, force=force)
-    data = {"entries": len(entries), "files": list(files)}
-    return Output(data, found=entries)
+    return Output({"entries": len(entries), "files": list(files)}, found=entries)
 
 
-def _export_from_config(
-    config: Path,
-    ids: options.Texts,
-    selection: Selection,
-    virtual: str,
-    out: Path | None,
-    *,
-    force: bool,
-) -> Output:
-    """Write a virtual server of the chosen tools or, without its name, the servers."""
+def _from_config(
+    config: Path, ids: options.Texts, selection: Selection, virtual: str
+) -> tuple[JsonObject, list[str]]:
+    """Return the chosen tools as a virtual server or, without its name, the servers; and notes."""
     with open_session(config) as session:
         chosen = _choose(session.gateway.catalog, ids, selection)
-        original = session.gateway.gateway.original
         if virtual:
-            document, notes = export_virtual_server(virtual, chosen, original), []
-        else:
-            found = export_servers(read_text(config), servers_of(chosen), where=str(config))
-            document = found.document
-            notes = [
-                f"set {item.variable}: {item.where} of {item.server}" for item in found.variables
-            ]
-            notes += [f"the configuration has no server {name!r}" for name in found.missing]
-    if out is None:
-        return Output(document, to_json(document), notes=notes)
-    _write({out: f"{to_json(document)}\n"}, force=force)
-    return Output({"files": [out]}, notes=notes)
+            return export_virtual_server(virtual, chosen, session.gateway.gateway.original), []
+    found = export_servers(read_text(config), servers_of(chosen), where=str(config))
+    notes = [f"set {item.variable}: {item.where} of {item.server}" for item in found.variables]
+    notes += [f"the configuration has no server {name!r}" for name in found.missing]
+    return found.document, notes
 
 
 def _write(files: Mapping[Path, str], *, force: bool) -> None:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from gateway.catalog.catalog import ChangeReport
 from gateway.catalog.identity import SERVER_KINDS
-from gateway.catalog.selection import SelectedPage, Selection
+from gateway.catalog.selection import Page, Selection
 from gateway.gateway import Gateway
 from gateway.manifests.client_entries import ClientSnippet, client_snippets
 from gateway.manifests.config_file import read_text
@@ -155,8 +155,8 @@ class CatalogPage:
     async def show(self, visit: Visit) -> PageView:
         """List what the address selects."""
         query = visit.query
-        found = await self._gateway.catalog.select(
-            _selection(query), await self._filters(visit), after=query.get("after", ""), limit=ROWS
+        found = await self._gateway.catalog.list(
+            await self._filters(visit), _selection(query), after=query.get("after", ""), limit=ROWS
         )
         data = _list_data(query, found, has_config=self._options.config is not None)
         return PageView(template="catalog.html", title="Catalog", data=data)
@@ -251,10 +251,12 @@ class CatalogPage:
     async def _tools(self, visit: Visit, server: Entity) -> tuple[CatalogRow, ...]:
         if server.kind not in SERVER_KINDS:
             return ()
-        found = await self._gateway.catalog.select(
-            Selection(kinds=frozenset({"tool"})), await self._filters(visit)
-        )
-        own = [_row(each, ()) for each in found.entities if each.parent == server.id]
+        found = await self._gateway.catalog.list(await self._filters(visit), limit=None)
+        own = [
+            _row(each, ())
+            for each in found.entities
+            if each.kind == "tool" and each.parent == server.id
+        ]
         return tuple(own[:MAX_TOOLS])
 
     async def _chosen_ids(self, visit: Visit) -> Sequence[str]:
@@ -262,12 +264,12 @@ class CatalogPage:
         if not visit.form.get("all"):
             return _chosen(visit.form)
         filters = await self._filters(visit)
-        found = await self._gateway.catalog.select(_selection(visit.form), filters)
+        found = await self._gateway.catalog.list(filters, _selection(visit.form), limit=None)
         return [entity.id for entity in found.entities]
 
     async def _chosen(self, visit: Visit) -> list[Entity]:
         wanted, filters = {*await self._chosen_ids(visit)}, await self._filters(visit)
-        found = await self._gateway.catalog.select(Selection(), filters)
+        found = await self._gateway.catalog.list(filters, limit=None)
         return [entity for entity in found.entities if entity.id in wanted]
 
 
@@ -299,7 +301,7 @@ def _address(fields: Texts) -> str:
     return f"{_LIST}?{urlencode(pairs, errors='replace')}"
 
 
-def _list_data(query: Texts, found: SelectedPage, *, has_config: bool) -> CatalogData:
+def _list_data(query: Texts, found: Page, *, has_config: bool) -> CatalogData:
     chosen, pairs = _chosen(query), _pairs(query)
     rows = tuple(_row(entity, chosen) for entity in found.entities)
     shown = {row.id for row in rows}
