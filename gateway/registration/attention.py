@@ -53,7 +53,7 @@ class GatewayAttention(GatewaySources, ABC):
         Raises:
             ClosedError: After `close`.
         """
-        build, files = await self._newest(vectors=False), self._config_files
+        build = await self._newest(vectors=False)
         listed = build.listed.values()
         finder = IssueFinder(
             build,
@@ -61,7 +61,6 @@ class GatewayAttention(GatewaySources, ABC):
             cached=dict(self._servers.cached),
             owners=self._pin_owners(),
             names=self._names_owner(),
-            in_files=frozenset(name for name, each in files.servers.items() if each.owner),
             rules=self._registry.rules.followed_by(*(each.listing.rules for each in listed)),
             options=self._upstream_options,
             addresses={
@@ -71,7 +70,7 @@ class GatewayAttention(GatewaySources, ABC):
             },
             clock=self._servers.clock,
         )
-        warnings = [note for manifest in files.manifests for note in manifest.warnings]
+        warnings = [note for file in self._config_files.manifests for note in file.warnings]
         return await in_thread(finder.find, warnings, reports)
 
     def pin(self, entity: Entity) -> tuple[str, str]:

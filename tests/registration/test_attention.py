@@ -77,7 +77,7 @@ async def test_a_definition_that_changed_is_shown_and_approved_without_a_restart
     assert '-   "description": "Add two numbers."' in changed.difference
     assert '+   "description": "Add a list of numbers."' in changed.difference
     assert changed.since
-    assert "" == changed.command
+    assert "gateway approve srv/add" == changed.command
     assert (["srv/echo"] if policy == "block" else ["srv/add", "srv/echo"]) == before
     assert "srv/add" == found.matches[0].id
     assert "tool_changed" not in [note.code for note in found.diagnostics]
@@ -184,7 +184,6 @@ async def test_a_suspicious_tool_is_no_issue_once_it_is_disabled(
             await gateway.invoke("srv/poison", {})
 
     assert ("suspicious", "srv/poison", "disable") == (issue.kind, issue.id, issue.action)
-    assert issue.since
     assert () == after
     for unknown in ("none/x", "srv"):
         with pytest.raises(InvalidRequestError):
@@ -295,7 +294,7 @@ async def test_other_troubles_of_listings_and_stores_are_one_issue_each(
     down.fail_with = UpstreamError("down", "is on holiday")
     gateway.add_source(bad)
     gateway.add_source(down)
-    quarantined, failing = sorted(await gateway.issues(), key=lambda issue: issue.server)
+    quarantined, failing = sorted(await gateway.issues(), key=lambda issue: issue.id)
     down.fail_with = None
     bad.tools = []
     await gateway.retry("down")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NEEDS_PERSON, OK
 from gateway.cli.session import ONE_COMMAND, command_options, open_gateway, read_config
-from gateway.cli.tables import age_text, printable, table
+from gateway.cli.tables import printable, table
 from gateway.sync import SyncGateway
 
 app = command_group()
@@ -44,22 +43,12 @@ def attention(
         if live:
             sync.refresh()
         issues = sync.issues(reports=reports)
-    rows = [
-        {
-            "kind": issue.kind,
-            "id": issue.id,
-            "detail": issue.detail,
-            "since": age_text(None if issue.since is None else time.time() - issue.since),
-            "what to do": issue.command,
-        }
-        for issue in issues
-    ]
     differences = (
         Text(f"\n{printable(issue.id)}\n{printable(chr(10).join(issue.difference))}")
         for issue in issues
         if issue.difference
     )
-    view = Group(table(rows, "kind", "id", "detail", "since", "what to do"), *differences)
+    view = Group(table(issues, "kind", "id", "detail", "what to do=command"), *differences)
     return Output(
         {"issues": issues},
         view if issues else "nothing wants attention",
