@@ -17,7 +17,7 @@ from gateway.types import ToolDefinition
 NAME = "name:"
 """Stands before an exposed name; no server is called so."""
 _LINE_CHARS = 160
-_PIECE = re.compile(rf".{{1,{_LINE_CHARS}}}?(?:[.;:!?] |\\n|$)|.{{1,{_LINE_CHARS}}}")
+_PIECE = re.compile(rf".{{1,{_LINE_CHARS}}}?(?:[.;!?] |\\n|$)|.{{1,{_LINE_CHARS}}}")
 """A longer line is compared sentence by sentence."""
 _MAX_LINES = 2000
 """So many lines of a definition are compared; of the rest only the digest."""

@@ -40,6 +40,7 @@ from gateway.serve.console.access import (
 )
 from gateway.serve.console.activity import ActivityPage
 from gateway.serve.console.ask import AskPage
+from gateway.serve.console.attention import AttentionPage
 from gateway.serve.console.catalog import CatalogPage
 from gateway.serve.console.page import (
     ConsoleOptions,
@@ -72,7 +73,7 @@ _STATIC = Path(__file__).parent / "static"
 _SIGN_IN = f"{CONSOLE}/sign-in"
 
 
-PAGES = (AskPage, CatalogPage, ActivityPage)
+PAGES = (AskPage, AttentionPage, CatalogPage, ActivityPage)
 """In the order of the navigation; the console opens with the first."""
 PLACES = tuple(page.place for page in PAGES)
 

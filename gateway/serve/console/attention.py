@@ -1,0 +1,125 @@
+"""Attention: what wants a person, the most urgent first, each with the one action that mends it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import urlencode
+
+from gateway.errors import Failed, GatewayError, attempt
+from gateway.gateway import Gateway
+from gateway.registration.issues import KINDS, Issue
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.auth import ADMIN, WRITE, check_right
+from gateway.serve.console.formats import clip
+from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, page
+from gateway.serve.http import CONSOLE
+
+MAX_ISSUES = 100
+"""How many are shown at once; a kind can be chosen."""
+_NOTE_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionData:
+    """What wants attention now."""
+
+    at: float
+    """Seconds since the epoch."""
+    total: int
+    counts: Mapping[str, int]
+    """By kind, the most urgent first."""
+    kind: str
+    """The one that is shown; empty is all."""
+    issues: tuple[Issue, ...]
+    more: int
+    """How many are not shown."""
+    has_commands: bool
+    """Whether there is a configuration file, which commands know."""
+
+
+class AttentionPage:
+    """The page of what wants attention. It names servers and tools whatever scopes they need."""
+
+    place: ClassVar = Place(title="Attention", path="/attention", right=ADMIN)
+
+    def __init__(self, gateway: Gateway, options: ConsoleOptions) -> None:
+        self._gateway = gateway
+        self._options = options
+        self._actions: Mapping[str, Callable[[Visit, str], Awaitable[str]]] = {
+            "approve": self._approve,
+            "accept": self._accept,
+            "disable": self._disable,
+            "retry": self._retry,
+            "sign_in": self._sign_in,
+            "refresh": self._refresh,
+            "reload": self._reload,
+        }
+
+    @page("GET", "/attention", right=ADMIN)
+    async def show(self, visit: Visit) -> PageView:
+        """Show all, or those of one ``kind``."""
+        issues = await self._gateway.issues(reports=self._options.reports)
+        counts, kind = Counter(issue.kind for issue in issues), visit.query.get("kind", "")
+        chosen = [issue for issue in issues if kind in {"", issue.kind}]
+        data = AttentionData(
+            at=time.time(),
+            total=len(issues),
+            counts={each: counts[each] for each in KINDS if counts[each]},
+            kind=kind,
+            issues=tuple(chosen[:MAX_ISSUES]),
+            more=max(len(chosen) - MAX_ISSUES, 0),
+            has_commands=self._options.config is not None,
+        )
+        return PageView(template="attention.html", title="Attention", data=data)
+
+    @page("POST", "/attention/{action}", right=ADMIN)
+    async def act(self, visit: Visit) -> Redirect:
+        """Do one action; what it could not do is said on the page.
+
+        Raises:
+            RefusedError: 404, or 403 if the caller may not change entities.
+        """
+        act = self._actions.get(visit.path["action"])
+        if act is None:
+            raise RefusedError(404, "unknown_page", "there is no such action")
+        if visit.path["action"] == "disable":
+            check_right(visit.caller, WRITE)
+        ended = await attempt(act(visit, visit.form.get("id", "")))
+        if isinstance(ended, Failed) and not isinstance(ended.error, GatewayError):
+            raise ended.error
+        note = f"Not done: {ended.reason}" if isinstance(ended, Failed) else ended
+        kind = visit.form.get("kind", "")
+        query = f"?{urlencode({'kind': kind})}" if kind else ""
+        return Redirect(to=f"{CONSOLE}/attention{query}", note=clip(note, _NOTE_CHARS))
+
+    async def _approve(self, visit: Visit, key: str) -> str:
+        await self._gateway.approve(key, digest=visit.form.get("digest", ""))
+        return f"Approved {key}: the next search finds it as it is now."
+
+    async def _accept(self, _visit: Visit, key: str) -> str:
+        await self._gateway.accept(key)
+        return f"Accepted: {key}."
+
+    async def _disable(self, _visit: Visit, key: str) -> str:
+        await self._gateway.disable(key)
+        return f"Disabled {key}: it is neither found nor called."
+
+    async def _retry(self, _visit: Visit, key: str) -> str:
+        await self._gateway.retry(key)
+        return f"{key} answers and is listed."
+
+    async def _sign_in(self, _visit: Visit, key: str) -> str:
+        address = await self._gateway.sign_in(key)
+        return f"Go on at the address of {key} below." if address else f"{key} asks for no sign-in."
+
+    async def _refresh(self, _visit: Visit, _key: str) -> str:
+        await self._gateway.refresh()
+        return "Every server was listed again, and the index was built."
+
+    async def _reload(self, _visit: Visit, _key: str) -> str:
+        await self._gateway.reload()
+        return "The configuration was read again."
