@@ -43,3 +43,14 @@ def test_what_wants_attention_comes_with_what_to_do(place: Place) -> None:
     assert '-   "description": "Works."\n+   "description": "Works better."\n' in shown.out
     assert "gateway login guarded" in shown.out
     assert ["signed_out", "failing"] == [issue["kind"] for issue in later.json["issues"]]
+
+
+def test_the_newest_report_of_the_console_is_read_too(place: Place) -> None:
+    """Unless another folder is named."""
+    config = place.config({"srv": place.hostile()})
+    place.put("cache/reports/2026-01-01.json", "{}")
+    found = place.run("attention", "-c", config, "--json")
+    other = place.run("attention", "-c", config, "--reports", str(place.folder / "none"), "--json")
+
+    assert ["2026-01-01.json"] == [issue["id"] for issue in found.json["issues"]]
+    assert (OK, []) == (other.code, other.json["issues"])

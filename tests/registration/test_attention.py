@@ -341,3 +341,10 @@ async def test_what_was_approved_of_a_tool_is_known_under_every_name_of_it(
     assert (approved, seen) == gateway.pin(entities["team/say"])
     assert approved != seen
     assert ("", "") == gateway.pin(entities["shelf/own"])
+
+
+def test_a_command_is_one_that_a_shell_takes_as_it_is_meant() -> None:
+    """Names come from servers, and people paste."""
+    issue = Issue(kind="changed", id="srv/resource:x; rm -r ~", detail="", action="approve")
+
+    assert "gateway approve 'srv/resource:x; rm -r ~'" == issue.command

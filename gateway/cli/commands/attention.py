@@ -14,6 +14,7 @@ from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NEEDS_PERSON, OK
 from gateway.cli.session import ONE_COMMAND, command_options, open_gateway, read_config
 from gateway.cli.tables import printable, table
+from gateway.options.environment import catalog_store_path
 from gateway.sync import SyncGateway
 
 app = command_group()
@@ -26,8 +27,7 @@ def attention(
         bool, Option("--live", help="Start every server and list its tools first.")
     ] = False,
     reports: Annotated[
-        Path | None,
-        Option(help="A folder of evaluation reports: the newest tells what is never found."),
+        Path | None, Option(help="A folder of evaluation reports, if not that of the console.")
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
@@ -42,7 +42,7 @@ def attention(
         sync = SyncGateway(gateway)
         if live:
             sync.refresh()
-        issues = sync.issues(reports=reports)
+        issues = sync.issues(reports=reports or catalog_store_path(own).parent / "reports")
     differences = (
         Text(f"\n{printable(issue.id)}\n{printable(chr(10).join(issue.difference))}")
         for issue in issues
