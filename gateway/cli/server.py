@@ -9,13 +9,14 @@ import logging
 import threading
 import webbrowser
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.cli.command import note, warn
-from gateway.cli.signals import Shutdown, watch_file
+from gateway.cli.signals import Shutdown, graceful_shutdown, watch_file
 from gateway.errors import ConfigError, Failed, MissingExtraError, attempt
 from gateway.gateway import Gateway
 from gateway.mcp.traffic import Bucket
@@ -30,7 +31,7 @@ from gateway.serve.http import (
     Transport,
     serve_http,
 )
-from gateway.serve.mcp_server import serve_stdio
+from gateway.serve.mcp_server import mcp_server, serve_stdio
 
 _LOG_RECORDS_PER_S = 5
 _LOG_BURST_RECORDS = 100
@@ -86,6 +87,19 @@ def transport_of(
     from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
 
     return partial(transport, routes=api_routes(gateway, address))
+
+
+def show_console(gateway: Gateway, console: ConsoleOptions) -> None:
+    """Serve *console* on a free port of this machine until its user stops it; print where it is."""
+    parts = ServedParts(api=False, console=console)
+    with graceful_shutdown() as shutdown, suppress(KeyboardInterrupt):
+        transport = transport_of(gateway, HttpOptions(port=0), parts, shutdown)
+        served = partial(transport, mcp_server(gateway))
+        asyncio.run(_wait(served))
+
+
+async def _wait(serve: Callable[[], Awaitable[None]]) -> None:
+    await serve()
 
 
 def _stop(parts: ServedParts, shutdown: Shutdown, number: int) -> None:

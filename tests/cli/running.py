@@ -112,19 +112,40 @@ class Place:
             process.wait(timeout=30)
 
 
+@contextmanager
+def started(
+    *command: str, cwd: Path, env: Mapping[str, str]
+) -> Iterator[tuple[subprocess.Popen[str], Iterator[str]]]:
+    """Start Python as `child` does; yield the process and the lines of its standard error."""
+    with subprocess.Popen(
+        [sys.executable, *command],
+        cwd=cwd,
+        env=_child_env(cwd, env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        yield process, process.stderr
+
+
 def child(*command: str, cwd: Path, env: Mapping[str, str]) -> Ran:
     """Run Python with *command* in a process of its own, with no variables but *env*.
 
     The encoder as its engine reads it is made once for all tests.
     """
-    encoders = {"GATEWAY_ENCODER_DIR": os.environ["GATEWAY_ENCODER_DIR"]}
     ended = subprocess.run(
         [sys.executable, *command],
         cwd=cwd,
-        env={"PATH": str(BIN), "HOME": str(cwd), **encoders, **env},
+        env=_child_env(cwd, env),
         capture_output=True,
         text=True,
         timeout=180,
         check=False,
     )
     return Ran(code=ended.returncode, out=ended.stdout, err=ended.stderr)
+
+
+def _child_env(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
+    encoders = {"GATEWAY_ENCODER_DIR": os.environ["GATEWAY_ENCODER_DIR"]}
+    return {"PATH": str(BIN), "HOME": str(cwd), "COLUMNS": "200", **encoders, **env}

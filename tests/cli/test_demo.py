@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import json
+import signal
 
+import httpx2
 import pytest
 
 from gateway.cli.commands.demo import find_program, policy
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.errors import ConfigError
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn
-from tests.cli.running import Place, child
+from tests.cli.running import Place, Ran, started
 
 _FOUND = '{"tools":[{"name":"t"}]}'
 _EXPECTED = ["excel/create_workbook", "time/get_current_time", "word/create_document"]
 _NO_KEY = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
 
-def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> None:
-    """In a process of its own, without a key, as a newcomer runs it."""
+def run_with_console(place: Place) -> tuple[Ran, str]:
+    """Run the demo until its console is served, look at it, and stop it as a person does."""
     env = {"GATEWAY_CACHE_DIR": str(place.cache)}
-    ran = child("-m", "gateway", "demo", "--json", "--trace", cwd=place.folder, env=env)
+    arguments = ("-m", "gateway", "demo", "--json", "--trace", "--console")
+    with started(*arguments, cwd=place.folder, env=env) as (process, messages):
+        line = next(line for line in messages if "the console: " in line)
+        url = httpx2.URL(line.split("the console: ")[1].strip())
+        with httpx2.Client(follow_redirects=True) as client:
+            client.get(url).raise_for_status()
+            activity = client.get(url.join("/console/activity?kind=call&format=json")).text
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    return Ran(code=process.returncode, out=out, err=err), activity
+
+
+def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place) -> None:
+    """In a process of its own, without a key, as a newcomer runs it.
+
+    At the end all of it can be looked at in a browser, until Ctrl-C.
+    """
+    ran, activity = run_with_console(place)
     data = ran.json
 
+    assert "create_workbook" in activity
     assert (OK, True, True) == (ran.code, data["ok"], data["scripted"]), ran.err
     assert [True] * 3 == [item["ok"] for item in data["conversations"]]
     assert _EXPECTED == [item["calls"][-1]["result"]["tool_id"] for item in data["conversations"]]

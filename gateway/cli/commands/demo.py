@@ -27,12 +27,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from rich.console import Group, RenderableType
 from rich.text import Text
-from typer import Option
+from typer import Context, Exit, Option
 
 from gateway.chat.accounting import Accounting, Called, Event, Replied, Requested, Searched
 from gateway.chat.client import AutoDiscoveryClient
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import search_table
+from gateway.cli.exit_codes import NOTHING, OK
+from gateway.cli.server import show_console, wants_console
 from gateway.cli.session import show_progress
 from gateway.cli.tables import document, pairs, table
 from gateway.discovery.approval import Approval
@@ -44,6 +46,8 @@ from gateway.options.environment import environment, variables
 from gateway.quality.evaluation import evaluate
 from gateway.quality.offline import offline_requests
 from gateway.quality.requests import RequestSet, parse
+from gateway.serve.console.page import ConsoleOptions
+from gateway.serve.console.spans import SpanRing
 from gateway.sync import SyncGateway
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
 from gateway.types import Filters, IndexReport
@@ -54,7 +58,7 @@ _PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "excel": ("excel-mcp-server", "stdio"),
     "word": ("word_mcp_server",),
 }
-"""Programs and arguments of the servers, which the extra ``demo`` installs."""
+"""The servers, which the extra ``demo`` installs."""
 _OPTIONS = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
 """Three Python programs start at once, for the first time, on any machine."""
 _SCRIPTED = (
@@ -108,42 +112,69 @@ _REQUESTS = (
 
 @command(app)
 def demo(
-    *, trace: Annotated[bool, Option("--trace", help="Print the tree of spans.")] = False
+    context: Context,
+    *,
+    trace: Annotated[bool, Option("--trace", help="Print the tree of spans.")] = False,
+    console: Annotated[
+        bool | None,
+        Option(
+            "--console/--no-console",
+            help="At the end, show all of it in a browser until Ctrl-C.",
+            show_default="on a terminal",
+        ),
+    ] = None,
 ) -> Output:
     """See it work: real servers, three conversations. Needs no key and no network.
 
     With OPENAI_API_KEY or OPENAI_BASE_URL set it talks to that model (GATEWAY_MODEL names it).
     """
-    conversations = []
+    as_json = bool(context.params.get("as_json"))
+    is_watched = sys.stdout.isatty() and not as_json
+    has_console = (console or is_watched) and wants_console(console)
     with open_stage() as stage:
         warn(stage.report.diagnostics)
         note(_SCRIPTED if stage.is_scripted else f"The model is {stage.model}.")
-        for request in _REQUESTS:
-            note(f"{request.title}: {request.text}")
-            conversations.append(converse(stage, request))
-        spans = span_tree(stage.spans.get_finished_spans()) if trace else []
-        found = measure_catalog(stage.gateway)
+        data = _hold_all(stage, trace=trace)
+        output = Output(data, _view(data), found=data["ok"])
+        if not has_console:
+            note("see all of it in a browser: gateway demo --console")
+            return output
+        output.print(as_json=as_json)
+        show_console(stage.gateway, ConsoleOptions(spans=stage.ring))
+    raise Exit(OK if data["ok"] else NOTHING)
+
+
+def _hold_all(stage: Stage, *, trace: bool) -> dict[str, Any]:
+    """Hold the conversations; return what happened, what it cost and how well tools are found."""
+    conversations = []
+    for request in _REQUESTS:
+        note(f"{request.title}: {request.text}")
+        conversations.append(converse(stage, request))
+    spans = span_tree(stage.spans.get_finished_spans()) if trace else []
     cost = sum((item["cost"] for item in conversations), Accounting(calls=0))
     totals = {name: value for name, value in asdict(cost).items() if isinstance(value, int)}
-    good = sum(item["ok"] for item in conversations)
-    data = {
-        "ok": good == len(conversations),
+    return {
+        "ok": all(item["ok"] for item in conversations),
         "scripted": stage.is_scripted,
         "model": stage.model,
         "index": stage.report,
         "conversations": conversations,
         "totals": totals,
-        "eval": found,
+        "eval": measure_catalog(stage.gateway),
         **({"trace": spans} if trace else {}),
     }
-    view = Group(
+
+
+def _view(data: dict[str, Any]) -> RenderableType:
+    conversations = data["conversations"]
+    good = sum(item["ok"] for item in conversations)
+    return Group(
         *map(_conversation_view, conversations),
-        document({"what it cost": totals}),
-        Text("\n".join(_span_lines(spans))),
+        document({"what it cost": data["totals"]}),
+        Text("\n".join(_span_lines(data.get("trace", ())))),
         Text(f"{good} of {len(conversations)} conversations called the right tool."),
-        Text(_eval_text(found)),
+        Text(_eval_text(data["eval"])),
     )
-    return Output(data, view, found=data["ok"])
 
 
 def measure_catalog(gateway: Gateway) -> dict[str, Any]:
@@ -223,6 +254,8 @@ class Stage:
     report: IndexReport
     spans: InMemorySpanExporter
     """The spans that ended so far."""
+    ring: SpanRing
+    """The last of them, for the console."""
 
     def approve(self, approval: Approval) -> bool:
         """Approve what names no file outside of the demo's folder."""
@@ -243,6 +276,8 @@ def open_stage() -> Iterator[Stage]:
     settings = environment()
     spans, tracing = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     tracing.add_span_processor(SimpleSpanProcessor(spans))
+    ring = SpanRing()
+    tracing.add_span_processor(ring)
     with ExitStack() as stack:
         folder = stack.enter_context(TemporaryDirectory(prefix="gateway-demo-"))
         with show_progress() as progress:
@@ -274,6 +309,7 @@ def open_stage() -> Iterator[Stage]:
             folder=Path(folder).resolve(),
             report=report,
             spans=spans,
+            ring=ring,
         )
 
 
@@ -292,10 +328,7 @@ def find_program(name: str) -> str:
 
 
 def converse(stage: Stage, request: Request) -> dict[str, Any]:
-    """Hold one conversation; return what happened, event by event, and what it cost.
-
-    It is *ok* if the right tool was really called.
-    """
+    """Hold one conversation; return its events, and *ok* if the right tool was really called."""
     events: list[Event] = []
     client = AutoDiscoveryClient(
         stage.openai, stage.gateway, observer=events.append, approve=stage.approve
