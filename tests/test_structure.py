@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("gateway", "graphs", "benchmarks", "examples")
+PACKAGES = ("gateway", "graphs", "benchmarks", "examples", "dashboards")
 MAX_LINES = 400
 MAX_TEST_LINES = 600
 MAX_FUNCTION_LINES = 40

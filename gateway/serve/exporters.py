@@ -81,9 +81,11 @@ def _add_processor(processor: SpanProcessor) -> None:
 
 def _prometheus_page() -> MetricsPage:
     from opentelemetry.exporter.prometheus import PrometheusMetricReader  # noqa: PLC0415  (extra)
-    from prometheus_client import CollectorRegistry, make_asgi_app  # noqa: PLC0415  (likewise)
+    from prometheus_client import CollectorRegistry, ProcessCollector, make_asgi_app  # noqa: PLC0415
 
     registry = CollectorRegistry()
+    # Memory, processor time and open files, where there is /proc.
+    ProcessCollector(registry=registry)
     provider = metrics.get_meter_provider()
     if isinstance(provider, MeterProvider):
         provider.add_metric_reader(PrometheusMetricReader(registry=registry))

@@ -1,0 +1,123 @@
+"""A real Prometheus on this machine, and pages of metrics that it reads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry, make_asgi_app
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from gateway.testing.endpoint import Loopback
+
+TARGETS = "targets.json"
+
+
+def program(name: str) -> str:
+    """Return the path of a program of Prometheus; the test fails where it is not installed."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.fail(f"{name} is not installed: apt-get install prometheus (2.42 or newer)")
+    return path
+
+
+class Page:
+    """A page of metrics on a port of its own."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.is_refused = False
+        self.read = asyncio.Event()
+        """Set when Prometheus has asked for it."""
+        self._loop = asyncio.get_running_loop()
+        self._app = make_asgi_app(registry)
+        self._server = Loopback(self)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = Response(status_code=401) if self.is_refused else self._app
+        await app(scope, receive, send)
+        self._loop.call_soon_threadsafe(self.read.set)
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[str]:
+        """Yield the address while it is served."""
+        self._server.start()
+        try:
+            yield f"127.0.0.1:{self._server.port}"
+        finally:
+            await asyncio.to_thread(self._server.close)
+
+
+class Prometheus:
+    """A Prometheus in a folder, as the job of the exported configuration. It reads every second."""
+
+    def __init__(self, folder: Path, http: httpx2.AsyncClient) -> None:
+        self._folder, self._http = folder, http
+
+    def watch(self, targets: Sequence[str]) -> None:
+        """Read the metrics of *targets* from now on, or from some seconds on."""
+        fresh = self._folder / "fresh.json"
+        fresh.write_text(json.dumps([{"targets": [*targets]}]), "utf-8")
+        fresh.replace(self._folder / TARGETS)
+
+    async def query(self, expression: str) -> list[Mapping[str, str]]:
+        """Return the labels of the series of *expression* that have a number now."""
+        form = {"query": expression}
+        answer = (await self._http.post("/api/v1/query", data=form)).json()
+        assert "success" == answer["status"], f"{answer}: {expression}"
+        result = answer["data"]["result"]
+        return [each["metric"] for each in result if math.isfinite(float(each["value"][1]))]
+
+    async def fired(self) -> set[str]:
+        """Return the names of the alerts that have fired."""
+        series = await self.query('count_over_time(ALERTS{alertstate="firing"}[10m])')
+        return {each["alertname"] for each in series}
+
+    async def firing(self) -> dict[str, tuple[str, ...]]:
+        """Return the texts of each alert that fires now, by its name."""
+        alerts = (await self._http.get("/api/v1/alerts")).json()["data"]["alerts"]
+        return {
+            alert["labels"]["alertname"]: tuple(alert["annotations"].values())
+            for alert in alerts
+            if alert["state"] == "firing"
+        }
+
+
+@asynccontextmanager
+async def prometheus(folder: Path, rules: str) -> AsyncIterator[Prometheus]:
+    """Run one in *folder*; yield it when it answers."""
+    second = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    job = {"job_name": "gateway", "file_sd_configs": [{"files": [TARGETS]}]}
+    config = {"global": second, "rule_files": ["rules.yml"], "scrape_configs": [job]}
+    (folder / "rules.yml").write_text(rules, "utf-8")
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config), "utf-8")
+    process = await asyncio.create_subprocess_exec(
+        program("prometheus"),
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'tsdb'}",
+        "--web.listen-address=127.0.0.1:0",
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        address, messages = None, list[str]()
+        while address is None and (line := (await process.stderr.readline()).decode()):
+            messages.append(line)
+            address = re.search(r'"Listening on" address=([\d.:]+)', line)
+        assert address is not None, "".join(messages)
+        url = f"http://{address[1]}"
+        async with httpx2.AsyncClient(base_url=url, trust_env=False) as http:
+            yield Prometheus(folder, http)
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
