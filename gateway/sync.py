@@ -43,6 +43,7 @@ class SyncCatalog(_Twin[Catalog]):
     remove = _blocking(Catalog.remove)
     govern = _blocking(Catalog.govern)
     change = _blocking(Catalog.change)
+    use_of = _blocking(Catalog.use_of)
     entries = _blocking(Catalog.entries)
     get = _blocking(Catalog.get)
     list = _blocking(Catalog.list)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, get_args
 
 import typer
 from rich.console import Console, RenderableType
@@ -77,11 +77,11 @@ _CALLER_OPTIONS: dict[str, tuple[object, object]] = {
 """Annotation and default of each option that names the caller."""
 _SELECTION_OPTIONS: dict[str, tuple[object, object]] = {
     "text": (options.Words, ""),
+    "enabled": (options.Enabled, None),
     "kind": (options.Kind, None),
     "server": (options.Server, None),
     "tag": (options.Tag, None),
     "status": (options.AnyStatus, None),
-    "enabled": (options.Enabled, None),
 }
 """The same of each option that selects entities."""
 
@@ -157,25 +157,13 @@ def _caller(scope: Sequence[str] | None, tenant: str, user: str) -> Caller | Non
     return Caller(user=user, tenant=tenant, scopes=frozenset(scope or ()))
 
 
-def _selection(
-    text: str,
-    kinds: Sequence[str] | None,
-    servers: Sequence[str] | None,
-    tags: Sequence[str] | None,
-    statuses: Sequence[str] | None,
-    enabled: bool | None,
-) -> Selection:
-    wanted = frozenset(statuses or ())
-    if unknown := sorted(wanted - {*get_args(Status)}):
+def _selection(text: str, enabled: bool | None, *chosen: Sequence[Any] | None) -> Selection:
+    kinds, servers, tags, statuses = (frozenset(values or ()) for values in chosen)
+    if unknown := statuses - {*get_args(Status)}:
         choices = ", ".join(get_args(Status))
-        raise errors.InvalidRequestError(f"--status {unknown[0]!r} is none of {choices}")
+        raise errors.InvalidRequestError(f"--status {min(unknown)!r} is none of {choices}")
     return Selection(
-        text=text,
-        kinds=frozenset(kinds or ()),
-        servers=frozenset(servers or ()),
-        tags=frozenset(tags or ()),
-        statuses=cast("frozenset[Status]", wanted),
-        enabled=enabled,
+        text=text, kinds=kinds, servers=servers, tags=tags, statuses=statuses, enabled=enabled
     )
 
 

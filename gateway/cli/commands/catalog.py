@@ -152,7 +152,7 @@ def change(  # noqa: PLR0913  (one for each option)
             ids or chosen, use, add_tags=add_tag or (), remove_tags=remove_tag or ()
         )
     view = document({"changed": len(report.changed), "failed": report.failed})
-    return Output(report, view, found=not report.failed)
+    return Output(report, view, found=report.changed and not report.failed)
 
 
 def _choose(catalog: SyncCatalog, ids: options.Texts, selection: Selection) -> Sequence[Entity]:

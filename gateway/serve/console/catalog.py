@@ -165,16 +165,15 @@ class CatalogPage:
     async def change_many(self, visit: Visit) -> Redirect:
         """Enable, disable or tag what is chosen."""
         action, tags = visit.query.get("do", ""), _words(visit.form.get("tags", ""))
+        use = {"enabled": action == "enable"} if action in {"enable", "disable"} else {}
+        added, removed = (tags if action == name else [] for name in ("tag", "untag"))
         ids = await self._chosen_ids(visit)
-        if not ids or (action in {"tag", "untag"} and not tags):
+        if not ids or not (use or added or removed):
             missing = "write tags, with commas between" if ids else "choose something"
             return Redirect(to=_address(visit.form), note=f"Nothing was changed: {missing}.")
+        filters = await self._filters(visit)
         report = await self._gateway.catalog.change(
-            ids,
-            {"enabled": action == "enable"} if action in {"enable", "disable"} else {},
-            add_tags=tags if action == "tag" else (),
-            remove_tags=tags if action == "untag" else (),
-            filters=await self._filters(visit),
+            ids, use, add_tags=added, remove_tags=removed, filters=filters
         )
         return Redirect(to=_address(visit.form), note=_note(report))
 
