@@ -1,0 +1,286 @@
+"""Findability: what test requests find, tool by tool; runs, and comparisons of two."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from starlette.responses import Response
+
+from gateway.discovery.token_counter import token_counter
+from gateway.errors import Failed, GatewayError, InvalidRequestError, attempt_call
+from gateway.gateway import Gateway
+from gateway.index.indexer import Progress
+from gateway.index.snapshot import Snapshot
+from gateway.manifests.config_file import read_text
+from gateway.quality.comparison import Comparison, compare
+from gateway.quality.eval_run import EvalRun, RunProgress, evaluate_catalog
+from gateway.quality.page import to_page
+from gateway.quality.report import EvalReport, StoredReport, ToolReport, list_reports, load_report
+from gateway.quality.requests import EvalRequest, parse
+from gateway.runtime.background_loop import in_thread
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.auth import ADMIN
+from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, page
+from gateway.serve.http import CONSOLE
+from gateway.types import Caller
+from gateway.usage.analytics import schema_tokens
+
+PER_PAGE = 50
+"""So many rows of a list are shown."""
+MAX_REQUESTS_BYTES = 8 * 1024 * 1024
+"""A larger file of test requests is refused."""
+PATH = "/findability"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindabilityData:
+    """What the page shows."""
+
+    reports: tuple[StoredReport, ...]
+    """The newest first."""
+    keeps_reports: bool
+    requests_file: str
+    run: RunProgress | None
+    """Of the last run since the start of the server; None if there was none."""
+    name: str
+    """Of the chosen report."""
+    compared: str
+    """The name of the older report that it is compared with; empty for none."""
+    query: str
+    sort: str
+    page: int
+    """Of the tools, from 1."""
+    pages: int = 1
+    report: EvalReport | None = None
+    """Its lists hold what fits the query, `PER_PAGE` each: tools as they are sorted, and of the
+    outcomes those that missed a tool. Its catalog is left out."""
+    counts: Mapping[str, int]
+    """How many there are of what lists hold a part of."""
+    tokens: Mapping[str, int]
+    """Of the definitions of the tools that are shown, estimated; a tool that is gone has none."""
+    calls: Mapping[str, int] | None = None
+    """That are noted, by tool; None if none are noted."""
+    comparison: Comparison | None = None
+    """Wins and losses, `PER_PAGE` each."""
+    same_catalog: bool = True
+    """Whether the compared reports are of the same tools."""
+    error: str = ""
+    """Why a report cannot be shown or compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunData:
+    """How far a run is."""
+
+    run: RunProgress | None
+
+
+class FindabilityPage:
+    """The page of evaluations."""
+
+    place: ClassVar = Place(title="Findability", path=PATH, right=ADMIN)
+
+    def __init__(self, gateway: Gateway, options: ConsoleOptions) -> None:
+        self._gateway = gateway
+        self._options = options
+        self._run: EvalRun | None = None
+
+    @page("GET", PATH, right=ADMIN)
+    async def show(self, visit: Visit) -> PageView:
+        """Show the report ``run``, or the newest, beside the one called ``with``."""
+        snapshot = await self._gateway.snapshot()
+        data = await in_thread(self._data, visit, snapshot)
+        return PageView(template="findability.html", title="Findability", data=data)
+
+    @page("GET", f"{PATH}/run", right=ADMIN)
+    async def progress(self, _visit: Visit) -> PageView:
+        """Show how far the run is."""
+        return PageView(template="run.html", title="Run", data=RunData(run=self._progress))
+
+    @page("POST", f"{PATH}/run", right=ADMIN)
+    async def start(self, visit: Visit) -> Redirect:
+        """Start a run, if none goes on."""
+        if self._run is not None and self._run.progress.running:
+            return Redirect(to=CONSOLE + PATH, note="One run goes on already.")
+        work = partial(self._evaluate, visit.caller)
+        self._run = EvalRun(self._gateway.bridge, work, self._folder)
+        return Redirect(to=CONSOLE + PATH, note="The run has begun.")
+
+    @page("POST", f"{PATH}/cancel", right=ADMIN)
+    async def cancel(self, _visit: Visit) -> Redirect:
+        """End the run that goes on."""
+        if self._run is not None:
+            self._run.cancel()
+        return Redirect(to=CONSOLE + PATH)
+
+    @page("GET", f"{PATH}/report", right=ADMIN)
+    async def download(self, visit: Visit) -> Response:
+        """Give the report ``run`` as a file that shows all of it."""
+        name, snapshot = visit.query.get("run", ""), await self._gateway.snapshot()
+        text = await in_thread(lambda: to_page(self._load(name, visit.caller, snapshot)))
+        file = re.sub(r"[^0-9A-Za-z.-]", "_", name.removesuffix(".json"))
+        headers = {
+            "Cache-Control": "no-store",
+            "Content-Disposition": f'attachment; filename="findability-{file}.html"',
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "X-Content-Type-Options": "nosniff",
+        }
+        return Response(text.encode("utf-8", "replace"), 200, headers, "text/html")
+
+    @property
+    def _progress(self) -> RunProgress | None:
+        return self._run.progress if self._run else None
+
+    @property
+    def _folder(self) -> Path:
+        if self._options.reports is None:
+            raise InvalidRequestError("this gateway was given no folder for reports")
+        return self._options.reports
+
+    async def _evaluate(self, caller: Caller, progress: Progress) -> EvalReport:
+        own = await in_thread(_own_requests, self._options.requests)
+        tokens = await token_counter(self._gateway, caller=caller)
+        return await evaluate_catalog(
+            self._gateway, own, caller=caller, tokens=tokens, progress=progress
+        )
+
+    def _load(self, name: str, caller: Caller, snapshot: Snapshot) -> EvalReport:
+        """Return a report; refuse one that names a tool which *caller* may not see."""
+        report, positions = load_report(self._folder, name), snapshot.eligibility.by_id
+        tools = (snapshot.entities[positions[key]] for key in report.catalog if key in positions)
+        if not all(caller.holds(tool.scopes) for tool in tools):
+            raise RefusedError(403, "scope_missing", "it names tools that your token may not see")
+        return report
+
+    def _data(self, visit: Visit, snapshot: Snapshot) -> FindabilityData:
+        reports = list_reports(self._folder)[::-1] if self._options.reports else ()
+        newest = next((each.name for each in reports if not each.error), "")
+        number = visit.query.get("page", "")
+        data = FindabilityData(
+            reports=reports,
+            keeps_reports=self._options.reports is not None,
+            requests_file=str(self._options.requests or ""),
+            run=self._progress,
+            name=visit.query.get("run", "") or newest,
+            compared=visit.query.get("with", ""),
+            query=visit.query.get("q", "").strip(),
+            sort=visit.query.get("sort", ""),
+            page=int(number) if re.fullmatch("[1-9][0-9]{0,5}", number) else 1,
+            counts={},
+            tokens={},
+        )
+        try:
+            if data.name:
+                report = self._load(data.name, visit.caller, snapshot)
+                data = self._with_report(data, report, visit.caller, snapshot)
+                if data.compared:
+                    before = self._load(data.compared, visit.caller, snapshot)
+                    data = _with_comparison(data, before, report)
+        except GatewayError as error:
+            return replace(data, error=str(error))
+        return data
+
+    def _with_report(
+        self, data: FindabilityData, report: EvalReport, caller: Caller, snapshot: Snapshot
+    ) -> FindabilityData:
+        by_id, calls = snapshot.eligibility.by_id, self._calls(caller)
+        found = _search(report, data.query.casefold())
+        present = [snapshot.entities[by_id[each.id]] for each in found.tools if each.id in by_id]
+        tokens = Counter({tool.id: schema_tokens(tool) for tool in present})
+        key = _worst_first(data.sort, tokens, calls or Counter())
+        tools = sorted(found.tools, key=lambda tool: (key(tool), tool.id))
+        pages = max(1, math.ceil(len(tools) / PER_PAGE))
+        number = min(data.page, pages)
+        shown = tools[PER_PAGE * (number - 1) : PER_PAGE * number]
+        return replace(
+            data,
+            page=number,
+            pages=pages,
+            report=replace(
+                found,
+                tools=tuple(shown),
+                pairs=found.pairs[:PER_PAGE],
+                outcomes=found.outcomes[:PER_PAGE],
+                untested=found.untested[:PER_PAGE],
+            ),
+            counts={
+                "catalog": len(report.catalog),
+                "never_found": sum(not each.findable for each in report.tools),
+                "tools": len(tools),
+                "pairs": len(found.pairs),
+                "missed": len(found.outcomes),
+                "untested": len(found.untested),
+            },
+            tokens={each.id: tokens[each.id] for each in shown if each.id in tokens},
+            calls=None if calls is None else {each.id: calls[each.id] for each in shown},
+        )
+
+    def _calls(self, caller: Caller) -> Counter[str] | None:
+        if not self._gateway.options.usage.record:
+            return None
+        log = self._gateway.store.call_log
+        tallies = attempt_call(lambda: log.tallies(caller.tenant or None))
+        if isinstance(tallies, Failed):
+            return None
+        counts: Counter[str] = Counter()
+        for tally in tallies:
+            counts[tally.tool] += tally.succeeded + tally.failed
+        return counts
+
+
+def _search(report: EvalReport, word: str) -> EvalReport:
+    """Return what of *report* holds *word*, of the outcomes only those that missed a tool."""
+
+    def fits(*texts: str) -> bool:
+        return any(word in text.casefold() for text in texts)
+
+    missed = (each for each in report.outcomes if each.missed)
+    return replace(
+        report,
+        catalog={},
+        tools=tuple(each for each in report.tools if fits(each.id)),
+        pairs=tuple(each for each in report.pairs if fits(each.wanted, each.first)),
+        outcomes=tuple(each for each in missed if fits(each.request.text, *each.tools)),
+        untested=tuple(each for each in report.untested if fits(each)),
+    )
+
+
+def _worst_first(
+    sort: str, tokens: Mapping[str, int], calls: Mapping[str, int]
+) -> Callable[[ToolReport], float]:
+    """Return the key by which tools are sorted; an unknown *sort* is by how often one is found."""
+    keys: dict[str, Callable[[ToolReport], float]] = {
+        "found": lambda tool: tool.found / tool.requests,
+        "hit@1": lambda tool: tool.first / tool.requests,
+        "hit@5": lambda tool: tool.top_five / tool.requests,
+        "place": lambda tool: -(tool.median_place or math.inf),
+        "requests": lambda tool: -tool.requests,
+        "tokens": lambda tool: -tokens[tool.id],
+        "calls": lambda tool: -calls[tool.id],
+    }
+    return keys.get(sort, keys["found"])
+
+
+def _own_requests(file: Path | None) -> Sequence[EvalRequest]:
+    text = read_text(file, max_bytes=MAX_REQUESTS_BYTES) if file else ""
+    return parse(text, where=str(file)).requests if text.strip() else ()
+
+
+def _with_comparison(
+    data: FindabilityData, before: EvalReport, after: EvalReport
+) -> FindabilityData:
+    found = compare(before, after, other_catalog=True)
+    counts = {"wins": len(found.wins), "losses": len(found.losses)}
+    return replace(
+        data,
+        comparison=replace(found, wins=found.wins[:PER_PAGE], losses=found.losses[:PER_PAGE]),
+        counts={**data.counts, **counts},
+        same_catalog=before.catalog == after.catalog,
+    )
