@@ -1,4 +1,4 @@
-"""Why each match stands where it stands, and which entities filters left out. Pure."""
+"""Why each match was found and stands where it stands, and what filters left out. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.search.rank.fusion import interleave
 from gateway.search.rank.policies import has_vectors
 from gateway.search.results import Ranking
 from gateway.search.state import SearchState
-from gateway.types import EvidenceRanks, FilteredEntity
+from gateway.types import EvidenceRanks, FilteredEntity, Match, PathStep
 
 MAX_FILTERED = 5
 """How many entities are named that filters left out."""
@@ -94,3 +94,24 @@ def filtered_entities(
             MAX_FILTERED,
         )
     )
+
+
+def reasons(match: Match) -> tuple[str, ...]:
+    """Return why *match* was found, a sentence each."""
+    evidence, found = match.evidence, []
+    if evidence.exact_name:
+        found.append("The request calls it by its name.")
+    if evidence.vector is not None:
+        found.append(f"Its meaning is near to the request's: {evidence.vector:.2f} (cosine).")
+    if evidence.lexical:
+        words = ", ".join(evidence.words)
+        found.append(f"It holds {evidence.lexical:.0%} of the request's words, by rarity: {words}.")
+    if evidence.graph:
+        found.append(f"Its node in the graph holds {evidence.graph:.0%} of them.")
+    return (*found, *map(_in_words, evidence.path))
+
+
+def _in_words(step: PathStep) -> str:
+    source = step.source or "a rule"
+    origin = f"the host in {source}" if step.declared else source
+    return f"{step.subject} {step.predicate} {step.object}, says {origin}."

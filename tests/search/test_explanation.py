@@ -11,16 +11,20 @@ from hypothesis import strategies as st
 
 from gateway.gateway import Gateway
 from gateway.index.eligibility import failed_filters
+from gateway.search.explanation import reasons
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     ALL_SCOPES,
     Access,
     Caller,
     Entity,
+    Evidence,
     EvidenceRanks,
     FilterName,
     Filters,
     Hints,
+    Match,
+    PathStep,
     RankingPolicy,
     SearchRequest,
     SearchResult,
@@ -190,6 +194,32 @@ async def test_a_caller_is_not_told_of_what_needs_a_scope_that_it_lacks(reports:
     assert ("scope",) == left_out(for_host)["report_secret"]
     assert names(own) == names(for_host)
     assert "report_secret" not in left_out(outsider)
+
+
+def test_the_reasons_of_a_match_are_sentences() -> None:
+    """Each kind of evidence has its own; an edge names its file and line, or the rule."""
+    declared = PathStep(
+        subject="a/x", predicate="nextStep", object="a/y", source="g.md:12", declared=True
+    )
+    evidence = Evidence(
+        vector=0.5,
+        lexical=0.25,
+        graph=0.125,
+        words=("tea", "cup"),
+        exact_name=True,
+        path=(declared, replace(declared, source="", declared=False)),
+    )
+    bare = Match(id="a/x", name="x", server="a", description="", score=0, confidence=0)
+
+    assert () == reasons(bare)
+    assert (
+        "The request calls it by its name.",
+        "Its meaning is near to the request's: 0.50 (cosine).",
+        "It holds 25% of the request's words, by rarity: tea, cup.",
+        "Its node in the graph holds 12% of them.",
+        "a/x nextStep a/y, says the host in g.md:12.",
+        "a/x nextStep a/y, says a rule.",
+    ) == reasons(replace(bare, evidence=evidence))
 
 
 _SOME: st.SearchStrategy[frozenset[str]] = st.frozensets(st.sampled_from(["a", "b"]))

@@ -26,6 +26,7 @@ from gateway.discovery.token_counter import ModelView, model_view
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.options.environment import environment, vector_store_path
 from gateway.runtime.json_models import read_value
+from gateway.search.explanation import reasons
 from gateway.types import (
     ALL_SCOPES,
     ANYONE,
@@ -163,6 +164,7 @@ def explanation(
 def _evidence(name: str, match: Match, ranks: Mapping[str, int | None]) -> RenderableType:
     values = {**to_jsonable(match), **to_jsonable(match.evidence)}
     del values["evidence"]
+    values["why"] = " ".join(reasons(match))
     values["rank"] = {key: place for key, place in ranks.items() if place is not None}
     return pairs({name: values.pop("name"), **values, "": "\n"})
 
