@@ -1,21 +1,127 @@
-"""Ask: what a request finds, and why."""
+"""Ask: what a request finds and why, the same asked otherwise, and the call of what is found."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+import asyncio
+import time
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, repeat
+from typing import Any, ClassVar, get_args
+from urllib.parse import urlencode
 
+import numpy as np
+
+from gateway import errors, types
+from gateway.discovery.approval import needs_approval
+from gateway.discovery.render_results import by_kind
+from gateway.discovery.token_counter import ModelView, model_view
 from gateway.gateway import Gateway
-from gateway.serve.console.page import ConsoleOptions, PageView, Place, Visit, page
-from gateway.types import SearchResult
+from gateway.index.snapshot import resolve
+from gateway.quality.requests import EvalRequest, save_request
+from gateway.runtime.background_loop import in_thread
+from gateway.search.explanation import reasons
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.auth import ADMIN, CALL, check_right
+from gateway.serve.console.forms import FormField, form_fields, read_form, with_faults
+from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, page
+from gateway.serve.http import CONSOLE
+from gateway.types import Entity, SearchResult
+
+CALL_TIMEOUT_S = 50.0
+"""Less than a page may take, so that this page can say that the call may have run."""
+MAX_OFFERED = 200
+"""How many servers and tags the form offers."""
+ALL_KINDS = "all"
+_HOST = types.Caller(scopes=frozenset({types.ALL_SCOPES}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a request is asked; what is empty is as usual."""
+
+    ranking: str = ""
+    """A `RankingPolicy`; usual is the gateway's strategy for tools, and *hybrid* for all else."""
+    limit: int | None = None
+    context: str = ""
+    """What else is known of the task, in words."""
+    user: str = ""
+    tenant: str = ""
+    scopes: str = ""
+
+    @property
+    def caller(self) -> types.Caller | None:
+        """The other caller that it is asked as; None if none is named."""
+        if not (self.user or self.tenant or self.scopes):
+            return None
+        scopes = frozenset(self.scopes.split())
+        return types.Caller(user=self.user, tenant=self.tenant, scopes=scopes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A match or a supplement, and why it was found."""
+
+    kind: str
+    """``match``, ``prerequisite``, ``related`` or ``next_step``."""
+    match: types.Match
+    ranks: types.EvidenceRanks | None
+    why: tuple[str, ...]
+    callable: bool
+    """Whether the visitor could call it, with the right to do so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one search gave."""
+
+    mode: str
+    rows: tuple[Row, ...]
+    filtered: tuple[types.FilteredEntity, ...]
+    nearest: str
+    unmatched: tuple[str, ...]
+    notes: tuple[str, ...]
+    eligible: int
+    stages: Mapping[str, float]
+    seconds: float
+    cached: bool
+    model: ModelView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskData:
-    """One request and its answer."""
+    """One request, and its answers: a second one if other settings are given."""
 
     query: str
-    result: SearchResult
+    kind: str
+    server: str
+    tags: str
+    other: Settings
+    kinds: tuple[str, ...]
+    servers: tuple[str, ...]
+    known_tags: tuple[str, ...]
+    rankings: tuple[str, ...] = get_args(types.RankingPolicy)
+    answers: tuple[Answer, ...] = ()
+    can_save: bool
+    address: str
+    """Its query, to come back to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallData:
+    """A tool, the form of its arguments, and how the call ended."""
+
+    id: str
+    description: str
+    fields: tuple[FormField, ...]
+    confirm: str
+    """Why a call must be confirmed; empty if it need not be."""
+    faults: tuple[str, ...] = ()
+    """Why nothing was called."""
+    error: str = ""
+    """Why there is no answer."""
+    result: types.InvokeResult | None = None
+    seconds: float | None = None
 
 
 class AskPage:
@@ -29,7 +135,140 @@ class AskPage:
 
     @page("GET", "/ask")
     async def show(self, visit: Visit) -> PageView:
-        """Search for ``q``."""
-        query = visit.query.get("q", "")
-        result = await self._gateway.search(query, caller=visit.caller, task=None)
-        return PageView(template="ask.html", title="Ask", data=AskData(query=query, result=result))
+        """Search for ``q``, and once more under other settings if there are any."""
+        eligibility, asked = (await self._gateway.snapshot()).eligibility, visit.query
+        seen = eligibility.open_to(visit.caller.scopes)
+        data = AskData(
+            query=asked.get("q", ""),
+            kind=asked.get("kind") or "tool",
+            server=asked.get("server", ""),
+            tags=asked.get("tags", ""),
+            other=_settings(asked),
+            kinds=tuple(sorted({"tool", *eligibility.kinds(np.flatnonzero(seen))})),
+            servers=tuple(sorted(eligibility.servers(seen)))[:MAX_OFFERED],
+            known_tags=tuple(eligibility.tags(seen))[:MAX_OFFERED],
+            can_save=self._options.requests is not None and visit.can(ADMIN),
+            address=urlencode(asked.multi_items()),
+        )
+        columns = dict.fromkeys((Settings(), data.other))
+        work = (self._answer(visit.caller, data, settings) for settings in columns)
+        data = replace(data, answers=tuple(await asyncio.gather(*work)))
+        return PageView(template="ask.html", title="Ask", data=data)
+
+    async def _answer(self, visitor: types.Caller, data: AskData, settings: Settings) -> Answer:
+        other = settings.caller
+        if other is not None:
+            check_right(visitor, ADMIN)
+        ranking: Any = settings.ranking or ("strategy" if data.kind == "tool" else "hybrid")
+        began = time.perf_counter()
+        result = await self._gateway.search(
+            data.query,
+            limit=settings.limit,
+            context_summary=settings.context,
+            filters=types.Filters(
+                kinds=frozenset(data.kinds if data.kind == ALL_KINDS else {data.kind}),
+                tags=frozenset(filter(None, map(str.strip, data.tags.split(",")))),
+                servers=frozenset(filter(None, {data.server})),
+            ),
+            ranking=ranking,
+            caller=other or visitor,
+            # Who may ask as anybody may know what that caller is not shown.
+            explain=_HOST if other else True,
+            task=None,
+        )
+        seconds = time.perf_counter() - began
+        snapshot = await self._gateway.snapshot()
+        mask, places = snapshot.mask(visitor.filters()), snapshot.eligibility.by_id
+        tools = {key for key in (each.id for each in result.shown) if key in places}
+        tools = {key for key in tools if mask[places[key]]}
+        return Answer(
+            mode=result.mode,
+            rows=tuple(_rows(result, tools)),
+            filtered=result.filtered,
+            nearest=result.nearest.id if result.nearest else "",
+            unmatched=result.unmatched,
+            notes=tuple(f"{types.CODES[each.code]} {each.detail}" for each in result.diagnostics),
+            eligible=result.counts.eligible,
+            stages=result.stages,
+            seconds=seconds,
+            cached=result.cached,
+            model=await model_view(self._gateway, result),
+        )
+
+    @page("POST", "/ask/save", right=ADMIN)
+    async def save(self, visit: Visit) -> Redirect:
+        """Save a request and the tool that is right for it."""
+        path, text = self._options.requests, visit.form.get("q", "")
+        if path is None:
+            raise RefusedError(404, "no_requests", "this console has no file of test requests")
+        tool = await self._tool(visit, visit.form.get("id", ""))
+        request = EvalRequest(text=text, wanted=((tool.id,),))
+        added = await in_thread(save_request, path, request)
+        note = f"saved for {tool.id}" if added else f"it was saved for {tool.id} before"
+        return Redirect(to=f"{CONSOLE}/ask?{visit.form.get('back', '')}", note=note)
+
+    @page("GET", "/call/{id:path}", right=CALL)
+    async def form(self, visit: Visit) -> PageView:
+        """Show the form of a tool's arguments."""
+        return _call_page(_call_data(await self._tool(visit, visit.path["id"])))
+
+    @page("POST", "/call/{id:path}", right=CALL)
+    async def call(self, visit: Visit) -> PageView:
+        """Call a tool with what was typed, and show what it answers."""
+        tool = await self._tool(visit, visit.path["id"])
+        arguments, fields = read_form(form_fields(tool.definition.input_schema), visit.form)
+        data = replace(_call_data(tool), fields=fields)
+        if data.confirm and "confirm" not in visit.form:
+            return _call_page(replace(data, faults=("Confirm the call.",)))
+        if any(field.error for field in fields):
+            return _call_page(replace(data, faults=("See below.",)))
+        late = errors.GatewayError(f"no answer in {CALL_TIMEOUT_S:g} s; it may have run")
+        began = time.perf_counter()
+        work = self._gateway.invoke(tool.id, arguments, caller=visit.caller)
+        result = await errors.attempt_within(work, CALL_TIMEOUT_S, late)
+        data = replace(data, seconds=time.perf_counter() - began)
+        if not isinstance(result, errors.Failed):
+            return _call_page(replace(data, result=result))
+        error = result.error
+        if isinstance(error, errors.InvalidArgumentsError):
+            fields, others = with_faults(fields, error.faults)
+            return _call_page(replace(data, fields=fields, faults=others or ("See below.",)))
+        reason = str(error) if isinstance(error, errors.GatewayError) else "it failed here"
+        if isinstance(error, errors.UpstreamError) and not error.sent:
+            reason += "; nothing was sent"
+        return _call_page(replace(data, error=reason))
+
+    async def _tool(self, visit: Visit, key: str) -> Entity:
+        try:
+            return resolve(await self._gateway.snapshot(), key, visit.caller.filters())
+        except errors.UnknownToolError as error:
+            raise RefusedError(404, "unknown_tool", str(error)) from None
+
+
+def _settings(asked: Mapping[str, str]) -> Settings:
+    limit, names = asked.get("limit", ""), ("ranking", "context", "user", "tenant", "scopes")
+    texts = {name: asked.get(name, "").strip() for name in names}
+    return Settings(limit=int(limit[:4]) if limit.isdecimal() else None, **texts)
+
+
+def _rows(result: SearchResult, tools: Container[str]) -> Iterator[Row]:
+    ranks = chain(result.ranks, repeat(None))
+    for (kind, match), places in zip(by_kind(result), ranks, strict=False):
+        yield Row(
+            kind=kind, match=match, ranks=places, why=reasons(match), callable=match.id in tools
+        )
+
+
+def _call_data(tool: Entity) -> CallData:
+    confirm = ""
+    if needs_approval(tool, "not_read_only") or tool.suspicious:
+        confirm = "It is not known to be read-only: it may change something."
+    if tool.hints.destructive:
+        confirm = "It may destroy something."
+    fields = form_fields(tool.definition.input_schema)
+    return CallData(id=tool.id, description=tool.description, fields=fields, confirm=confirm)
+
+
+def _call_page(data: CallData) -> PageView:
+    status, title = 422 if data.faults else 200, f"Call {data.id:.120}"
+    return PageView(template="call.html", title=title, data=data, status=status)
