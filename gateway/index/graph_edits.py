@@ -70,8 +70,7 @@ def plan_edit(folder: Path, edge: graphs.Edge, verdict: Verdict, *, server: str)
         server: The server of the edge's subject; empty if it has none.
 
     Raises:
-        ConfigError: *folder* is no folder, or the document cannot be read.
-        DocumentError: The document is broken, or cannot be edited safely.
+        ConfigError: *folder* is no folder, or the document is broken or cannot be edited safely.
     """
     if not folder.is_dir():
         raise ConfigError(f"{str(folder)!r} is no folder of documents: make it, or name another")
@@ -81,5 +80,8 @@ def plan_edit(folder: Path, edge: graphs.Edge, verdict: Verdict, *, server: str)
     before, identity = read_text(file), f"{_ID}{quote(name, safe='')}"
     empty = graphs.Document(id=identity, title=f"Reviewed edges of {name}")
     text = before or graphs.render(empty)
-    after = graphs.add_edge(text, edge, path=path, forbidden=verdict == "reject")
+    try:
+        after = graphs.add_edge(text, edge, path=path, forbidden=verdict == "reject")
+    except graphs.DocumentError as error:
+        raise ConfigError(str(error)) from error
     return GraphEdit(path=path, file=file, before=before, after=after)

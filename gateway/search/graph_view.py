@@ -16,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 import graphs
 from gateway.errors import InvalidRequestError
 from gateway.index.compiler import host_names
@@ -111,6 +113,24 @@ class GraphView:
     def graph(self) -> ToolGraph:
         """What is compiled of it."""
         return graph_of(self.snapshot, self.caller)
+
+    def find(self, text: str, *, limit: int = 20) -> tuple[GraphNode, ...]:
+        """Return the nodes that answer *text*, best first; without a text those with most edges."""
+        index = self.graph.index
+        nodes = [text] if self._has(text) else [node_of(text)]
+        if text:
+            hits = graphs.search_text(index, text, limit=limit, allowed=self._has)
+            nodes += [hit.node for hit in hits]
+        else:
+            counts = np.bincount(index.edges[:, :2].ravel(), minlength=len(index.nodes))
+            nodes += [index.nodes[row] for row in counts.argsort(kind="stable")[::-1][:limit]]
+        known = filter(self._has, dict.fromkeys(nodes))
+        return tuple(self._node(node, 0) for node in islice(known, limit))
+
+    def proposed(self) -> tuple[GraphEdge, ...]:
+        """Return all edges that are only proposed, in the order of their documents."""
+        edges = (edge for node, edges in self._overlay.items() for edge in edges if edge[0] == node)
+        return tuple(self._edge(edge) for edge in edges if edge[3]["origin"] == "proposed")
 
     def around(self, name: str, *, hops: int = 1, limit: int = MAX_NODES) -> Neighbourhood:
         """Return what is at most *hops* edges away from a node, edges of any direction.
@@ -230,8 +250,7 @@ class GraphView:
 
         Raises:
             InvalidRequestError: See `node`; or it is no predicate of edges, or is declared already.
-            ConfigError: If the folder or the document cannot be read.
-            DocumentError: If the document cannot be edited safely.
+            ConfigError: If the document cannot be read or edited safely.
         """
         name = resolve(predicate, {}) or ""
         if name not in EDGE_PREDICATES:
@@ -283,7 +302,7 @@ class GraphView:
             is_new = all((*ends, fact.predicate) != edge[:3] for edge in stated)
             if not role or is_banned(guess, self.graph.index.forbidden) or not is_new:
                 continue
-            if all(map(self._has, ends)):
+            if all(map(self._has, ends)) and ends[0] != ends[1]:
                 data = {key: getattr(guess, key) for key in _EDGE_DATA}
                 for end in ends:
                     overlay[end].append((*ends, fact.predicate, {**data, "role": role}))

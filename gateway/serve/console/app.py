@@ -43,6 +43,7 @@ from gateway.serve.console.ask import AskPage
 from gateway.serve.console.attention import AttentionPage
 from gateway.serve.console.catalog import CatalogPage
 from gateway.serve.console.findability import FindabilityPage
+from gateway.serve.console.graph import GraphPage
 from gateway.serve.console.page import (
     ConsoleOptions,
     PageRoute,
@@ -74,7 +75,7 @@ _STATIC = Path(__file__).parent / "static"
 _SIGN_IN = f"{CONSOLE}/sign-in"
 
 
-PAGES = (AskPage, AttentionPage, FindabilityPage, CatalogPage, ActivityPage)
+PAGES = (AskPage, AttentionPage, FindabilityPage, CatalogPage, GraphPage, ActivityPage)
 """In the order of the navigation; the console opens with the first."""
 PLACES = tuple(page.place for page in PAGES)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from graphs.facts.vocabulary import CONCEPT_BASE
+
 MAX_SHOWN_CHARS = 2000
 NOTHING = "\N{EN DASH}"
 """Stands for a number that is not known."""
@@ -59,7 +61,12 @@ def path(text: str) -> str:
     return quote(text.encode("utf-8", "replace"), safe="/")
 
 
+def node(text: str) -> str:
+    """Return the id of a node of the graph as people read it: a concept's without its namespace."""
+    return text.removeprefix(CONCEPT_BASE)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    each.__name__: each for each in (number, percent, ms, span, clip, pretty, path)
+    each.__name__: each for each in (number, percent, ms, span, clip, pretty, path, node)
 }
 """The filters of the templates, by name."""

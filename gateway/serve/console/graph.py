@@ -1,0 +1,179 @@
+"""The page Graph: what lies around an entity and who says so, paths, prerequisites, decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import quote, urlencode
+
+from gateway.errors import InvalidRequestError, UnknownToolError
+from gateway.gateway import Gateway
+from gateway.index.graph_documents import load_proposals
+from gateway.index.graph_edits import GraphEdit
+from gateway.runtime.background_loop import in_thread
+from gateway.search.graph_view import (
+    GraphEdge,
+    GraphNode,
+    GraphView,
+    Neighbourhood,
+    PrerequisiteOrder,
+)
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.auth import WRITE
+from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Texts, Visit, page
+from gateway.serve.http import CONSOLE
+
+HOPS = ("1", "2", "3")
+MAX_PROPOSED = 100
+"""Proposed edges that are shown at once; each decision brings the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphData:
+    """Where a node is chosen, and what waits for a decision."""
+
+    query: str
+    found: tuple[GraphNode, ...]
+    """Without a query, those with the most edges."""
+    proposed: tuple[GraphEdge, ...]
+    omitted: int
+    """How many more are proposed."""
+    can_decide: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeData:
+    """One node, and what lies around it."""
+
+    node: GraphNode
+    hops: int
+    around: Neighbourhood
+    order: PrerequisiteOrder
+    end: str
+    """Where paths are wanted to; empty for none."""
+    paths: tuple[tuple[GraphEdge, ...], ...]
+    fault: str
+    """Why no path could be looked for."""
+    can_decide: bool
+    """Whether there is a folder of documents to write to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionData:
+    """An edge, and what a decision on it would change."""
+
+    verdict: str
+    """``accept`` or ``reject``."""
+    subject: str
+    predicate: str
+    object: str
+    path: str
+    """The document, relative to the folder of documents."""
+    diff: str
+    """Empty if the document says so already."""
+    revision: str
+    """The digest of the document before."""
+
+
+class GraphPage:
+    """The page that shows the graph and writes decisions on its edges."""
+
+    place: ClassVar = Place(title="Graph", path="/graph")
+
+    def __init__(self, gateway: Gateway, options: ConsoleOptions) -> None:
+        self._gateway = gateway
+        self._folder = options.documents
+
+    @page("GET", "/graph")
+    async def choose(self, visit: Visit) -> PageView:
+        """Find nodes by ``q``; list what is proposed."""
+        view, query = await self._view(visit), visit.query.get("q", "")
+
+        def data() -> GraphData:
+            proposed = view.proposed()
+            return GraphData(
+                query=query,
+                found=view.find(query),
+                proposed=proposed[:MAX_PROPOSED],
+                omitted=len(proposed[MAX_PROPOSED:]),
+                can_decide=self._folder is not None,
+            )
+
+        return PageView(template="graph.html", title="Graph", data=await in_thread(data))
+
+    @page("GET", "/graph/-/decide", right=WRITE)
+    async def look(self, visit: Visit) -> PageView:
+        """Show what a decision would change."""
+        edit = await self._edit(visit, visit.query)
+        data = DecisionData(
+            **_edge_of(visit.query), path=edit.path, diff=edit.diff, revision=edit.revision
+        )
+        return PageView(template="graph_decision.html", title="Decide on an edge", data=data)
+
+    @page("POST", "/graph/-/decide", right=WRITE)
+    async def decide(self, visit: Visit) -> Redirect:
+        """Write a decision, if the document is still the one that was shown."""
+        edit = await self._edit(visit, visit.form)
+        edge, place = _edge_of(visit.form), edit.path
+        if edit.revision != visit.form.get("revision"):
+            note = f"{place} was changed meanwhile: look at the difference again."
+            return Redirect(to=f"{CONSOLE}/graph/-/decide?{urlencode(edge)}", note=note)
+        await in_thread(edit.write)
+        self._gateway.reread_graph()
+        note = "{verdict}ed: {subject} {predicate} {object}".format(**edge)
+        return Redirect(to=f"{CONSOLE}/graph/{quote(edge['subject'])}", note=f"{note}, in {place}")
+
+    @page("GET", "/graph/{id:path}")
+    async def show(self, visit: Visit) -> PageView:
+        """Show what is at most ``hops`` edges away, and the paths ``to`` another node."""
+        view, name = await self._view(visit), visit.path["id"]
+        hops, end = visit.query.get("hops", ""), visit.query.get("to", "").strip()
+        try:
+            data = await in_thread(self._data, view, name, int(hops) if hops in HOPS else 1, end)
+        except UnknownToolError as error:
+            raise RefusedError(404, "unknown_entity", str(error)) from error
+        return PageView(template="graph_node.html", title=f"Graph: {data.node.name}", data=data)
+
+    def _data(self, view: GraphView, name: str, hops: int, end: str) -> NodeData:
+        around, paths, fault = view.around(name, hops=hops), tuple[tuple[GraphEdge, ...], ...](), ""
+        try:
+            paths = view.paths(name, end) if end else ()
+        except InvalidRequestError as error:
+            fault = str(error)
+        return NodeData(
+            node=around.nodes[0],
+            hops=hops,
+            around=around,
+            order=view.order(name),
+            end=end,
+            paths=paths,
+            fault=fault,
+            can_decide=self._folder is not None,
+        )
+
+    async def _view(self, visit: Visit) -> GraphView:
+        snapshot = await self._gateway.snapshot()
+        signals = await self._gateway.usage.signals(snapshot, visit.caller.tenant)
+        return GraphView(
+            snapshot=snapshot,
+            caller=visit.caller,
+            learned=signals.learned,
+            proposals=await in_thread(load_proposals, self._folder),
+        )
+
+    async def _edit(self, visit: Visit, fields: Texts) -> GraphEdit:
+        folder, view, edge = self._folder, await self._view(visit), _edge_of(fields)
+        if folder is None:
+            raise RefusedError(404, "no_documents", "the gateway reads no folder of documents")
+        return await in_thread(
+            view.plan_edit,
+            "reject" if edge["verdict"] == "reject" else "accept",
+            edge["subject"],
+            edge["predicate"],
+            edge["object"],
+            folder=folder,
+        )
+
+
+def _edge_of(fields: Texts) -> dict[str, str]:
+    return {key: fields.get(key, "") for key in ("verdict", "subject", "predicate", "object")}
