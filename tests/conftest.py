@@ -16,6 +16,7 @@ from gateway.storage.catalog import SqliteCatalog
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool
+from tests.postgres_server import PostgresServer, running_server
 
 # How fast the machine is, no test may ask.
 settings.register_profile("patient", deadline=None)
@@ -43,6 +44,13 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     for name in own:
         del os.environ[name]
     os.environ |= before
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server for all tests that need one; each takes a schema of its own."""
+    with running_server() as server:
+        yield server
 
 
 PATIENT = Options(

@@ -131,6 +131,8 @@ HOMES = {
     ),
     "platformdirs": ("gateway/options/environment.py", "gateway/provision/provisioner.py"),
     "prometheus_client": ("gateway/serve/exporters.py",),
+    "psycopg": ("gateway/storage/postgres_database.py",),
+    "psycopg_pool": ("gateway/storage/postgres_database.py",),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pyshacl": ("graphs/rdf/shapes.py",),
     "rapidfuzz": ("gateway/runtime/text.py", "gateway/spelling/error_model.py", "graphs/"),

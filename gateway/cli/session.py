@@ -26,11 +26,10 @@ from gateway.index.indexer import Progress
 from gateway.manifests.manifest import Manifest, NormalizerSettings
 from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import vector_store_path
 from gateway.provision.options import ProvisionOptions
 from gateway.runtime.cache import Clock
 from gateway.search.normalize import Normalizer
-from gateway.storage.sqlite import SqliteVectorStore
+from gateway.storage.protocol import Store, resolve_store
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
 
@@ -102,6 +101,12 @@ def read_config(config: Path) -> Manifest:
     return manifest
 
 
+def read_optional(config: Path) -> Manifest:
+    """Read a configuration file; without ``./mcp.json``, unless another is named, there is none."""
+    is_missing = config == DEFAULT_CONFIG and not config.is_file()
+    return Manifest(servers={}) if is_missing else read_config(config)
+
+
 def command_options(manifest: Manifest | None = None, base: Options | None = None) -> Options:
     """Return *base* with the options that the user set; see `gateway.cli.settings`.
 
@@ -143,9 +148,13 @@ def check_configured(name: str, servers: Collection[str]) -> None:
         raise InvalidRequestError(f"no server {name!r} is configured: {choices}")
 
 
-def vector_store(options: Options) -> SqliteVectorStore:
-    """Return the user's vector store; its file is made when a vector is stored."""
-    return SqliteVectorStore(vector_store_path(options))
+def open_store(own_options: Options) -> closing[Store]:
+    """Return the user's store, to be closed with the block; it is made when something is stored.
+
+    Raises:
+        ConfigError: It has no usable address.
+    """
+    return closing(resolve_store(own_options))
 
 
 @contextmanager
@@ -177,8 +186,7 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     Raises:
         ConfigError: The file, the documents or the model cannot be used.
     """
-    without_file = optional and config == DEFAULT_CONFIG and not config.is_file()
-    manifest = Manifest(servers={}) if without_file else read_config(config)
+    manifest = read_optional(config) if optional else read_config(config)
     if not servers:
         manifest = Manifest(servers={}, options=manifest.options)
     server = only.partition("/")[0]

@@ -124,20 +124,26 @@ def read_env_file(path: Path) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def check_reference(reference: object, *, owner: str) -> None:
+    """Raise a `ConfigError` unless *reference* is one; a default would be a secret in a file."""
+    text = as_variable(reference) if isinstance(reference, str) else ""
+    found = _VARIABLE.fullmatch(text)
+    if not is_keyring(text) and (found is None or found.group(2) is not None):
+        raise ConfigError(
+            f"{owner} must refer to a secret: write ${{NAME}}, env:NAME or keyring:SERVICE/NAME"
+        )
+
+
 def read_secret(reference: str, *, owner: str) -> str:
-    """Return the secret of *owner* that *reference* names; a default would be a secret in a file.
+    """Return the secret of *owner* that *reference* names.
 
     Raises:
         ConfigError: It is no reference, or refers to what is not there.
     """
+    check_reference(reference, owner=owner)
     if is_keyring(reference):
         return from_keyring(reference)
-    found = _VARIABLE.fullmatch(as_variable(reference))
-    if found is None or found.group(2) is not None:
-        raise ConfigError(
-            f"{owner} must refer to a secret: write ${{NAME}}, env:NAME or keyring:SERVICE/NAME"
-        )
-    variable = found.group(1)
+    variable = as_variable(reference)[2:-1].removeprefix("env:")
     secret = variables(frozenset({variable})).get(variable, "").strip()
     if not secret:
         raise ConfigError(f"{owner} needs the environment variable {variable}: set it")

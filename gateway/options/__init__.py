@@ -288,6 +288,9 @@ class Options(OptionObject):
     usage: UsageOptions = field(default_factory=UsageOptions)
     capture_content: bool = False
     """Put queries, results and arguments on spans. Off by default: they are content."""
+    store: str = field(default="", repr=False)
+    """A PostgreSQL database in place of the files of vectors, catalog and calls, which many
+    processes may share: ``postgresql://…``, or a reference to that such as ``env:NAME``."""
     vector_store_path: Path | None = None
     """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
     catalog_store_path: Path | None = None

@@ -29,7 +29,7 @@ from gateway.manifests.config_file import add_server, undo_edit
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.options.environment import approval_key_path, catalog_store_path
+from gateway.options.environment import approval_key_path
 from gateway.provision.candidates import ServerCandidate
 from gateway.provision.install import install
 from gateway.provision.options import ProvisionOptions
@@ -38,7 +38,6 @@ from gateway.provision.policy import Consent, PolicyCheck, Question, Stage, refu
 from gateway.runtime.atomic_file import FOLDER_MODE, make_private_file, make_private_folder
 from gateway.sources.mcp import McpSource
 from gateway.storage.approval_key import approval_key
-from gateway.storage.catalog import SqliteCatalog
 from gateway.types import Diagnostic, Entity, Filters, Match
 from gateway.types.listing import Listing
 
@@ -258,7 +257,7 @@ class Steps:
         self, manifest: Manifest, server: str, target: StdioServer | HttpServer, listing: Listing
     ) -> None:
         """Store the probe's listing, so that the index starts nothing, and approve its content."""
-        records = SqliteCatalog(catalog_store_path(self.setup.gateway.options))
+        records = self.setup.gateway.store.listings
         owner = manifest.owner(server)
         key = approval_key(approval_key_path(self.setup.gateway.options))
         launch = {COMMAND_LINE_PIN: target.approval_digest(key)}
@@ -268,7 +267,6 @@ class Steps:
             records.keep(target.fingerprint, server, listing)
             records.record_seen(owner, pins)
             records.approve(owner, list(pins))
-        records.close()
 
     async def _configure(self, plan: Plan, manifest: Manifest, undo: AsyncExitStack) -> None:
         gateway, config = self.setup.gateway, self.setup.config

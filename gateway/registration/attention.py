@@ -121,7 +121,9 @@ class GatewayAttention(GatewaySources, ABC):
         """
         self._bridge.check_open()
         if not (owner := self._names_owner()):
-            raise InvalidRequestError("nothing is kept of names without catalog_store_path")
+            raise InvalidRequestError(
+                "nothing is kept of names without catalog_store_path or store"
+            )
         await in_thread(accept_similar, names, self._servers.store, owner)
 
     async def disable(self, item: str) -> None:

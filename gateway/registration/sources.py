@@ -60,7 +60,7 @@ class GatewaySources:
             reserved=options.discovery.reserved,
             bindings=NameBindings(store.listings, self._names_owner),
         )
-        self._has_place = options.catalog_store_path is not None or own
+        self._has_place = own or bool(options.store or options.catalog_store_path)
         self._reloading = asyncio.Lock()
         self._local = FunctionSource(LOCAL, options=options.upstream)
         self._entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)

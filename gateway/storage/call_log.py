@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gateway.runtime.cache import Clock
 from gateway.storage.sqlite import Database, Schema
@@ -26,9 +27,11 @@ from gateway.usage.call_log import (
     label,
 )
 
-_SPARE = 1_000
-_MOST_TASKS = 50_000
-_COLUMNS = "at", "tenant", "task", "tool", "shape", "seconds", "outcome"
+SPARE = 1_000
+"""How many calls there may be above the limit, before the oldest are deleted."""
+MOST_TASKS = 50_000
+"""How many calls tasks are made of."""
+COLUMNS = "at", "tenant", "task", "tool", "shape", "seconds", "outcome"
 USAGE = Schema(
     what="usage ledger",
     steps=(
@@ -79,14 +82,12 @@ class SqliteCallLog:
 
     def note(self, call: Call) -> None:
         """See `CallLog.note`."""
-        shape = json.dumps(dict(call.shape), ensure_ascii=False, sort_keys=True)
-        labels = label(call.tenant), label(call.task)
-        row = (self._wall(), *labels, call.tool, shape, call.seconds, call.outcome)
+        row = row_of(call, self._wall())
         with self._database.transaction() as connection:
             added = connection.execute(
                 "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row
             ).lastrowid
-            if added is not None and added % _SPARE == 0:
+            if added is not None and added % SPARE == 0:
                 connection.execute("DELETE FROM calls WHERE id <= ?", (added - self._most,))
 
     def note_search(self, search: SearchNote) -> None:
@@ -126,7 +127,7 @@ class SqliteCallLog:
             "WHERE :tenant IS NULL OR tenant IN ('', :tenant) GROUP BY tenant ORDER BY tenant"
         )
         with self._database.reading() as connection:
-            rows = connection.execute(query, {"tenant": _label(tenant)}).fetchall()
+            rows = connection.execute(query, {"tenant": label_of(tenant)}).fetchall()
         return [
             SearchTally(tenant=whose, searches=searches, no_match=none, low_confidence=low)
             for whose, searches, none, low in rows
@@ -139,7 +140,7 @@ class SqliteCallLog:
             "WHERE :tenant IS NULL OR tenant IN ('', :tenant) GROUP BY tool ORDER BY tool"
         )
         with self._database.reading() as connection:
-            return dict(connection.execute(query, {"tenant": _label(tenant)}).fetchall())
+            return dict(connection.execute(query, {"tenant": label_of(tenant)}).fetchall())
 
     def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
         """See `CallLog.served_queries`."""
@@ -149,22 +150,10 @@ class SqliteCallLog:
             "WHERE q.task <> '' AND q.at >= :oldest "
             "AND (:tenant IS NULL OR q.tenant IN ('', :tenant)) ORDER BY q.id, c.id"
         )
-        bound = {"oldest": self._wall() - KEEP_QUERIES_S, "tenant": _label(tenant)}
+        bound = {"oldest": self._wall() - KEEP_QUERIES_S, "tenant": label_of(tenant)}
         with self._database.reading() as connection:
             rows = connection.execute(query, bound).fetchall()
-        # Later searches come later, and take a call over.
-        search_of = {
-            (call, tool): (key, text)
-            for key, text, found, call, tool in rows
-            if tool in json.loads(found)
-        }
-        tools: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
-        for (_, tool), search in sorted(search_of.items()):
-            tools[search].append(tool)
-        return [
-            ServedQuery(query=text, tools=tuple(dict.fromkeys(called)))
-            for (_, text), called in sorted(tools.items())
-        ]
+        return served_of(rows)
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
         """See `CallLog.tallies`."""
@@ -173,7 +162,7 @@ class SqliteCallLog:
             "sum(outcome <> 'ok') FROM calls WHERE :tenant IS NULL OR tenant IN ('', :tenant) "
             "GROUP BY tool, days ORDER BY tool, days"
         )
-        bound = {"now": self._wall(), "day": DAY_S, "tenant": _label(tenant)}
+        bound = {"now": self._wall(), "day": DAY_S, "tenant": label_of(tenant)}
         with self._database.reading() as connection:
             rows = connection.execute(query, bound).fetchall()
         return [
@@ -187,26 +176,16 @@ class SqliteCallLog:
             "SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok' "
             "AND (:tenant IS NULL OR tenant IN ('', :tenant)) ORDER BY id DESC LIMIT :limit"
         )
-        now, bound = self._wall(), {"tenant": _label(tenant), "limit": _MOST_TASKS}
+        now, bound = self._wall(), {"tenant": label_of(tenant), "limit": MOST_TASKS}
         with self._database.reading() as connection:
             rows = connection.execute(query, bound).fetchall()
-        tools_by_task: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        last: dict[tuple[str, str], float] = {}
-        for whose, task, tool, at in reversed(rows):
-            tools_by_task[whose, task].append(tool)
-            last[whose, task] = at
-        return [
-            Task(tools=tuple(tools), age_s=max((now - last[key]) // DAY_S, 0.0) * DAY_S)
-            for key, tools in tools_by_task.items()
-        ]
+        return tasks_of(rows, now)
 
     def lines(self) -> Iterator[JsonObject]:
         """See `CallLog.lines`."""
-        query = f"SELECT {', '.join(_COLUMNS)} FROM calls ORDER BY id"  # noqa: S608  (fixed texts)
+        query = f"SELECT {', '.join(COLUMNS)} FROM calls ORDER BY id"  # noqa: S608  (fixed texts)
         with self._database.reading() as connection:
-            for row in connection.execute(query):
-                line = dict(zip(_COLUMNS, row, strict=True))
-                yield line | {"shape": json.loads(line["shape"])}
+            yield from map(line_of, connection.execute(query))
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
         """See `CallLog.forget`."""
@@ -235,5 +214,59 @@ class SqliteCallLog:
         self._database.close()
 
 
-def _label(tenant: str | None) -> str | None:
+def row_of(call: Call, at: float) -> tuple[object, ...]:
+    """Return what is kept of a call, in the order of `COLUMNS`."""
+    shape = json.dumps(dict(call.shape), ensure_ascii=False, sort_keys=True)
+    labels = label(call.tenant), label(call.task)
+    return (at, *labels, call.tool, shape, call.seconds, call.outcome)
+
+
+def line_of(row: Sequence[Any]) -> JsonObject:
+    """Return a row of `COLUMNS` as `CallLog.lines` yields it."""
+    line = dict(zip(COLUMNS, row, strict=True))
+    return line | {"shape": json.loads(line["shape"])}
+
+
+def served_of(rows: Iterable[tuple[int, str, str, int, str]]) -> Sequence[ServedQuery]:
+    """Return what `CallLog.served_queries` does.
+
+    Args:
+        rows: Id, text and matches of a search, id and tool of a call after it: in the order of both
+            ids.
+    """
+    # Later searches come later, and take a call over.
+    search_of = {
+        (call, tool): (key, text)
+        for key, text, found, call, tool in rows
+        if tool in json.loads(found)
+    }
+    tools: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
+    for (_, tool), search in sorted(search_of.items()):
+        tools[search].append(tool)
+    return [
+        ServedQuery(query=text, tools=tuple(dict.fromkeys(called)))
+        for (_, text), called in sorted(tools.items())
+    ]
+
+
+def tasks_of(rows: Sequence[tuple[str, str, str, float]], now: float) -> Sequence[Task]:
+    """Return what `CallLog.tasks` does.
+
+    Args:
+        rows: Tenant, task, tool and time of each call, the newest first.
+        now: Seconds since the epoch.
+    """
+    tools_by_task: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    last: dict[tuple[str, str], float] = {}
+    for tenant, task, tool, at in reversed(rows):
+        tools_by_task[tenant, task].append(tool)
+        last[tenant, task] = at
+    return [
+        Task(tools=tuple(tools), age_s=max((now - last[key]) // DAY_S, 0.0) * DAY_S)
+        for key, tools in tools_by_task.items()
+    ]
+
+
+def label_of(tenant: str | None) -> str | None:
+    """Return the digest of a tenant's label; None for all tenants."""
     return None if tenant is None else label(tenant)

@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from gateway.catalog.entries import Entry, encode_entry
 from gateway.errors import StoreError
 from gateway.runtime.cache import Clock
-from gateway.sources.listing_store import StoredListing, StoredServer, decode, encode
+from gateway.sources.listing_store import StoredServer, encode
+from gateway.storage.listings import KEEP_S, Listings, find_definition, former_definitions
 from gateway.storage.sqlite import BUSY_S, Database, Schema
 from gateway.types import ToolDefinition
 from gateway.types.listing import Listing
 
-KEEP_S = 30 * 24 * 3600.0
-"""How long a listing that is not used is kept."""
-_USE_STEP_S = 24 * 3600.0
-"""The use of a listing is recorded once a day: a start that writes costs more than one that
-reads."""
 APPROVALS = Schema(
     what="store of approvals",
     steps=(
@@ -88,7 +84,7 @@ _PINS = """SELECT owner, name, approved, seen FROM pins
     WHERE owner IN (SELECT value FROM json_each(?))"""
 
 
-class SqliteCatalog:
+class SqliteCatalog(Listings):
     """`Entries` and a `ListingStore` in one SQLite file.
 
     Args:
@@ -98,12 +94,10 @@ class SqliteCatalog:
     """
 
     def __init__(self, path: Path, *, wall: Clock = time.time, busy_s: float = BUSY_S) -> None:
+        super().__init__(wall)
         self._database = Database(path, CATALOG, busy_s=busy_s)
         beside = path.with_name(f"{path.stem}.approvals.sqlite3")
         self._approvals = Database(beside, APPROVALS, busy_s=busy_s)
-        self._wall = wall
-        self._used: dict[str, float] = {}
-        """When listings were read whose use is still to be recorded, by fingerprint."""
 
     def rows(self) -> Mapping[str, str]:
         """See `Entries.rows`; no file is made for it."""
@@ -136,39 +130,16 @@ class SqliteCatalog:
         with self._database.transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO rules VALUES (?, ?)", rules.items())
 
-    def listing(self, fingerprint: str) -> StoredListing | None:
-        """See `ListingStore.listing`."""
-        return self.read({fingerprint: ""})[fingerprint].listing
-
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
         """See `ListingStore.read`."""
-        listings: dict[str, StoredListing | None] = {}
-        pins: dict[str, dict[str, tuple[str, str]]] = {}
         self._check_there()
+        keys, names = (json.dumps([*each]) for each in (owners, owners.values()))
         with self._database.reading() as connection:
-            for row in connection.execute(_LISTINGS, (json.dumps([*owners]),)):
-                listings[row[0]] = self._stored(*row)
-            for owner, name, approved, seen in connection.execute(
-                _PINS, (json.dumps([*owners.values()]),)
-            ):
-                pins.setdefault(owner, {})[name] = approved, seen
-            rows = connection.execute(_FAILURES, (json.dumps([*owners]),))
-            failures = {key: (failed_at, detail) for key, failed_at, detail in rows}
-        return {
-            key: StoredServer(
-                listing=listings.get(key), pins=pins.get(owner, {}), failure=failures.get(key)
-            )
-            for key, owner in owners.items()
-        }
-
-    def _stored(
-        self, fingerprint: str, listed_at: float, text: str, used_at: float
-    ) -> StoredListing | None:
-        if (now := self._wall()) - used_at > _USE_STEP_S:
-            self._used[fingerprint] = now
-        with suppress(ValueError, KeyError, TypeError):
-            return StoredListing(listing=decode(text), listed_at=listed_at)
-        return None
+            rows = connection.execute(_LISTINGS, (keys,))
+            listings = {row[0]: self._stored(*row) for row in rows}
+            pins = connection.execute(_PINS, (names,)).fetchall()
+            failures = connection.execute(_FAILURES, (keys,)).fetchall()
+        return self._assemble(owners, listings, pins, failures)
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
         """See `ListingStore.keep`."""
@@ -178,7 +149,7 @@ class SqliteCatalog:
         with self._database.transaction() as connection:
             old = connection.execute(query, (fingerprint,)).fetchone()
             is_new = old is None
-            former = () if is_new or old[0] == row[-1] else _former(old[0], listing)
+            former = () if is_new or old[0] == row[-1] else former_definitions(old[0], listing)
             connection.executemany("INSERT OR IGNORE INTO former VALUES (?, ?)", former)
             connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)", row)
             connection.execute("DELETE FROM failures WHERE fingerprint = ?", (fingerprint,))
@@ -223,33 +194,6 @@ class SqliteCatalog:
                 [(now, fingerprint) for fingerprint, now in used.items()],
             )
 
-    def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """See `ListingStore.record_seen`."""
-        pins = self.pins(owner)
-        unknown = {
-            name: digest
-            for name, digest in digests.items()
-            if pins.get(name, ("", ""))[1] != digest
-        }
-        changed = _unapproved(pins, digests)
-        # Writing what is there already would cost every start more than reading it.
-        if not unknown:
-            return changed
-        try:
-            self.bind(owner, unknown)
-        except StoreError:
-            # A full disk must not hide what is not as it was approved.
-            if changed:
-                return changed
-            raise
-        # Another process may have seen them first, and seen something else.
-        return _unapproved(self.pins(owner), digests)
-
-    def changed(self, owner: str) -> frozenset[str]:
-        """See `ListingStore.changed`."""
-        pins = self.pins(owner).items()
-        return frozenset(name for name, (approved, seen) in pins if approved != seen)
-
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
         """See `ListingStore.bind`."""
         query, now = "SELECT name, approved FROM pins WHERE owner = ?", self._wall()
@@ -288,12 +232,10 @@ class SqliteCatalog:
         """See `ListingStore.definition`."""
         with self._database.reading() as connection:
             query = "SELECT definition FROM former WHERE digest = ?"
-            if row := connection.execute(query, (digest,)).fetchone():
-                return next(iter(decode(row[0]).definitions))
+            former_row = connection.execute(query, (digest,)).fetchone() or (None,)
             query = "SELECT listing FROM listings WHERE instr(listing, ?) > 0"
-            texts = connection.execute(query, (digest,)).fetchall()
-        listings = (decode(text) for (text,) in texts)
-        return next((found for each in listings if (found := each.pinned(digest))), None)
+            texts = [text for (text,) in connection.execute(query, (digest,))]
+        return find_definition(digest, former_row[0], texts)
 
     def _check_there(self) -> None:
         """Begin a catalog anew that is gone, though something was approved in it.
@@ -316,25 +258,8 @@ class SqliteCatalog:
         self._database.close()
         self._approvals.close()
 
-    def pins(self, owner: str) -> Mapping[str, tuple[str, str]]:
-        """See `ListingStore.pins`."""
-        return self.read({"": owner})[""].pins
-
     def first_seen(self, owner: str) -> Mapping[str, float]:
         """See `ListingStore.first_seen`."""
         query = "SELECT value, at FROM first_seen WHERE owner = ?"
         with self._database.reading() as connection:
             return dict(connection.execute(query, (owner,)).fetchall())
-
-
-def _unapproved(pins: Mapping[str, tuple[str, str]], digests: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(name for name, new in digests.items() if pins.get(name, (new, ""))[0] != new)
-
-
-def _former(text: str, new: Listing) -> Iterator[tuple[str, str]]:
-    """Yield the digest and the text of each definition of an old listing that *new* lacks."""
-    with suppress(ValueError, KeyError, TypeError):
-        old = decode(text)
-        for digest in sorted({*old.digests.values()} - {*new.digests.values()}):
-            if definition := old.pinned(digest):
-                yield digest, encode(Listing(definitions=(definition,)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gateway.catalog.catalog import Entries
 from gateway.errors import ConfigError
@@ -47,6 +48,38 @@ class Store(Protocol):
         """Let go of what is held by any part; the next call takes it up again."""
 
 
+class OwnVectors(VectorStore, Protocol):
+    """A `VectorStore` of this package."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, without secrets."""
+
+    def size(self) -> int:
+        """Return how many bytes it takes."""
+
+    def count(self) -> int:
+        """Return how many vectors it keeps, of all models."""
+
+    def clear(self) -> None:
+        """Forget every vector of every model."""
+
+
+@runtime_checkable
+class WatchedStore(Store, Protocol):
+    """A `Store` that says what another process changed in it."""
+
+    def watch(self, heard: Callable[[str], None]) -> Callable[[], None]:
+        """Call *heard* from a thread, with ``entries``, ``rules``, ``listings`` or ``pins``.
+
+        Not for what this object changed itself. Empty if changes may have been missed, so that all
+        of them may have changed.
+
+        Returns:
+            A function that ends it.
+        """
+
+
 class SqliteStore:
     """A `Store` in three SQLite files. Each is made when first needed.
 
@@ -73,15 +106,16 @@ class SqliteStore:
 def resolve_store(
     options: Options, store: Store | None = None, *, vectors: VectorStore | None = None
 ) -> Store:
-    """Return the store of a gateway: the host's own, else SQLite files where *options* say.
+    """Return the store of a gateway: the host's own, else the database or files of *options*.
 
     Args:
-        options: Where the files are.
+        options: Where it is.
         store: The host's store.
         vectors: Where the host keeps vectors, and only them.
 
     Raises:
-        ConfigError: Both are given, or one is no store.
+        ConfigError: Both are given, or one is no store, or the database has no usable address.
+        MissingExtraError: It is to be PostgreSQL, and that package is not installed.
     """
     if vectors is not None:
         check_members("vector_store", vectors, "a VectorStore", "get", "put", "close")
@@ -93,8 +127,26 @@ def resolve_store(
             "store", store, "a Store", "vectors", "entries", "listings", "call_log", "close"
         )
         return store
+    if options.store:
+        from gateway.storage.postgres import open_store  # noqa: PLC0415  (an optional extra)
+
+        return open_store(options.store, vectors)
     return SqliteStore(
         vectors=vector_store_path(options) if vectors is None else vectors,
         catalog=catalog_store_path(options),
         usage=ledger_path(options),
     )
+
+
+def own_vectors(options: Options) -> OwnVectors:
+    """Return where vectors are kept by *options*.
+
+    Raises:
+        ConfigError: The database has no usable address.
+        MissingExtraError: It is to be PostgreSQL, and that package is not installed.
+    """
+    if options.store:
+        from gateway.storage.postgres import open_vectors  # noqa: PLC0415  (an optional extra)
+
+        return open_vectors(options.store)
+    return SqliteVectorStore(vector_store_path(options))

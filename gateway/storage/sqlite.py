@@ -203,7 +203,7 @@ class Database:
     def _errors(self, file: _File | None) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeError) as error:
             with self._writing:
                 self.close()
                 if _code(error) not in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
@@ -286,7 +286,8 @@ class SqliteVectorStore:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.place = str(path)
+        self._path = path
         self._database = Database(path, VECTORS)
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
@@ -301,7 +302,7 @@ class SqliteVectorStore:
                     (model_id, *part),
                 )
                 status.update(
-                    {key: _vector(blob) for key, size, blob in rows if len(blob) == 4 * size}
+                    {key: vector_of(blob) for key, size, blob in rows if len(blob) == 4 * size}
                 )
         return status
 
@@ -313,6 +314,10 @@ class SqliteVectorStore:
         ]
         with self._database.transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+
+    def size(self) -> int:
+        """Return how many bytes the file has; 0 if there is none, and none is made for it."""
+        return self._path.stat().st_size if self._path.is_file() else 0
 
     def count(self) -> int:
         """How many vectors the file keeps, of all models."""
@@ -330,5 +335,6 @@ class SqliteVectorStore:
         self._database.close()
 
 
-def _vector(blob: bytes) -> Vector:
+def vector_of(blob: bytes) -> Vector:
+    """Return a vector of its bytes, little-endian float32."""
     return np.frombuffer(blob, dtype="<f4").astype(np.float32)

@@ -14,7 +14,7 @@ from gateway.catalog.selection import Selection
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import parse_object
-from gateway.cli.session import ONE_COMMAND, command_options, open_session
+from gateway.cli.session import ONE_COMMAND, command_options, open_session, read_optional
 from gateway.cli.tables import document, table, to_json
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
@@ -35,9 +35,10 @@ EntryId = Annotated[str, Argument(metavar="ID", help="As list shows it.")]
 
 
 @contextmanager
-def _open_entries() -> Iterator[SyncCatalog]:
+def _open_entries(config: Path) -> Iterator[SyncCatalog]:
     """Open the catalog's entries, without any server."""
-    with closing(Gateway(options=command_options(base=ONE_COMMAND))) as gateway:
+    own_options = command_options(read_optional(config), ONE_COMMAND)
+    with closing(Gateway(options=own_options)) as gateway:
         yield SyncGateway(gateway).catalog
 
 
@@ -55,6 +56,7 @@ def add(  # noqa: PLR0913  (one for each option)
         Status, Option(help="Drafts and the deprecated are found only on demand.")
     ] = "active",
     metadata: Annotated[str, Option(help="A JSON object; '-' reads standard input.")] = "{}",
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Add an entry, or replace the one with the same kind, namespace and name."""
     entry = Entry(
@@ -68,7 +70,7 @@ def add(  # noqa: PLR0913  (one for each option)
         scopes=frozenset(scope or ()),
         metadata=parse_object(metadata, "the metadata"),
     )
-    with _open_entries() as entries:
+    with _open_entries(config) as entries:
         (entry_id,) = entries.put(entry)
     return Output({"id": entry_id}, f"{entry_id} is in the catalog")
 
@@ -169,9 +171,9 @@ def _choose(catalog: SyncCatalog, ids: options.Texts, selection: Selection) -> S
 
 
 @command(app)
-def remove(key: EntryId) -> Output:
+def remove(key: EntryId, *, config: options.Config = options.DEFAULT_CONFIG) -> Output:
     """Remove an entry. What a server lists goes with its server."""
-    with _open_entries() as entries:
+    with _open_entries(config) as entries:
         is_removed = entries.remove(key)
     if not is_removed:
         note("no entry has this id; what servers list goes with them")
@@ -185,12 +187,13 @@ def import_(
     ],
     *,
     namespace: NamespaceOption = "catalog",
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Read manifests into the catalog. Servers are described, not started."""
     manifests = [read_manifests(path, namespace=namespace) for path in paths]
     imported = [entry for manifest in manifests for entry in manifest.entries]
     diagnostics = [diagnostic for manifest in manifests for diagnostic in manifest.notes]
-    with _open_entries() as entries:
+    with _open_entries(config) as entries:
         ids = entries.put(*imported) if imported else ()
     warn(diagnostics)
     return Output({"ids": ids, "notes": diagnostics}, found=ids)
@@ -226,7 +229,7 @@ def export(  # noqa: PLR0913  (one for each option)
             return Output(found, to_json(found), notes=notes)
         _write({out: f"{to_json(found)}\n"}, force=force)
         return Output({"files": [out]}, notes=notes)
-    with _open_entries() as catalog:
+    with _open_entries(config) as catalog:
         chosen = {entity.id for entity in catalog.list(None, selection, limit=None).entities}
         entries = [entry for entry in catalog.entries() if entry.id in (ids or chosen)]
     if out is None:

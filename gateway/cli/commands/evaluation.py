@@ -17,7 +17,6 @@ from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
-from gateway.cli.commands.usage import open_ledger
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import CatalogSession, open_session, read_config, with_model
 from gateway.cli.tables import pairs, table, to_jsonable
@@ -45,6 +44,7 @@ from gateway.quality.requests import (
 )
 from gateway.quality.twins import hold_out
 from gateway.types import ANYONE, Caller, Entity
+from gateway.usage.call_log import CallLog
 
 T = TypeVar("T")
 _SHOWN = 20
@@ -94,7 +94,8 @@ def requests(  # noqa: PLR0913  (one for each option)
     with open_session(config) as session:
         snapshot = session.gateway.snapshot()
         tools = snapshot.visible(filters)
-        made = _recorded(tools, (caller or ANYONE).tenant) if usage else []
+        ledger, tenant = session.gateway.gateway.store.call_log, (caller or ANYONE).tenant
+        made = _recorded(ledger, tools, tenant) if usage else []
         made += offline_requests(tools, languages=languages, typos=typos) if rules else []
         for name in languages if model else ():
             settings = with_model(read_config(config).normalizer, model)
@@ -208,11 +209,10 @@ def compare_runs(
     return Output(data, comparison_view(found), code=code, notes=notes)
 
 
-def _recorded(tools: Sequence[Entity], tenant: str) -> list[EvalRequest]:
+def _recorded(ledger: CallLog, tools: Sequence[Entity], tenant: str) -> list[EvalRequest]:
     """Return the searches that led to calls, of *tenant* and without one; "" for all."""
     ids = {tool.id for tool in tools}
-    with open_ledger() as ledger:
-        served = ledger.served_queries(tenant or None)
+    served = ledger.served_queries(tenant or None)
     return [
         EvalRequest(text=each.query, wanted=tuple((tool,) for tool in each.tools), source="usage")
         for each in served
@@ -266,7 +266,10 @@ def _measure_curve(
                 strategy=original.strategy,
                 embedder=original.embedder,
                 graph=documents,
-                options=replace(original.options, index_path=index, catalog_store_path=catalog),
+                options=replace(
+                    original.options, store="", index_path=index, catalog_store_path=catalog
+                ),
+                vector_store=original.store.vectors,
                 progress=session.on_progress,
             )
             with closing(gateway):

@@ -20,13 +20,14 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.servers import server_statuses
 from gateway.cli.exit_codes import OK, UNAVAILABLE
-from gateway.cli.session import command_options, open_session, read_config, vector_store
+from gateway.cli.session import command_options, open_session, read_config, read_optional
 from gateway.cli.tables import age_text, pairs, printable, table, to_json, to_jsonable
 from gateway.discovery.token_counter import ModelView, model_view
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
-from gateway.options.environment import environment, vector_store_path
+from gateway.options.environment import environment
 from gateway.runtime.json_models import read_value
 from gateway.search.explanation import reasons
+from gateway.storage.protocol import OwnVectors, own_vectors
 from gateway.types import (
     ALL_SCOPES,
     ANYONE,
@@ -252,14 +253,14 @@ def index(
     if action == "show":
         if rebuild:
             raise typer.BadParameter("--rebuild goes with build, not with show")
-        return _show_store()
+        return _show_store(own_vectors(command_options(read_optional(config))))
     if rebuild:
-        with closing(vector_store(command_options(read_config(config)))) as store:
-            store.clear()
+        with closing(own_vectors(command_options(read_config(config)))) as vectors:
+            vectors.clear()
     with open_session(config, strategy=None, relist=True) as session:
         report = session.report
-    path = vector_store_path(session.gateway.gateway.options)
-    data = {"strategy": session.strategy, "store": path, **to_jsonable(report)}
+    place = own_vectors(session.gateway.gateway.options).place
+    data = {"strategy": session.strategy, "store": place, **to_jsonable(report)}
     return Output(data, found=report.tools, code=session.code)
 
 
@@ -282,13 +283,11 @@ def prepare(
     return Output(data, code=session.code if ready else UNAVAILABLE)
 
 
-def _show_store() -> Output:
-    store = vector_store(command_options())
-    # A store that is opened makes its file.
-    if not store.path.is_file():
+def _show_store(vectors: OwnVectors) -> Output:
+    with closing(vectors):
+        # A file that is opened is made.
+        count = vectors.count() if vectors.size() else 0
+        size = vectors.size()
+    if not count:
         note("nothing is stored yet: gateway index build")
-        return Output({"store": store.path, "bytes": 0, "vectors": 0}, found=False)
-    with closing(store):
-        count = store.count()
-    size = store.path.stat().st_size
-    return Output({"store": store.path, "bytes": size, "vectors": count}, found=count)
+    return Output({"store": vectors.place, "bytes": size, "vectors": count}, found=count)

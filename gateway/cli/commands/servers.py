@@ -21,6 +21,7 @@ from gateway.cli.session import (
     ONE_COMMAND,
     check_configured,
     command_options,
+    open_store,
     parse_pairs,
     read_config,
     select_server,
@@ -36,9 +37,8 @@ from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.naming import check_server_name, to_server_name
 from gateway.mcp.servers import StdioServer
-from gateway.options.environment import catalog_store_path
 from gateway.registration.changes import change_label
-from gateway.storage.catalog import SqliteCatalog
+from gateway.sources.listing_store import ListingStore
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic
 
@@ -211,11 +211,11 @@ def server_statuses(config: Path) -> tuple[ServerStatus, ...]:
     manifest = read_config(config)
     _, servers = server_table(read_text(config), where=str(config))
     names = dict.fromkeys((*map(to_server_name, servers), *manifest.virtual, *manifest.unusable))
-    with closing(SqliteCatalog(catalog_store_path(command_options(manifest)))) as records:
-        return tuple(_status(name, manifest, records) for name in names)
+    with open_store(command_options(manifest)) as store:
+        return tuple(_status(name, manifest, store.listings) for name in names)
 
 
-def _status(name: str, manifest: Manifest, records: SqliteCatalog) -> ServerStatus:
+def _status(name: str, manifest: Manifest, records: ListingStore) -> ServerStatus:
     if name in manifest.unusable:
         reasons = [item.detail for item in manifest.warnings if is_about(item, name)]
         return ServerStatus(name=name, state="unusable", detail="; ".join(reasons))

@@ -6,7 +6,6 @@ import asyncio
 import threading
 import webbrowser
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 from typing import Annotated
 
@@ -17,13 +16,13 @@ from typer import Argument, Option
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
-from gateway.cli.session import check_configured, command_options, read_config
+from gateway.cli.session import check_configured, command_options, open_store, read_config
 from gateway.cli.tables import document, printable
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest, names_owner
 from gateway.mcp.servers import HttpServer
 from gateway.options import Options
-from gateway.options.environment import catalog_store_path, tokens_path
+from gateway.options.environment import tokens_path
 from gateway.registration.changes import (
     NAME,
     Change,
@@ -32,7 +31,7 @@ from gateway.registration.changes import (
     find_changes,
     find_similar,
 )
-from gateway.storage.catalog import SqliteCatalog
+from gateway.sources.listing_store import ListingStore
 from gateway.storage.oauth_tokens import with_token_store
 
 _SIGN_IN_S = 600
@@ -59,7 +58,8 @@ def approve(
     for name in wanted:
         if not name.startswith(NAME):
             check_configured(name.partition("/")[0], servers)
-    with closing(SqliteCatalog(catalog_store_path(command_options(manifest)))) as records:
+    with open_store(command_options(manifest)) as store:
+        records = store.listings
         changes = changes_of(manifest, records)
         differences = {
             change.label: difference_of(change, records.definition) for change in changes
@@ -84,7 +84,7 @@ def approve(
     )
 
 
-def changes_of(manifest: Manifest, records: SqliteCatalog) -> tuple[Change, ...]:
+def changes_of(manifest: Manifest, records: ListingStore) -> tuple[Change, ...]:
     """Return what is not as it was approved, of all that *manifest* configures.
 
     Raises:
@@ -95,7 +95,7 @@ def changes_of(manifest: Manifest, records: SqliteCatalog) -> tuple[Change, ...]
     return find_changes(records, owners, names_owner(manifest.origin))
 
 
-def similar_of(manifest: Manifest, records: SqliteCatalog) -> tuple[tuple[str, ...], ...]:
+def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ...], ...]:
     """Return groups of tools of the configured servers whose names hardly differ.
 
     Raises:
@@ -157,8 +157,8 @@ def login(
 
 
 def _check_address(own_options: Options, owner: str, server: str, target: HttpServer) -> None:
-    with closing(SqliteCatalog(catalog_store_path(own_options))) as records:
-        if records.record_seen(owner, {COMMAND_LINE_PIN: target.launch}):
+    with open_store(own_options) as store:
+        if store.listings.record_seen(owner, {COMMAND_LINE_PIN: target.launch}):
             raise ConfigError(
                 f"the address of {server!r} is not the approved one: look at its configuration, "
                 f"then: gateway approve {server}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
@@ -12,13 +13,13 @@ import graphs
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.commands.graph import document_output
-from gateway.cli.session import command_options, open_session
+from gateway.cli.session import command_options, open_session, read_optional
 from gateway.cli.tables import document
 from gateway.errors import InvalidRequestError
-from gateway.options.environment import ledger_path
 from gateway.search.expand.next_steps import evaluate_usage
-from gateway.storage.call_log import SqliteCallLog
+from gateway.storage.protocol import resolve_store
 from gateway.usage.analytics import usage_report
+from gateway.usage.call_log import CallLog
 from gateway.usage.history import CallHistory, sum_outcomes
 from gateway.usage.rerank import multiplier
 from gateway.usage.transitions import MIN_COUNT, count_transitions, is_predictive
@@ -41,9 +42,10 @@ def show(
     tool: Annotated[str, Argument(help="Its id, server/name; without one: all.")] = "",
     *,
     tenant: Annotated[str, Option(help="What this tenant learns from; else all calls.")] = "",
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Show how calls ended, what that does to scores, and what follows what."""
-    with open_ledger() as ledger:
+    with open_ledger(config) as ledger:
         tallies = [tally for tally in ledger.tallies(tenant or None) if tool in {"", tally.tool}]
         tasks = [task.tools for task in ledger.tasks(tenant or None)]
     transitions = [item for item in count_transitions(tasks) if tool in {"", item.before}]
@@ -71,9 +73,10 @@ def export(
     min_count: Annotated[int, Option(min=1, help="Tasks a pair needs.")] = MIN_COUNT,
     tenant: _Tenant = "",
     force: options.Force = False,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Write next steps that use has shown as Markdown-LD, to read, edit and commit."""
-    with open_ledger() as ledger:
+    with open_ledger(config) as ledger:
         tasks = [task.tools for task in ledger.tasks(tenant)]
     transitions = count_transitions(tasks, min_count=min_count)
     if not transitions:
@@ -113,7 +116,7 @@ def report(
     Searches and calls of all tenants count, or those of --tenant and without one.
     """
     with (
-        open_ledger() as ledger,
+        open_ledger(config) as ledger,
         open_session(config, strategy=strategy, documents=documents) as session,
     ):
         history, snapshot = CallHistory.read(ledger, tenant), session.gateway.snapshot()
@@ -148,15 +151,16 @@ def forget(
     tool: Annotated[str, Option(help="The calls of one tool, server/name.")] = "",
     tenant: Annotated[str, Option(help="The calls of one tenant.")] = "",
     everything: Annotated[bool, Option("--all", help="All calls.")] = False,
+    config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Forget calls that were noted, and searches with them."""
     if not (tool or tenant or everything):
         raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
-    with open_ledger() as ledger:
+    with open_ledger(config) as ledger:
         count = ledger.forget(tool=tool, tenant=tenant)
     return Output({"forgotten": count})
 
 
-def open_ledger() -> closing[SqliteCallLog]:
+def open_ledger(config: Path) -> closing[CallLog]:
     """Return the ledger of calls, to be closed with the block."""
-    return closing(SqliteCallLog(ledger_path(command_options())))
+    return closing(resolve_store(command_options(read_optional(config))).call_log)

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
-from tests.storage.conformance.stores import STORES, Opener
+from tests.storage.conformance.stores import STORES, Opener, Place
 
 
 @pytest.fixture
@@ -19,7 +19,8 @@ def wall() -> ManualClock:
 
 @pytest.fixture(params=sorted(STORES))
 def opened(request: pytest.FixtureRequest, tmp_path: Path, wall: ManualClock) -> Iterator[Opener]:
-    opener = STORES[request.param](tmp_path, wall)
+    place = Place(folder=tmp_path, postgres=lambda: request.getfixturevalue("postgres"))
+    opener = STORES[request.param](place, wall)
     made: list[Store] = []
 
     def another() -> Store:

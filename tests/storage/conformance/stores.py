@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.runtime.cache import Clock
+from gateway.storage.postgres import PostgresStore
 from gateway.storage.protocol import SqliteStore, Store
+from tests.postgres_server import PostgresServer
 
 Opener = Callable[[], Store]
 """Gives the store of one place; again, and it is the store of another process there."""
 
 
-def _sqlite(folder: Path, wall: Clock) -> Opener:
-    deep = folder / "deep"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a test keeps its store."""
+
+    folder: Path
+    """Empty, and of no other test."""
+    postgres: Callable[[], PostgresServer]
+    """Starts the server that all tests share, where a test needs it."""
+
+
+def _sqlite(place: Place, wall: Clock) -> Opener:
+    deep = place.folder / "deep"
     return lambda: SqliteStore(
         vectors=deep / "vectors.sqlite3",
         catalog=deep / "catalog.sqlite3",
@@ -22,4 +35,9 @@ def _sqlite(folder: Path, wall: Clock) -> Opener:
     )
 
 
-STORES: Mapping[str, Callable[[Path, Clock], Opener]] = {"sqlite": _sqlite}
+def _postgres(place: Place, wall: Clock) -> Opener:
+    url, schema = place.postgres().url, place.folder.name
+    return lambda: PostgresStore(url, schema=schema, wall=wall)
+
+
+STORES: Mapping[str, Callable[[Place, Clock], Opener]] = {"postgres": _postgres, "sqlite": _sqlite}

@@ -1,0 +1,140 @@
+"""What outlives a process, in PostgreSQL: for several processes, also on several machines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from gateway.errors import ConfigError
+from gateway.manifests.secrets import expand
+from gateway.runtime.cache import Clock
+from gateway.runtime.vectors import Vector, VectorStore
+from gateway.storage.postgres_call_log import PostgresCallLog
+from gateway.storage.postgres_catalog import PostgresCatalog
+from gateway.storage.postgres_database import Heard, PostgresDatabase
+from gateway.storage.sqlite import vector_of
+
+SCHEMA = "gateway"
+
+
+class PostgresVectorStore:
+    """A `VectorStore` in one schema.
+
+    Args:
+        database: Where the table is.
+    """
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self.place = database.place
+
+    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return those of *keys* that are kept and whole."""
+        query = "SELECT key, dimensions, row FROM vectors WHERE model_id = %s AND key = ANY(%s)"
+        with self._database.reading() as connection, connection.cursor(binary=True) as cursor:
+            rows = cursor.execute(query, (model_id, [*keys]))
+            return {key: vector_of(blob) for key, size, blob in rows if len(blob) == 4 * size}
+
+    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
+        """Keep *vectors* in one transaction."""
+        rows = [
+            (model_id, key, row.shape[0], np.asarray(row, dtype="<f4").tobytes())
+            for key, row in sorted(vectors.items())
+        ]
+        with self._database.transaction() as connection:
+            connection.cursor().executemany(
+                "INSERT INTO vectors VALUES (%s, %s, %s, %b) ON CONFLICT (model_id, key) "
+                "DO UPDATE SET dimensions = excluded.dimensions, row = excluded.row",
+                rows,
+            )
+
+    def size(self) -> int:
+        """Return how many bytes the vectors take."""
+        with self._database.reading() as connection:
+            query = "SELECT pg_total_relation_size('vectors')"
+            (size,) = connection.execute(query).fetchone() or (0,)
+        return int(size)
+
+    def count(self) -> int:
+        """How many vectors are kept, of all models."""
+        with self._database.reading() as connection:
+            (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone() or (0,)
+        return int(count)
+
+    def clear(self) -> None:
+        """Forget every vector of every model."""
+        with self._database.transaction() as connection:
+            connection.execute("TRUNCATE vectors")
+
+    def close(self) -> None:
+        """Close all connections; the next call opens others."""
+        self._database.close()
+
+
+class PostgresStore:
+    """A `Store` in one schema of a PostgreSQL database, which is made when first needed.
+
+    Processes that share it hear of each other's changes (`watch`).
+
+    Args:
+        url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE``.
+        schema: Where the tables are: one for each catalog that is to be apart.
+        vectors: Where vectors are kept, if not there.
+        wall: Seconds since the epoch.
+
+    Raises:
+        ConfigError: *url* is no such address.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = SCHEMA,
+        vectors: VectorStore | None = None,
+        wall: Clock = time.time,
+    ) -> None:
+        self._database = database = PostgresDatabase(url, schema)
+        self.vectors = PostgresVectorStore(database) if vectors is None else vectors
+        self.entries = self.listings = PostgresCatalog(database, wall=wall)
+        self.call_log = PostgresCallLog(database, wall=wall)
+
+    def __repr__(self) -> str:
+        """Return where it is, without user and password."""
+        return f"<{self._database.place}>"
+
+    def watch(self, heard: Heard) -> Callable[[], None]:
+        """See `gateway.storage.protocol.WatchedStore.watch`."""
+        return self._database.watch(heard)
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self.vectors.close()
+        self.listings.close()
+
+
+def open_store(address: str, vectors: VectorStore | None = None) -> PostgresStore:
+    """Return the store at *address*.
+
+    Args:
+        address: A URL, which may have references to secrets, or one reference to it.
+        vectors: Where vectors are kept, if not there.
+
+    Raises:
+        ConfigError: It is no such address, or refers to what is not there.
+    """
+    return PostgresStore(_url(address), vectors=vectors)
+
+
+def open_vectors(address: str) -> PostgresVectorStore:
+    """Return the vectors at *address*; see `open_store`."""
+    return PostgresVectorStore(PostgresDatabase(_url(address), SCHEMA))
+
+
+def _url(address: str) -> str:
+    try:
+        return expand(address)
+    except ConfigError as error:
+        raise ConfigError(f"the address of the store: {error}") from None

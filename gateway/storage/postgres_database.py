@@ -1,0 +1,266 @@
+"""A PostgreSQL database: connections, tables, errors, notifications. The one home of psycopg.
+
+* Tables are in a schema of their own, which knows its version. An older one is brought up in one
+  transaction under an advisory lock; a newer one is refused and left as it is.
+* There is no latch. When the server is gone, a call fails at once and says why; the first call
+  after it is back works.
+* No password is in any error: the address is shown as host, port and database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from gateway.errors import ConfigError, MissingExtraError, StoreError
+from gateway.storage.postgres_schema import STEPS
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.rows import TupleRow
+    from psycopg.sql import SQL, Identifier
+    from psycopg_pool import ConnectionPool
+except ImportError as error:
+    raise MissingExtraError("a store in PostgreSQL", "postgres") from error
+
+Connection = psycopg.Connection[TupleRow]
+Heard = Callable[[str], None]
+"""Called with the name of a table that another process changed; "" if any of them may be."""
+
+BUSY_S = 10.0
+"""How long a call waits for a connection, or for rows that others hold, before it gives up."""
+_LINK: Mapping[str, str] = {
+    "connect_timeout": "5",
+    # A network that swallows packets must not hold a call for hours.
+    "keepalives_idle": "30",
+    "tcp_user_timeout": "30000",
+    "application_name": "tool-gateway",
+}
+"""Settings of a connection, where the URL has none."""
+_MOST_CONNECTIONS = 8
+_IDLE_S = 300.0
+_CHANNEL = "tool_gateway"
+_POLL_S = 0.5
+_RECONNECT_S = 1.0
+_UNSAFE = "it has a character that PostgreSQL cannot keep, U+0000 or half of a surrogate pair"
+
+
+class PostgresDatabase:
+    """One schema of a database, made when first needed. Safe from any thread, and after a fork.
+
+    Args:
+        url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE``.
+        schema: Where the tables are.
+
+    Raises:
+        ConfigError: *url* is no such address.
+    """
+
+    def __init__(self, url: str, schema: str) -> None:
+        self._link = {**_LINK, **_parsed(url)}
+        self._schema = schema
+        self.place = _place(self._link, schema)
+        """Where it is, without user and password."""
+        self._origin = secrets.token_hex(8)
+        self._opening = threading.Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+        self._process = os.getpid()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Read the tables as they are at one moment, whatever is written meanwhile.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        with self._connection() as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            yield connection
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Write to the tables: all is written, or nothing.
+
+        Raises:
+            StoreError: They cannot be written.
+        """
+        with self._connection() as connection:
+            connection.isolation_level = connection.read_only = None
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections; the next use opens others."""
+        with self._opening:
+            if self._pool is not None and self._process == os.getpid():
+                self._pool.close()
+            self._pool = None
+
+    def watch(self, heard: Heard) -> Callable[[], None]:
+        """Call *heard*, from a thread, whenever another process changed a table.
+
+        What happens while there is no connection cannot be heard: once there is one, everything
+        counts as changed.
+
+        Returns:
+            A function that ends it.
+        """
+        ended = threading.Event()
+        work = threading.Thread(target=self._watch, args=(heard, ended), daemon=True)
+        work.start()
+        return ended.set
+
+    def _watch(self, heard: Heard, ended: threading.Event) -> None:
+        while not ended.is_set():
+            with contextlib.suppress(psycopg.Error, StoreError), self._connect() as connection:
+                connection.autocommit = True
+                connection.execute(SQL("LISTEN {}").format(Identifier(_CHANNEL)))
+                # What was said before is lost.
+                heard("")
+                while not ended.is_set():
+                    for note in connection.notifies(timeout=_POLL_S):
+                        schema, table, origin = note.payload.rsplit("/", 2)
+                        if schema == self._schema and origin != self._origin:
+                            heard(table)
+            ended.wait(_RECONNECT_S)
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        with self._errors():
+            pool, connection = self._take()
+            try:
+                with connection:
+                    yield connection
+            finally:
+                pool.putconn(connection)
+
+    def _take(self) -> tuple[ConnectionPool[Connection], Connection]:
+        """Return a connection that works, and the pool that it goes back to."""
+        pool = self._open()
+        try:
+            connection = pool.getconn()
+        except psycopg.OperationalError:
+            self._drop(pool)
+            raise
+        try:
+            ConnectionPool.check_connection(connection)
+        except psycopg.OperationalError:
+            # The server was started anew, or is down: no other connection of the pool works.
+            pool.putconn(connection)
+            self._drop(pool)
+            pool = self._open()
+            connection = pool.getconn()
+        return pool, connection
+
+    def _open(self) -> ConnectionPool[Connection]:
+        with self._opening:
+            if self._pool is None or self._process != os.getpid():
+                # Fails at once, and says why, where a pool would try for long.
+                with self._connect() as connection:
+                    self._bring_up(connection)
+                self._process = os.getpid()
+                self._pool = ConnectionPool(
+                    make_conninfo("", **self._link),
+                    configure=self._configure,
+                    min_size=1,
+                    max_size=_MOST_CONNECTIONS,
+                    max_idle=_IDLE_S,
+                    timeout=BUSY_S,
+                    open=True,
+                )
+            return self._pool
+
+    def _drop(self, pool: ConnectionPool[Connection]) -> None:
+        with self._opening:
+            if self._pool is pool:
+                self._pool = None
+        pool.close(timeout=0)
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(make_conninfo("", **self._link))
+        try:
+            self._configure(connection)
+        except psycopg.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _configure(self, connection: Connection) -> None:
+        connection.execute(
+            "SELECT set_config('search_path', quote_ident(%s), false),"
+            " set_config('lock_timeout', %s, false), set_config('gateway.origin', %s, false)",
+            (self._schema, f"{BUSY_S:.0f}s", self._origin),
+        )
+        connection.commit()
+
+    def _bring_up(self, connection: Connection) -> None:
+        if self._version(connection) == len(STEPS):
+            return
+        # Of many that start at once, one makes the tables.
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._schema,))
+        known = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
+        if connection.execute(known, (self._schema,)).fetchone() is None:
+            connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(self._schema)))
+        connection.execute("CREATE TABLE IF NOT EXISTS version (steps integer NOT NULL)")
+        for step in STEPS[self._version(connection) :]:
+            for statement in step:
+                connection.execute(statement)
+        connection.execute("DELETE FROM version")
+        connection.execute("INSERT INTO version VALUES (%s)", (len(STEPS),))
+
+    def _version(self, connection: Connection) -> int:
+        table = "SELECT to_regclass(quote_ident(%s) || '.version')"
+        if connection.execute(table, (self._schema,)).fetchone() == (None,):
+            return 0
+        row = connection.execute("SELECT steps FROM version").fetchone()
+        steps = int(row[0]) if row else 0
+        if steps > len(STEPS):
+            raise StoreError(
+                f"{self.place}: a newer version of this package made its tables ({steps}, where "
+                f"this one knows {len(STEPS)}): update this one, or give it another schema"
+            )
+        return steps
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.Error, UnicodeError) as error:
+            raise StoreError(f"{self.place}: {_reason(error)}") from error
+
+
+def _parsed(url: str) -> Mapping[str, Any]:
+    """Return the settings of a URL; a fault in it is never shown, since it may be the password."""
+    scheme, _, rest = url.partition("://")
+    server, _, path = rest.partition("/")
+    # An @ that belongs to the password would make the rest of that a part of the host.
+    if scheme in {"postgresql", "postgres"} and server.count("@") < 2:
+        with contextlib.suppress(psycopg.Error):
+            if "@" not in path.partition("?")[0]:
+                return conninfo_to_dict(url)
+    raise ConfigError(
+        "the address of the store must be postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with "
+        "@ : / ? % of a password written as %40 %3A %2F %3F %25"
+    )
+
+
+def _place(link: Mapping[str, Any], schema: str) -> str:
+    host = link.get("host") or link.get("hostaddr") or "localhost"
+    return f"PostgreSQL store {host}:{link.get('port', 5432)}/{link.get('dbname', '')} ({schema})"
+
+
+def _reason(error: Exception) -> str:
+    """Return what happened and what to do, without values of a statement."""
+    first, code = str(error).partition("\n")[0], getattr(error, "sqlstate", None)
+    if isinstance(error, UnicodeError) or (isinstance(error, psycopg.DataError) and code is None):
+        return f"{_UNSAFE}: take it out"
+    if code is None:
+        return f"{first}: check that the server runs, and the address"
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return f"{first}: the user needs CREATE on the database, or a schema of its own"
+    return first

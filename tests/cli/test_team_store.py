@@ -1,0 +1,103 @@
+"""Commands over a PostgreSQL store that the configuration, or a variable, refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psycopg
+import pytest
+
+from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
+from tests.cli.running import WITHOUT_PACKAGE, Place, child
+from tests.postgres_server import PostgresServer
+
+
+@pytest.fixture
+def team(postgres: PostgresServer) -> Iterator[Mapping[str, str]]:
+    """The variable that a configuration refers to, with a store that is empty."""
+    drop = "DROP SCHEMA IF EXISTS gateway CASCADE"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(drop)
+        yield {"TEAM_STORE": postgres.url}
+        connection.execute(drop)
+
+
+def test_every_command_keeps_what_it_keeps_there(place: Place, team: Mapping[str, str]) -> None:
+    """None makes a file of its own."""
+    reference = {"store": "env:TEAM_STORE", "usage": True}
+    config = place.config({"odd": place.hostile()}, options=reference)
+
+    def run(*command: str) -> Any:
+        ran = place.run(*command, "--json", "-c", config, env=team)
+        assert OK == ran.code, ran.err
+        return ran.json
+
+    shown = run("index", "build")
+    run("catalog", "add", "agent", "planner")
+    called = place.run("call", "odd/good", "{}", "-c", config, env=team)
+    run("servers", "list")
+    run("approve")
+    run("check", "odd/good")
+    found = run("catalog", "show", "agent:catalog/planner")
+    run("doctor")
+    used = run("usage", "show")
+    run("index", "show")
+    forgotten = run("usage", "forget", "--all")
+
+    assert "PostgreSQL store" in str(shown)
+    assert "sesame" not in str(shown)
+    assert (OK, "planner") == (called.code, found["name"])
+    assert ["odd/good"] == [row["tool"] for row in used["tools"]]
+    assert {"forgotten": 1} == forgotten
+    assert [] == [*place.cache.glob("*.sqlite3")]
+
+
+def test_what_is_approved_there_is_approved(place: Place, team: Mapping[str, str]) -> None:
+    """Also by a person at another machine, with a cache of its own."""
+    env = {"GATEWAY_STORE": team["TEAM_STORE"]}
+    config = place.config({"odd": place.hostile()})
+    place.run("tools", "-c", config, env=env)
+    place.config({"odd": place.hostile("dressed_up")})
+    place.run("tools", "-c", config, env=env)
+    elsewhere = env | {"GATEWAY_CACHE_DIR": str(place.folder / "elsewhere")}
+
+    changed = place.run("approve", "--json", "-c", config, env=elsewhere)
+    approved = place.run("approve", "--all", "--json", "-c", config, env=elsewhere)
+    left = place.run("approve", "--json", "-c", config, env=env)
+
+    both = ["odd", "odd/good"]
+    assert [both, both, []] == [
+        sorted(changed.json["changed"]),
+        sorted(approved.json["approved"]),
+        left.json["changed"],
+    ]
+
+
+@pytest.mark.parametrize("store", ["postgresql://u:sesame@host/db", "${X:-postgresql://h/d}", 5])
+def test_a_configuration_names_no_store_but_by_reference(place: Place, store: object) -> None:
+    """Whoever can write the file would choose where approvals come from."""
+    ran = place.run("search", "x", "--json", "-c", place.config(options={"store": store}))
+
+    assert USAGE == ran.code
+    assert "options: store must refer to a secret" in ran.json["error"]["message"]
+    assert "sesame" not in ran.out + ran.err
+
+
+def test_where_the_store_is_down_a_command_that_needs_it_says_so(place: Place) -> None:
+    env = {"GATEWAY_STORE": "postgresql://u:sesame@127.0.0.1:1/db"}
+    ran = place.run("usage", "show", "--json", env=env)
+    found = place.run("search", "time", "--json", "-c", place.config(), env=env)
+
+    assert (UNAVAILABLE, "StoreError") == (ran.code, ran.json["error"]["type"])
+    assert "127.0.0.1:1/db" in ran.json["error"]["message"]
+    assert (OK, True) == (found.code, bool(found.json["result"]["matches"]))
+    assert "sesame" not in ran.out + ran.err + found.out + found.err
+
+
+def test_without_its_package_the_extra_is_named(place: Place) -> None:
+    script, env = WITHOUT_PACKAGE.format("psycopg"), {"GATEWAY_STORE": "postgresql://h/d"}
+    ran = child("-c", script, "usage", "show", cwd=place.folder, env=env)
+
+    assert USAGE == ran.code
+    assert 'pip install "tool-gateway[postgres]"' in ran.err

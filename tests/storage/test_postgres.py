@@ -1,0 +1,299 @@
+"""A store in PostgreSQL: what can go wrong with a server, and with several writers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+
+import numpy as np
+import psycopg
+import pytest
+
+from gateway.catalog.entries import Entry
+from gateway.errors import ConfigError, StoreError
+from gateway.options import Options
+from gateway.storage.postgres import PostgresStore
+from gateway.storage.protocol import WatchedStore, own_vectors, resolve_store
+from gateway.types.listing import Listing
+from gateway.usage.call_log import Call, SearchNote
+from tests.postgres_server import PostgresServer
+
+WAIT_S = 30
+Open = Callable[[], PostgresStore]
+
+
+@pytest.fixture
+def opened(postgres: PostgresServer, tmp_path: Path) -> Iterator[Open]:
+    """Open stores of one schema."""
+    made: list[PostgresStore] = []
+
+    def another() -> PostgresStore:
+        made.append(PostgresStore(postgres.url, schema=tmp_path.name))
+        return made[-1]
+
+    yield another
+    for store in made:
+        store.close()
+
+
+@pytest.fixture
+def store(opened: Open) -> PostgresStore:
+    return opened()
+
+
+def tables(postgres: PostgresServer, folder: Path) -> psycopg.Connection:
+    """Connect to the schema of a test."""
+    return psycopg.connect(postgres.url, options=f'-c search_path="{folder.name}"')
+
+
+def entry(name: str) -> Entry:
+    return Entry(kind="agent", name=name)
+
+
+def test_a_store_works_again_as_soon_as_its_server_does(
+    store: PostgresStore, postgres: PostgresServer
+) -> None:
+    """While that is down an error says so; the first call after it needs no second one."""
+    store.entries.put([entry("a")])
+    postgres.stop()
+    try:
+        with pytest.raises(StoreError, match="check that the server runs") as down:
+            store.entries.rows()
+        with pytest.raises(StoreError):
+            store.call_log.note(Call(tool="t", outcome="ok"))
+    finally:
+        postgres.start()
+    after = store.entries.rows()
+    postgres.stop()
+    postgres.start()
+    again = store.entries.rows()
+
+    assert ["agent:catalog/a"] == [*after] == [*again]
+    assert "sesame" not in str(down.value) + repr(store)
+
+
+def test_two_writers_of_the_same_keys_never_wait_for_each_other_in_a_circle(opened: Open) -> None:
+    """Each writes them in another order; neither fails, and all are there."""
+    names = [str(number) for number in range(40)]
+
+    def write(at: int) -> None:
+        store, order = opened(), names if at % 2 else names[::-1]
+        for _ in range(10):
+            store.vectors.put("m", {name: np.full(4, at, np.float32) for name in order})
+            store.entries.put([entry(name) for name in order])
+            store.entries.put_rules(dict.fromkeys(order, "{}"))
+            store.listings.record_seen("o", {name: f"{at}-{name}" for name in order})
+            store.listings.approve("o", order)
+            store.call_log.note_search(SearchNote(found=tuple(order)))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [None, None] == [*pool.map(write, range(2))]
+
+    store = opened()
+    assert set(names) == store.vectors.get("m", names).keys() == store.listings.pins("o").keys()
+    assert dict.fromkeys(names, 20) == store.call_log.found()
+
+
+_RACER = """
+import sys
+from gateway.storage.postgres import PostgresStore
+from gateway.usage.call_log import Call
+store = PostgresStore(sys.argv[1], schema=sys.argv[2])
+input()
+store.call_log.note(Call(tool="t", outcome="ok"))
+store.close()
+"""
+
+
+def test_of_processes_that_start_together_one_makes_the_tables(
+    store: PostgresStore, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """All of them wait until they are there, and none fails."""
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _RACER, postgres.url, tmp_path.name], stdin=subprocess.PIPE
+        )
+        for _ in range(3)
+    ]
+    for racer in racers:
+        racer.communicate(b"\n", timeout=WAIT_S)
+
+    assert [0, 0, 0] == [racer.returncode for racer in racers]
+    assert 3 == len([*store.call_log.lines()])
+
+
+def test_tables_of_a_newer_version_are_refused_and_left(
+    opened: Open, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """The error says what to do."""
+    opened().entries.put([entry("a")])
+    with tables(postgres, tmp_path) as connection:
+        connection.execute("UPDATE version SET steps = 99")
+
+    with pytest.raises(StoreError, match=r"99.*update this one"):
+        opened().entries.rows()
+
+
+def test_an_older_schema_is_brought_up_and_keeps_what_it_holds(
+    opened: Open, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Version 1 told nobody of changes."""
+    first = opened()
+    first.entries.put([entry("a")])
+    with tables(postgres, tmp_path) as connection:
+        connection.execute("DROP FUNCTION tell_change CASCADE")
+        connection.execute("UPDATE version SET steps = 1")
+
+    second = opened()
+    second.entries.put([entry("b")])
+
+    assert ["agent:catalog/a", "agent:catalog/b"] == [*first.entries.rows()]
+    with tables(postgres, tmp_path) as connection:
+        assert [(2,)] == connection.execute("SELECT steps FROM version").fetchall()
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["U+0000", "half of a pair"])
+def test_a_text_that_it_cannot_keep_is_refused_and_nothing_of_the_batch_is_kept(
+    store: PostgresStore, text: str
+) -> None:
+    """PostgreSQL has no such texts. The error shows nothing of them."""
+    vector = np.ones(2, np.float32)
+    writes: list[Callable[[], object]] = [
+        lambda: store.vectors.put("m", {"good": vector, text: vector}),
+        lambda: store.listings.record_seen("o", {"good": "1", text: "1"}),
+        lambda: store.listings.note_failure("f", text),
+        lambda: store.call_log.note(Call(tool=text, outcome="ok")),
+        lambda: store.vectors.get("m", [text]),
+    ]
+
+    for write in writes:
+        with pytest.raises(StoreError, match=r"U\+0000 or half of a surrogate pair: take it out"):
+            write()
+
+    assert {} == store.vectors.get("m", ["good"]) == store.listings.pins("o")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://u:sesame@host/db",
+        "u:sesame@host/db",
+        "postgresql://u:ses@me@host/sesame",
+        "postgresql://u:ses/ame@host/db",
+        "postgresql://u:sesame%zz@host/db",
+        "postgresql://u:sesame@host/db?nonsense=1",
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(ConfigError, match="postgresql://USER:PASSWORD@HOST") as error:
+        PostgresStore(url)
+
+    assert error.value.__cause__ is None
+    assert "ame" not in str(error.value).replace("name", "")
+
+
+def test_where_nothing_listens_the_error_names_the_place_and_not_the_password() -> None:
+    store = PostgresStore("postgresql://u:sesame@127.0.0.1:1/db")
+
+    with pytest.raises(StoreError, match=r"PostgreSQL store 127\.0\.0\.1:1/db") as error:
+        store.listings.listing("f")
+
+    assert "sesame" not in str(error.value)
+
+
+def test_the_options_open_it_by_a_reference(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options never show the address."""
+    monkeypatch.setenv("TEAM_STORE", postgres.url)
+    options = Options(store="env:TEAM_STORE")
+
+    store, vectors = resolve_store(options), own_vectors(options)
+    store.vectors.put("m", {"a": np.ones(2, np.float32)})
+    before = vectors.count()
+    vectors.clear()
+    sizes = vectors.size() > 0, vectors.count()
+    store.close()
+    vectors.close()
+
+    assert isinstance(store, PostgresStore)
+    assert (1, (True, 0)) == (before, sizes)
+    assert "postgresql" not in repr(Options(store=postgres.url))
+    with pytest.raises(ConfigError, match=r"address of the store: it needs .* NOT_SET"):
+        resolve_store(Options(store="${NOT_SET}"))
+
+
+def test_changes_of_others_are_heard_and_not_its_own(opened: Open) -> None:
+    store, other = opened(), opened()
+    store.listings.record_seen("o", {"a": "1"})
+    heard: Queue[str] = Queue()
+    end = store.watch(heard.put)
+    assert heard.get(timeout=WAIT_S) == ""  # From now on nothing is missed.
+
+    store.entries.put([entry("own")])
+    other.listings.record_seen("o", {"a": "2"})
+    changes: list[tuple[str, Callable[[], object]]] = [
+        ("entries", lambda: other.entries.put([entry("a")])),
+        ("entries", lambda: other.entries.remove(entry("a").id)),
+        ("rules", lambda: other.entries.put_rules({"a/*": "{}"})),
+        ("listings", lambda: other.listings.keep("f", "srv", Listing())),
+        ("pins", lambda: other.listings.approve("o", ["a"])),
+    ]
+    tables = []
+    for _, change in changes:
+        change()
+        tables.append(heard.get(timeout=WAIT_S))
+    end()
+
+    assert isinstance(store, WatchedStore)
+    assert [table for table, _ in changes] == tables
+
+
+def test_after_the_connection_was_lost_everything_may_have_changed(
+    opened: Open, postgres: PostgresServer
+) -> None:
+    """Nobody keeps what was said meanwhile."""
+    store, other = opened(), opened()
+    heard: Queue[str] = Queue()
+    end = store.watch(heard.put)
+    first = heard.get(timeout=WAIT_S)
+    postgres.stop()
+    postgres.start()
+    again = heard.get(timeout=WAIT_S)
+    other.entries.put([entry("a")])
+    then = heard.get(timeout=WAIT_S)
+    end()
+
+    assert ["", "", "entries"] == [first, again, then]
+
+
+_FORK = """
+import os, sys
+from gateway.storage.postgres import PostgresStore
+from gateway.usage.call_log import Call
+store = PostgresStore(sys.argv[1], schema=sys.argv[2])
+store.call_log.note(Call(tool="before", outcome="ok"))
+child = os.fork()
+for _ in range(20):
+    store.call_log.note(Call(tool="child" if child == 0 else "parent", outcome="ok"))
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+store.close()
+"""
+
+
+def test_a_fork_uses_no_connection_of_its_parent(
+    store: PostgresStore, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Both would read each other's answers."""
+    command = [sys.executable, "-c", _FORK, postgres.url, tmp_path.name]
+    subprocess.run(command, check=True, timeout=WAIT_S)
+
+    tools = Counter(line["tool"] for line in store.call_log.lines())
+    assert {"before": 1, "child": 20, "parent": 20} == tools
