@@ -38,7 +38,11 @@ SCHEMA: dict[str, Any] = {
     "$defs": {"Unit": {"enum": ["c", "f", 1, None]}, "Level": {"type": "number"}},
 }
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
