@@ -63,6 +63,16 @@ def test_decisions_need_a_folder(tmp_path: Path) -> None:
         plan_edit(file, EDGE, "accept", server="shop")
 
 
+def test_a_broken_document_takes_none(tmp_path: Path) -> None:
+    """What it says is not known; the error names its file and line."""
+    edit = plan_edit(tmp_path, EDGE, "accept", server="shop")
+    edit.write()
+    edit.file.write_text("---\ntitle: [", "utf-8")
+
+    with pytest.raises(ConfigError, match=r"reviewed/shop\.md:1: the front matter is not closed"):
+        plan_edit(tmp_path, EDGE, "reject", server="shop")
+
+
 async def test_what_is_only_proposed_counts_for_nothing(tmp_path: Path) -> None:
     """Until it stands elsewhere in the folder, or its own folder is the one that is given."""
     (tmp_path / "proposed").mkdir()

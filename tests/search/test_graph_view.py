@@ -76,6 +76,19 @@ def test_each_edge_around_a_tool_says_where_it_comes_from() -> None:
     assert {1} == {node.distance for node in found.nodes[1:]}
 
 
+def test_a_node_is_found_by_its_id_or_by_words() -> None:
+    """Without words, what has the most edges is first; a hidden one is not found."""
+    lines = ("ask requires buy", "cook requires buy", "fry requires ask", "fry requires buy")
+    proposals = [plan("ask requires ask", "dine requires buy", "dine requires fry")]
+    graph = view(*lines, caller=Caller(), proposals=proposals)
+
+    assert ["s/buy"] == [node.id for node in graph.find("", limit=1)]
+    assert ["s/cook"] == [node.id for node in graph.find("cook")]
+    assert "s/dine" == graph.find("s/dine")[0].id
+    assert "s/fry" not in {node.id for text in ("fry", "s/fry") for node in graph.find(text)}
+    assert ["dine requires buy"] == told(graph.proposed())
+
+
 def test_a_neighbourhood_is_bounded_and_says_what_it_leaves_out() -> None:
     """The nearest stay; edges among those that are shown are shown."""
     graph = view(
