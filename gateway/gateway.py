@@ -34,7 +34,7 @@ from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.search.resources import ResourceLibrary
 from gateway.sources.entries import ENTRIES
-from gateway.storage.protocol import Store, resolve_store
+from gateway.storage.protocol import Store, resolve_store, watch
 from gateway.types import (
     ANYONE,
     Caller,
@@ -135,6 +135,7 @@ class Gateway(GatewayAttention):
         self._search = self._make_search(normalizer)
         for part in (self._index, self._servers, self._search):
             self.telemetry.observe(part.gauges)
+        self._end_watch = watch(storage, self._hear)
 
     def _make_search(self, normalizer: Normalizer | None) -> CachedSearch:
         return cached_search(
@@ -377,6 +378,7 @@ class Gateway(GatewayAttention):
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
+        self._end_watch()
         self.telemetry.close()
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
         self.store.close()

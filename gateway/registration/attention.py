@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.catalog.catalog import Catalog
-from gateway.errors import Failed, InvalidRequestError, UpstreamError, UpstreamTimeoutError, attempt
+from gateway.errors import (
+    ClosedError,
+    Failed,
+    InvalidRequestError,
+    UpstreamError,
+    UpstreamTimeoutError,
+    attempt,
+)
 from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.mcp.servers import HttpServer
 from gateway.registration.changes import Change, accept_similar, find_changes
@@ -228,11 +236,30 @@ class GatewayAttention(GatewaySources, ABC):
             fault = source.live.supervisor.fault
             raise fault or UpstreamError(source.server, "could not be listed", kind="connect")
 
-    async def _recheck(self, server: str) -> None:
-        """Let in what was approved just now."""
-        self._servers.recheck([server])
+    async def _recheck(self, *servers: str, relisted: bool = False) -> None:
+        """Let in what was approved just now, and what another process *relisted*."""
+        self._servers.recheck(servers)
+        for name in servers if relisted else ():
+            if source := self._servers.cached.get(name):
+                source.recheck(relisted=True)
+                self._registry.mark_dirty(name)
         if self._entity_registry.recheck():
             self._registry.mark_dirty(self._entries.server)
+
+    def _hear(self, changed: str) -> None:
+        """Take in what another process changed in the store, at the next search; from any thread.
+
+        Args:
+            changed: As `WatchedStore.watch` says it.
+        """
+        table, _, server = changed.partition("/")
+        if table in {"", "entries", "rules"}:
+            self._registry.mark_dirty(self._entries.server)
+        if table in {"", "pins", "listings"}:
+            names = [name for name in self._registry.all() if server in {"", name}]
+            # What is said while it closes is for nobody.
+            with suppress(ClosedError):
+                self._bridge.submit(lambda: self._recheck(*names, relisted=table != "pins"))
 
     def _changes(self) -> tuple[Change, ...]:
         return find_changes(self._servers.store, self._pin_owners(), self._names_owner())

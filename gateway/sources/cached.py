@@ -220,16 +220,15 @@ class CachedSource:
         self.flights.start((self, "renew"), self._renew)
         return -math.inf
 
-    def recheck(self) -> bool:
+    def recheck(self, *, relisted: bool = False) -> bool:
         """Make the next `list_tools` look whether what had changed is approved by now.
 
-        Returns:
-            Whether there is anything to look at.
+        It looks for a new listing in the store too: always, if another process *relisted* it.
+        Returns whether there is anything to look at.
         """
         notes = self._listing.diagnostics if self._listing is not None else ()
-        is_suspect = bool(self._command_line_changed) or any(
-            note.code == "tool_changed" for note in notes
-        )
+        is_changed = any(note.code == "tool_changed" for note in notes)
+        is_suspect = relisted or is_changed or bool(self._command_line_changed)
         if is_suspect:
             self._command_line_changed = None
             self._loaded = False

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import threading
@@ -30,7 +31,7 @@ except ImportError as error:
 
 Connection = psycopg.Connection[TupleRow]
 Heard = Callable[[str], None]
-"""Called with the name of a table that another process changed; "" if any of them may be."""
+"""Called with what another process changed; see `WatchedStore.watch`."""
 
 BUSY_S = 10.0
 """How long a call waits for a connection, or for rows that others hold, before it gives up."""
@@ -124,9 +125,9 @@ class PostgresDatabase:
                 heard("")
                 while not ended.is_set():
                     for note in connection.notifies(timeout=_POLL_S):
-                        schema, table, origin = note.payload.rsplit("/", 2)
+                        origin, schema, changed = json.loads(note.payload)
                         if schema == self._schema and origin != self._origin:
-                            heard(table)
+                            heard(changed)
             ended.wait(_RECONNECT_S)
 
     @contextlib.contextmanager

@@ -42,15 +42,23 @@ _TABLES: Sequence[LiteralString] = (
 )
 _NOTIFICATIONS: Sequence[LiteralString] = (
     """CREATE FUNCTION tell_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM pg_notify('tool_gateway', TG_TABLE_SCHEMA || '/' || TG_TABLE_NAME || '/'
-        || coalesce(current_setting('gateway.origin', true), ''));
+    PERFORM pg_notify('tool_gateway', json_build_array(
+        current_setting('gateway.origin', true), TG_TABLE_SCHEMA, TG_TABLE_NAME)::text);
+    RETURN NULL; END $$""",
+    """CREATE FUNCTION tell_listing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM pg_notify('tool_gateway', json_build_array(
+        current_setting('gateway.origin', true), TG_TABLE_SCHEMA,
+        TG_TABLE_NAME || '/' || NEW.server)::text);
     RETURN NULL; END $$""",
     """CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE ON entries
     FOR EACH STATEMENT EXECUTE FUNCTION tell_change()""",
     """CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE ON rules
     FOR EACH STATEMENT EXECUTE FUNCTION tell_change()""",
-    """CREATE TRIGGER tell AFTER INSERT OR UPDATE OF listing ON listings
-    FOR EACH STATEMENT EXECUTE FUNCTION tell_change()""",
+    """CREATE TRIGGER tell_new AFTER INSERT ON listings
+    FOR EACH ROW EXECUTE FUNCTION tell_listing()""",
+    """CREATE TRIGGER tell_changed AFTER UPDATE ON listings
+    FOR EACH ROW WHEN (OLD.listing IS DISTINCT FROM NEW.listing)
+    EXECUTE FUNCTION tell_listing()""",
     """CREATE TRIGGER tell AFTER UPDATE OF approved ON pins
     FOR EACH STATEMENT EXECUTE FUNCTION tell_change()""",
 )

@@ -70,7 +70,8 @@ class WatchedStore(Store, Protocol):
     """A `Store` that says what another process changed in it."""
 
     def watch(self, heard: Callable[[str], None]) -> Callable[[], None]:
-        """Call *heard* from a thread, with ``entries``, ``rules``, ``listings`` or ``pins``.
+        """Call *heard* from a thread, with ``entries``, ``rules``, ``pins`` (of which one was
+        approved) or ``listings/NAME`` of a server.
 
         Not for what this object changed itself. Empty if changes may have been missed, so that all
         of them may have changed.
@@ -78,6 +79,11 @@ class WatchedStore(Store, Protocol):
         Returns:
             A function that ends it.
         """
+
+
+def watch(store: Store, heard: Callable[[str], None]) -> Callable[[], None]:
+    """Call *heard* as `WatchedStore.watch` does; never if *store* is none."""
+    return store.watch(heard) if isinstance(store, WatchedStore) else lambda: None
 
 
 class SqliteStore:

@@ -146,7 +146,7 @@ def test_an_older_schema_is_brought_up_and_keeps_what_it_holds(
     first = opened()
     first.entries.put([entry("a")])
     with tables(postgres, tmp_path) as connection:
-        connection.execute("DROP FUNCTION tell_change CASCADE")
+        connection.execute("DROP FUNCTION tell_change, tell_listing CASCADE")
         connection.execute("UPDATE version SET steps = 1")
 
     second = opened()
@@ -241,7 +241,7 @@ def test_changes_of_others_are_heard_and_not_its_own(opened: Open) -> None:
         ("entries", lambda: other.entries.put([entry("a")])),
         ("entries", lambda: other.entries.remove(entry("a").id)),
         ("rules", lambda: other.entries.put_rules({"a/*": "{}"})),
-        ("listings", lambda: other.listings.keep("f", "srv", Listing())),
+        ("listings/srv", lambda: other.listings.keep("f", "srv", Listing())),
         ("pins", lambda: other.listings.approve("o", ["a"])),
     ]
     tables = []

@@ -40,6 +40,7 @@ _EXTRAS = {
     "keyring": "the system's keyring",
     "pyshacl": "graph validate",
     "fastmcp": "OpenAPI documents",
+    "psycopg": "a store in PostgreSQL",
 }
 """Optional packages and what they are for."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from gateway.catalog.entries import Entry
+from gateway.errors import StoreError
 from gateway.storage.protocol import Store
 from gateway.types.listing import Listing
 from gateway.usage.call_log import Call
@@ -31,6 +33,23 @@ def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
         assert ["agent:catalog/a"] == list(each.entries.rows())
         assert each.listings.listing("f") is not None
         assert 1 == len([*each.call_log.lines()])
+
+
+def test_a_text_that_is_no_unicode_is_refused_and_nothing_of_its_batch_is_kept(
+    store: Store,
+) -> None:
+    """Half of a surrogate pair, as JSON may have it. The store works on."""
+    vector = np.ones(2, np.float32)
+
+    with pytest.raises(StoreError):
+        store.vectors.put("m", {"good": vector, "half \ud800": vector})
+    with pytest.raises(StoreError):
+        store.entries.put_rules({"good": "{}", "\ud800": "{}"})
+    with pytest.raises(StoreError):
+        store.call_log.note(Call(tool="\ud800", outcome="ok"))
+
+    assert {} == store.vectors.get("m", ["good"]) == dict(store.entries.rules())
+    assert [] == [*store.call_log.lines()]
 
 
 def test_nothing_is_lost_between_threads(store: Store) -> None:
