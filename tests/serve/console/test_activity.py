@@ -231,6 +231,8 @@ async def test_an_address_filters_traces_and_their_export(watched: Watched) -> N
 
 async def test_a_trace_is_shown_as_a_tree(watched: Watched) -> None:
     """Each span below its parent, in the time of the trace."""
+    # The build would be a span of the call that waits for it.
+    await watched.gateway.report()
     async with Client(mcp_server(watched.gateway)) as client:
         await client.call_tool("call_tool", {"name": "read_email"})
     (summary,) = (await watched.served.data("/activity", kind="call"))["traces"]
