@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.cli.running import BIN, Place
 
 _README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-_ELSEWHERE = ("demo ", "serve ", "login NAME ", "graph propose ")
+_ELSEWHERE = ("demo ", "console ", "serve ", "login NAME ", "graph propose ")
 """They go on until they are ended, or need a person or a model: tested on their own."""
 _CODES = {"usage export --out graph/": 1, "usage show": 1, "usage report": 1, "tune asked.jsonl": 1}
 """Nothing was called in a task yet, and nobody wrote a request."""

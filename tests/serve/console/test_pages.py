@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from playwright.async_api import Page, ViewportSize
 from gateway.gateway import Gateway
 from gateway.serve import console
 from gateway.serve.console.app import PAGES, PLACES
+from gateway.serve.console.spans import SpanRing
 from gateway.serve.http import HttpOptions
 from tests.serve.console.conftest import Open, Serve, check_access
 from tests.serve.console.test_access import READER, SECRET
@@ -35,7 +37,7 @@ async def test_every_page_can_be_used_by_everybody(
     """By keyboard, with a screen reader, on a phone, in the dark; no text of a server runs."""
     gateway: Gateway = request.getfixturevalue(f"{which}_gateway")
     served = await serve_console(gateway)
-    queries = [f"{path}?q=e-mail" for path in PATHS]
+    queries = [f"{path}?q=e-mail&text=e-mail" for path in PATHS]
     scheme = "dark" if which in ("small", "hostile") else "light"
     page = await visit(served, PATHS[0], color_scheme=scheme)
 
@@ -59,6 +61,21 @@ async def test_every_page_works_without_scripts(
         await page.get_by_role("navigation").get_by_role("link", name=place.title).click()
         assert path in page.url
         assert await served.data(path)
+
+
+@pytest.mark.parametrize("path", ["/ask", "/catalog", "/graph", "/activity"])
+async def test_a_page_is_searched_while_its_user_types(
+    path: str, small_gateway: Gateway, serve_console: Serve, visit: Open
+) -> None:
+    """What was typed stands in the address, and the rest of the page stays."""
+    served = await serve_console(small_gateway, spans=SpanRing())
+    page = await visit(served, path)
+    await page.evaluate("window.stayed = true")
+
+    await page.get_by_role("searchbox").first.press_sequentially("mail")
+    await page.wait_for_url(re.compile(r"[?&](q|text)=mail"))
+
+    assert await page.evaluate("window.stayed")
 
 
 async def test_pages_that_need_a_right_are_closed_to_others(

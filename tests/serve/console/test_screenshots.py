@@ -20,6 +20,7 @@ from gateway.quality.requests import RequestSet
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.console.app import PLACES
 from gateway.serve.console.spans import SpanRing
+from gateway.testing import HashingEmbedder
 from gateway.types import Filters, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, tool
@@ -86,10 +87,16 @@ async def test_each_page_has_its_picture(
     """Those of the documentation are of the same pages, and of the same size."""
     ring, reports = SpanRing(), tmp_path / "reports"
     options = patient(tmp_path, on_change="block")
-    gateway = open_gateway(graph=documents, options=options, tracer_provider=provider_of(ring))
+    gateway = open_gateway(
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        graph=documents,
+        options=options,
+        tracer_provider=provider_of(ring),
+    )
     folder = Path(os.environ.get("SCREENSHOTS", tmp_path))
     names = [place.path.strip("/") for place in PLACES]
-    files = {"documents": documents, "reports": reports, "requests": tmp_path / "asked.md"}
+    files = {"documents": documents, "reports": reports, "requests": Path("asked.md")}
     async with live_server(bridge, catalog) as server:
         gateway.add_server("office", url=server.url)
         await use(gateway, server.shelf, reports)
