@@ -104,7 +104,7 @@ async def evaluate_catalog(
 
 def _make_requests(own: Iterable[EvalRequest], snapshot: Snapshot, filters: Filters) -> RequestSet:
     tools = snapshot.visible(filters)
-    asked = [*own, *offline_requests(tools)]
-    frozen = freeze(asked, snapshot, filters, strict=False)
+    requests = [*own, *offline_requests(tools)]
+    frozen = freeze(requests, snapshot, filters, strict=False)
     held = hold_out(frozen.requests, tools, count=UNANSWERABLE)
     return replace(frozen, requests=(*frozen.requests, *held))

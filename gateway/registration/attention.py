@@ -181,7 +181,7 @@ class GatewayAttention(GatewaySources, ABC):
             The address; empty if the server asked for nothing.
 
         Raises:
-            InvalidRequestError: Nobody signs in to it, or its address is not the approved one.
+            InvalidRequestError: It has no sign-in, or its address is not the approved one.
             ConfigError: The port for the answer is taken.
             UpstreamError: It could not be begun.
             ClosedError: After `close`.

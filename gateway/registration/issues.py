@@ -220,8 +220,8 @@ class IssueFinder:
                 if result.failed and note.code == "source_load_failed"
             ]
             if source := self.cached.get(name):
-                known = stored.get(source.key.fingerprint, StoredServer())
-                yield from self._of_server(name, source, notes, known.failure or (None, ""))
+                record = stored.get(source.key.fingerprint, StoredServer())
+                yield from self._of_server(name, source, notes, record.failure or (None, ""))
             elif notes:
                 yield Issue(kind="failing", id=name, detail=notes[0], action="retry")
 

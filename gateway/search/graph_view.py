@@ -124,8 +124,8 @@ class GraphView:
         else:
             counts = np.bincount(index.edges[:, :2].ravel(), minlength=len(index.nodes))
             nodes += [index.nodes[row] for row in counts.argsort(kind="stable")[::-1][:limit]]
-        known = filter(self._has, dict.fromkeys(nodes))
-        return tuple(self._node(node, 0) for node in islice(known, limit))
+        visible = filter(self._has, dict.fromkeys(nodes))
+        return tuple(self._node(node, 0) for node in islice(visible, limit))
 
     def proposed(self) -> tuple[GraphEdge, ...]:
         """Return all edges that are only proposed, in the order of their documents."""

@@ -279,7 +279,7 @@ def _json_url(request: Request) -> str:
 
 
 def _own_path(path: str) -> str:
-    """Return *path* if it is one of the console, so that nobody is sent elsewhere."""
+    """Return *path* if it is one of the console, so that no link leads elsewhere."""
     is_own = path == CONSOLE or path.startswith(f"{CONSOLE}/")
     return path if is_own and "\\" not in path and path.isprintable() else CONSOLE
 

@@ -59,7 +59,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class FoundRow:
     """A match or a supplement, and why it was found."""
 
     kind: str
@@ -72,11 +72,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SearchAnswer:
     """What one search gave."""
 
     mode: str
-    rows: tuple[Row, ...]
+    rows: tuple[FoundRow, ...]
     filtered: tuple[types.FilteredEntity, ...]
     nearest: str
     unmatched: tuple[str, ...]
@@ -101,7 +101,7 @@ class AskData:
     servers: tuple[str, ...]
     known_tags: tuple[str, ...]
     rankings: tuple[str, ...] = get_args(types.RankingPolicy)
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[SearchAnswer, ...] = ()
     can_save: bool
     address: str
     """Its query, to come back to."""
@@ -136,26 +136,28 @@ class AskPage:
     @page("GET", "/ask")
     async def show(self, visit: Visit) -> PageView:
         """Search for ``q``, and once more under other settings if there are any."""
-        eligibility, asked = (await self._gateway.snapshot()).eligibility, visit.query
+        eligibility, fields = (await self._gateway.snapshot()).eligibility, visit.query
         seen = eligibility.open_to(visit.caller.scopes)
         data = AskData(
-            query=asked.get("q", ""),
-            kind=asked.get("kind") or "tool",
-            server=asked.get("server", ""),
-            tags=asked.get("tags", ""),
-            other=_settings(asked),
+            query=fields.get("q", ""),
+            kind=fields.get("kind") or "tool",
+            server=fields.get("server", ""),
+            tags=fields.get("tags", ""),
+            other=_settings(fields),
             kinds=tuple(sorted({"tool", *eligibility.kinds(np.flatnonzero(seen))})),
             servers=tuple(sorted(eligibility.servers(seen)))[:MAX_OFFERED],
             known_tags=tuple(eligibility.tags(seen))[:MAX_OFFERED],
             can_save=self._options.requests is not None and visit.can(ADMIN),
-            address=urlencode(asked.multi_items()),
+            address=urlencode(fields.multi_items()),
         )
         columns = dict.fromkeys((Settings(), data.other))
         work = (self._answer(visit.caller, data, settings) for settings in columns)
         data = replace(data, answers=tuple(await asyncio.gather(*work)))
         return PageView(template="ask.html", title="Ask", data=data)
 
-    async def _answer(self, visitor: types.Caller, data: AskData, settings: Settings) -> Answer:
+    async def _answer(
+        self, visitor: types.Caller, data: AskData, settings: Settings
+    ) -> SearchAnswer:
         other = settings.caller
         if other is not None:
             check_right(visitor, ADMIN)
@@ -181,7 +183,7 @@ class AskPage:
         mask, places = snapshot.mask(visitor.filters()), snapshot.eligibility.by_id
         tools = {key for key in (each.id for each in result.shown) if key in places}
         tools = {key for key in tools if mask[places[key]]}
-        return Answer(
+        return SearchAnswer(
             mode=result.mode,
             rows=tuple(_rows(result, tools)),
             filtered=result.filtered,
@@ -222,10 +224,10 @@ class AskPage:
             return _call_page(replace(data, faults=("Confirm the call.",)))
         if any(field.error for field in fields):
             return _call_page(replace(data, faults=("See below.",)))
-        late = errors.GatewayError(f"no answer in {CALL_TIMEOUT_S:g} s; it may have run")
+        timeout_error = errors.GatewayError(f"no answer in {CALL_TIMEOUT_S:g} s; it may have run")
         began = time.perf_counter()
         work = self._gateway.invoke(tool.id, arguments, caller=visit.caller)
-        result = await errors.attempt_within(work, CALL_TIMEOUT_S, late)
+        result = await errors.attempt_within(work, CALL_TIMEOUT_S, timeout_error)
         data = replace(data, seconds=time.perf_counter() - began)
         if not isinstance(result, errors.Failed):
             return _call_page(replace(data, result=result))
@@ -245,16 +247,16 @@ class AskPage:
             raise RefusedError(404, "unknown_tool", str(error)) from None
 
 
-def _settings(asked: Mapping[str, str]) -> Settings:
-    limit, names = asked.get("limit", ""), ("ranking", "context", "user", "tenant", "scopes")
-    texts = {name: asked.get(name, "").strip() for name in names}
+def _settings(fields: Mapping[str, str]) -> Settings:
+    limit, names = fields.get("limit", ""), ("ranking", "context", "user", "tenant", "scopes")
+    texts = {name: fields.get(name, "").strip() for name in names}
     return Settings(limit=int(limit[:4]) if limit.isdecimal() else None, **texts)
 
 
-def _rows(result: SearchResult, tools: Container[str]) -> Iterator[Row]:
+def _rows(result: SearchResult, tools: Container[str]) -> Iterator[FoundRow]:
     ranks = chain(result.ranks, repeat(None))
     for (kind, match), places in zip(by_kind(result), ranks, strict=False):
-        yield Row(
+        yield FoundRow(
             kind=kind, match=match, ranks=places, why=reasons(match), callable=match.id in tools
         )
 

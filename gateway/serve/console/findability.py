@@ -122,7 +122,7 @@ class FindabilityPage:
 
     @page("GET", f"{PATH}/report", right=ADMIN)
     async def download(self, visit: Visit) -> Response:
-        """Give the report ``run`` as a file that shows all of it."""
+        """Return the report ``run`` as a file that shows all of it."""
         name, snapshot = visit.query.get("run", ""), await self._gateway.snapshot()
         text = await in_thread(lambda: to_page(self._load(name, visit.caller, snapshot)))
         file = re.sub(r"[^0-9A-Za-z.-]", "_", name.removesuffix(".json"))

@@ -88,9 +88,9 @@ def _plain(source: object, root: JsonObject) -> JsonObject:
             inner = resolve_pointer(schema.pop("$ref"), root)
         for key in ("anyOf", "oneOf", "allOf"):
             branches = schema.get(key) if inner is None else None
-            kept = [each for each in as_objects(branches) if each.get("type") != "null"]
-            if len(kept) == 1:
-                inner = kept[0]
+            usable = [each for each in as_objects(branches) if each.get("type") != "null"]
+            if len(usable) == 1:
+                inner = usable[0]
                 del schema[key]
         if inner is None:
             break
