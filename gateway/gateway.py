@@ -135,7 +135,7 @@ class Gateway(GatewayAttention):
         self._search = self._make_search(normalizer)
         for part in (self._index, self._servers, self._search):
             self.telemetry.observe(part.gauges)
-        self._end_watch = watch(storage, self._hear)
+        self._end_watch = watch(storage, self._take_change)
 
     def _make_search(self, normalizer: Normalizer | None) -> CachedSearch:
         return cached_search(

@@ -246,7 +246,7 @@ class GatewayAttention(GatewaySources, ABC):
         if self._entity_registry.recheck():
             self._registry.mark_dirty(self._entries.server)
 
-    def _hear(self, changed: str) -> None:
+    def _take_change(self, changed: str) -> None:
         """Take in what another process changed in the store, at the next search; from any thread.
 
         Args:

@@ -13,7 +13,7 @@ from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import Vector, VectorStore
 from gateway.storage.postgres_call_log import PostgresCallLog
 from gateway.storage.postgres_catalog import PostgresCatalog
-from gateway.storage.postgres_database import Heard, PostgresDatabase
+from gateway.storage.postgres_database import OnChange, PostgresDatabase
 from gateway.storage.sqlite import vector_of
 
 SCHEMA = "gateway"
@@ -43,30 +43,25 @@ class PostgresVectorStore:
             (model_id, key, row.shape[0], np.asarray(row, dtype="<f4").tobytes())
             for key, row in sorted(vectors.items())
         ]
-        with self._database.transaction() as connection:
-            connection.cursor().executemany(
-                "INSERT INTO vectors VALUES (%s, %s, %s, %b) ON CONFLICT (model_id, key) "
-                "DO UPDATE SET dimensions = excluded.dimensions, row = excluded.row",
-                rows,
-            )
+        query = (
+            "INSERT INTO vectors VALUES (%s, %s, %s, %b) ON CONFLICT (model_id, key) "
+            "DO UPDATE SET dimensions = excluded.dimensions, row = excluded.row"
+        )
+        self._database.write(query, *rows)
 
     def size(self) -> int:
         """Return how many bytes the vectors take."""
-        with self._database.reading() as connection:
-            query = "SELECT pg_total_relation_size('vectors')"
-            (size,) = connection.execute(query).fetchone() or (0,)
+        ((size,),) = self._database.rows("SELECT pg_total_relation_size('vectors')")
         return int(size)
 
     def count(self) -> int:
         """How many vectors are kept, of all models."""
-        with self._database.reading() as connection:
-            (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone() or (0,)
+        ((count,),) = self._database.rows("SELECT count(*) FROM vectors")
         return int(count)
 
     def clear(self) -> None:
         """Forget every vector of every model."""
-        with self._database.transaction() as connection:
-            connection.execute("TRUNCATE vectors")
+        self._database.write("TRUNCATE vectors", ())
 
     def close(self) -> None:
         """Close all connections; the next call opens others."""
@@ -105,9 +100,9 @@ class PostgresStore:
         """Return where it is, without user and password."""
         return f"<{self._database.place}>"
 
-    def watch(self, heard: Heard) -> Callable[[], None]:
+    def watch(self, on_change: OnChange) -> Callable[[], None]:
         """See `gateway.storage.protocol.WatchedStore.watch`."""
-        return self._database.watch(heard)
+        return self._database.watch(on_change)
 
     def close(self) -> None:
         """See `Store.close`."""

@@ -102,13 +102,12 @@ class PostgresCallLog:
 
     def searches(self, tenant: str | None = None) -> Sequence[SearchTally]:
         """See `CallLog.searches`."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT tenant, sum(searches), sum(no_match), sum(low_confidence) FROM searches "
-                "WHERE %(tenant)s::text IS NULL OR tenant IN ('', %(tenant)s) "
-                "GROUP BY tenant ORDER BY tenant",
-                {"tenant": label_of(tenant)},
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT tenant, sum(searches), sum(no_match), sum(low_confidence) FROM searches "
+            "WHERE %(tenant)s::text IS NULL OR tenant IN ('', %(tenant)s) "
+            "GROUP BY tenant ORDER BY tenant",
+            {"tenant": label_of(tenant)},
+        )
         return [
             SearchTally(tenant=whose, searches=searches, no_match=none, low_confidence=low)
             for whose, searches, none, low in rows
@@ -116,39 +115,36 @@ class PostgresCallLog:
 
     def found(self, tenant: str | None = None) -> Mapping[str, int]:
         """See `CallLog.found`."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT tool, sum(times) FROM found "
-                "WHERE %(tenant)s::text IS NULL OR tenant IN ('', %(tenant)s) "
-                "GROUP BY tool ORDER BY tool",
-                {"tenant": label_of(tenant)},
-            )
-            return dict(rows.fetchall())
+        rows = self._database.rows(
+            "SELECT tool, sum(times) FROM found "
+            "WHERE %(tenant)s::text IS NULL OR tenant IN ('', %(tenant)s) "
+            "GROUP BY tool ORDER BY tool",
+            {"tenant": label_of(tenant)},
+        )
+        return dict(rows)
 
     def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
         """See `CallLog.served_queries`."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT q.id, q.text, q.found, c.id, c.tool FROM queries q JOIN calls c "
-                "ON c.tenant = q.tenant AND c.task = q.task AND c.at >= q.at AND c.outcome = 'ok' "
-                "WHERE q.task <> '' AND q.at >= %(oldest)s "
-                "AND (%(tenant)s::text IS NULL OR q.tenant IN ('', %(tenant)s)) "
-                "ORDER BY q.id, c.id",
-                {"oldest": self._wall() - KEEP_QUERIES_S, "tenant": label_of(tenant)},
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT q.id, q.text, q.found, c.id, c.tool FROM queries q JOIN calls c "
+            "ON c.tenant = q.tenant AND c.task = q.task AND c.at >= q.at AND c.outcome = 'ok' "
+            "WHERE q.task <> '' AND q.at >= %(oldest)s "
+            "AND (%(tenant)s::text IS NULL OR q.tenant IN ('', %(tenant)s)) "
+            "ORDER BY q.id, c.id",
+            {"oldest": self._wall() - KEEP_QUERIES_S, "tenant": label_of(tenant)},
+        )
         return served_of(rows)
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
         """See `CallLog.tallies`."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT tool, trunc((%(now)s - at) / %(day)s)::integer AS days, "
-                "count(*) FILTER (WHERE outcome = 'ok'), "
-                "count(*) FILTER (WHERE outcome <> 'ok') FROM calls "
-                "WHERE %(tenant)s::text IS NULL OR tenant IN ('', %(tenant)s) "
-                "GROUP BY tool, days ORDER BY tool, days",
-                {"now": self._wall(), "day": DAY_S, "tenant": label_of(tenant)},
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT tool, trunc((%(now)s - at) / %(day)s)::integer AS days, "
+            "count(*) FILTER (WHERE outcome = 'ok'), "
+            "count(*) FILTER (WHERE outcome <> 'ok') FROM calls "
+            "WHERE %(tenant)s::text IS NULL OR tenant IN ('', %(tenant)s) "
+            "GROUP BY tool, days ORDER BY tool, days",
+            {"now": self._wall(), "day": DAY_S, "tenant": label_of(tenant)},
+        )
         return [
             Tally(tool=tool, age_s=max(days, 0) * DAY_S, succeeded=succeeded, failed=failed)
             for tool, days, succeeded, failed in rows
@@ -157,13 +153,12 @@ class PostgresCallLog:
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
         """See `CallLog.tasks`; the newest calls, if there are very many."""
         now = self._wall()
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok' "
-                "AND (%(tenant)s::text IS NULL OR tenant IN ('', %(tenant)s)) "
-                "ORDER BY id DESC LIMIT %(limit)s",
-                {"tenant": label_of(tenant), "limit": MOST_TASKS},
-            ).fetchall()
+        rows = self._database.rows(
+            "SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok' "
+            "AND (%(tenant)s::text IS NULL OR tenant IN ('', %(tenant)s)) "
+            "ORDER BY id DESC LIMIT %(limit)s",
+            {"tenant": label_of(tenant), "limit": MOST_TASKS},
+        )
         return tasks_of(rows, now)
 
     def lines(self) -> Iterator[JsonObject]:

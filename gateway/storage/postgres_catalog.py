@@ -31,38 +31,32 @@ class PostgresCatalog(Listings):
 
     def rows(self) -> Mapping[str, str]:
         """See `Entries.rows`."""
-        with self._database.reading() as connection:
-            return dict(connection.execute("SELECT id, entry FROM entries ORDER BY id").fetchall())
+        return dict(self._database.rows("SELECT id, entry FROM entries ORDER BY id"))
 
     def put(self, entries: Sequence[Entry]) -> None:
         """See `Entries.put`."""
         rows = {entry.id: encode_entry(entry) for entry in entries}
-        with self._database.transaction() as connection:
-            connection.cursor().executemany(
-                "INSERT INTO entries VALUES (%s, %s) "
-                "ON CONFLICT (id) DO UPDATE SET entry = excluded.entry",
-                sorted(rows.items()),
-            )
+        query = (
+            "INSERT INTO entries VALUES (%s, %s) "
+            "ON CONFLICT (id) DO UPDATE SET entry = excluded.entry"
+        )
+        self._database.write(query, *sorted(rows.items()))
 
     def remove(self, key: str) -> bool:
         """See `Entries.remove`."""
-        with self._database.transaction() as connection:
-            return connection.execute("DELETE FROM entries WHERE id = %s", (key,)).rowcount > 0
+        return self._database.write("DELETE FROM entries WHERE id = %s", (key,)) > 0
 
     def rules(self) -> Mapping[str, str]:
         """See `Entries.rules`."""
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT pattern, rule FROM rules ORDER BY pattern")
-            return dict(rows.fetchall())
+        return dict(self._database.rows("SELECT pattern, rule FROM rules ORDER BY pattern"))
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
         """See `Entries.put_rules`."""
-        with self._database.transaction() as connection:
-            connection.cursor().executemany(
-                "INSERT INTO rules VALUES (%s, %s) "
-                "ON CONFLICT (pattern) DO UPDATE SET rule = excluded.rule",
-                sorted(rules.items()),
-            )
+        query = (
+            "INSERT INTO rules VALUES (%s, %s) "
+            "ON CONFLICT (pattern) DO UPDATE SET rule = excluded.rule"
+        )
+        self._database.write(query, *sorted(rules.items()))
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
         """See `ListingStore.read`."""
@@ -108,17 +102,15 @@ class PostgresCatalog(Listings):
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
         """See `ListingStore.note_failure`."""
-        with self._database.transaction() as connection:
-            connection.execute(
-                "INSERT INTO failures VALUES (%s, %s, %s) ON CONFLICT (fingerprint) "
-                "DO UPDATE SET failed_at = excluded.failed_at, detail = excluded.detail",
-                (fingerprint, self._wall(), detail),
-            )
+        query = (
+            "INSERT INTO failures VALUES (%s, %s, %s) ON CONFLICT (fingerprint) "
+            "DO UPDATE SET failed_at = excluded.failed_at, detail = excluded.detail"
+        )
+        self._database.write(query, (fingerprint, self._wall(), detail))
 
     def forget(self, fingerprint: str) -> None:
         """See `ListingStore.forget`."""
-        with self._database.transaction() as connection:
-            connection.execute("DELETE FROM listings WHERE fingerprint = %s", (fingerprint,))
+        self._database.write("DELETE FROM listings WHERE fingerprint = %s", (fingerprint,))
 
     def sweep(self) -> None:
         """See `ListingStore.sweep`."""
@@ -131,11 +123,8 @@ class PostgresCatalog(Listings):
 
     def _record_use(self) -> None:
         used, self._used = self._used, {}
-        with self._database.transaction() as connection:
-            connection.cursor().executemany(
-                "UPDATE listings SET used_at = %s WHERE fingerprint = %s",
-                [(now, fingerprint) for fingerprint, now in sorted(used.items())],
-            )
+        rows = [(now, fingerprint) for fingerprint, now in sorted(used.items())]
+        self._database.write("UPDATE listings SET used_at = %s WHERE fingerprint = %s", *rows)
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
         """See `ListingStore.bind`."""
@@ -153,11 +142,8 @@ class PostgresCatalog(Listings):
 
     def approve(self, owner: str, names: Sequence[str]) -> None:
         """See `ListingStore.approve`."""
-        with self._database.transaction() as connection:
-            connection.cursor().executemany(
-                "UPDATE pins SET approved = seen WHERE owner = %s AND name = %s",
-                [(owner, name) for name in sorted({*names})],
-            )
+        query = "UPDATE pins SET approved = seen WHERE owner = %s AND name = %s"
+        self._database.write(query, *((owner, name) for name in sorted({*names})))
 
     def definition(self, digest: str) -> ToolDefinition | None:
         """See `ListingStore.definition`."""
@@ -170,9 +156,8 @@ class PostgresCatalog(Listings):
 
     def first_seen(self, owner: str) -> Mapping[str, float]:
         """See `ListingStore.first_seen`."""
-        with self._database.reading() as connection:
-            query = "SELECT value, at FROM first_seen WHERE owner = %s"
-            return dict(connection.execute(query, (owner,)).fetchall())
+        query = "SELECT value, at FROM first_seen WHERE owner = %s"
+        return dict(self._database.rows(query, (owner,)))
 
     def close(self) -> None:
         """See `ListingStore.close`."""

@@ -14,8 +14,8 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, LiteralString
 
 from gateway.errors import ConfigError, MissingExtraError, StoreError
 from gateway.storage.postgres_schema import STEPS
@@ -30,7 +30,8 @@ except ImportError as error:
     raise MissingExtraError("a store in PostgreSQL", "postgres") from error
 
 Connection = psycopg.Connection[TupleRow]
-Heard = Callable[[str], None]
+Values = Sequence[object] | Mapping[str, object]
+OnChange = Callable[[str], None]
 """Called with what another process changed; see `WatchedStore.watch`."""
 
 BUSY_S = 10.0
@@ -95,6 +96,25 @@ class PostgresDatabase:
             connection.isolation_level = connection.read_only = None
             yield connection
 
+    def rows(self, query: LiteralString, values: Values = ()) -> list[TupleRow]:
+        """Return the rows of one query.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        with self.reading() as connection:
+            return connection.execute(query, values).fetchall()
+
+    def write(self, query: LiteralString, *rows: Sequence[object]) -> int:
+        """Execute one statement with the values of each of *rows*; return how many it changed.
+
+        Raises:
+            StoreError: It cannot be written; nothing was.
+        """
+        with self.transaction() as connection, connection.cursor() as cursor:
+            cursor.executemany(query, rows)
+            return cursor.rowcount
+
     def close(self) -> None:
         """Close all connections; the next use opens others."""
         with self._opening:
@@ -102,32 +122,32 @@ class PostgresDatabase:
                 self._pool.close()
             self._pool = None
 
-    def watch(self, heard: Heard) -> Callable[[], None]:
-        """Call *heard*, from a thread, whenever another process changed a table.
+    def watch(self, on_change: OnChange) -> Callable[[], None]:
+        """Call *on_change*, from a thread, whenever another process changed a table.
 
-        What happens while there is no connection cannot be heard: once there is one, everything
+        What happens while there is no connection is missed: once there is one, everything
         counts as changed.
 
         Returns:
             A function that ends it.
         """
         ended = threading.Event()
-        work = threading.Thread(target=self._watch, args=(heard, ended), daemon=True)
+        work = threading.Thread(target=self._watch, args=(on_change, ended), daemon=True)
         work.start()
         return ended.set
 
-    def _watch(self, heard: Heard, ended: threading.Event) -> None:
+    def _watch(self, on_change: OnChange, ended: threading.Event) -> None:
         while not ended.is_set():
             with contextlib.suppress(psycopg.Error, StoreError), self._connect() as connection:
                 connection.autocommit = True
                 connection.execute(SQL("LISTEN {}").format(Identifier(_CHANNEL)))
                 # What was said before is lost.
-                heard("")
+                on_change("")
                 while not ended.is_set():
                     for note in connection.notifies(timeout=_POLL_S):
                         origin, schema, changed = json.loads(note.payload)
                         if schema == self._schema and origin != self._origin:
-                            heard(changed)
+                            on_change(changed)
             ended.wait(_RECONNECT_S)
 
     @contextlib.contextmanager

@@ -69,8 +69,8 @@ class OwnVectors(VectorStore, Protocol):
 class WatchedStore(Store, Protocol):
     """A `Store` that says what another process changed in it."""
 
-    def watch(self, heard: Callable[[str], None]) -> Callable[[], None]:
-        """Call *heard* from a thread, with ``entries``, ``rules``, ``pins`` (of which one was
+    def watch(self, on_change: Callable[[str], None]) -> Callable[[], None]:
+        """Call *on_change* from a thread, with ``entries``, ``rules``, ``pins`` (of which one was
         approved) or ``listings/NAME`` of a server.
 
         Not for what this object changed itself. Empty if changes may have been missed, so that all
@@ -81,9 +81,9 @@ class WatchedStore(Store, Protocol):
         """
 
 
-def watch(store: Store, heard: Callable[[str], None]) -> Callable[[], None]:
-    """Call *heard* as `WatchedStore.watch` does; never if *store* is none."""
-    return store.watch(heard) if isinstance(store, WatchedStore) else lambda: None
+def watch(store: Store, on_change: Callable[[str], None]) -> Callable[[], None]:
+    """Call *on_change* as `WatchedStore.watch` does; never if *store* is none."""
+    return store.watch(on_change) if isinstance(store, WatchedStore) else lambda: None
 
 
 class SqliteStore:

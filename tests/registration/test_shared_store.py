@@ -44,7 +44,7 @@ def replica(open_gateway: OpenGateway, postgres: PostgresServer, tmp_path: Path)
 
 
 async def found(gateway: Gateway, wanted: Callable[[Snapshot], bool]) -> None:
-    """Ask until the index is as *wanted*: nothing but the index says what was heard."""
+    """Ask until the index is as *wanted*: nothing but the index says what arrived."""
     async with asyncio.timeout(WAIT_S):
         while not wanted(await gateway.snapshot()):  # noqa: ASYNC110  (no event says it)
             await asyncio.sleep(0)

@@ -228,16 +228,16 @@ def test_the_options_open_it_by_a_reference(
         resolve_store(Options(store="${NOT_SET}"))
 
 
-def test_changes_of_others_are_heard_and_not_its_own(opened: Open) -> None:
+def test_changes_of_others_are_reported_and_not_its_own(opened: Open) -> None:
     store, other = opened(), opened()
     store.listings.record_seen("o", {"a": "1"})
-    heard: Queue[str] = Queue()
-    end = store.watch(heard.put)
-    assert heard.get(timeout=WAIT_S) == ""  # From now on nothing is missed.
+    changes: Queue[str] = Queue()
+    end = store.watch(changes.put)
+    assert changes.get(timeout=WAIT_S) == ""  # From now on nothing is missed.
 
     store.entries.put([entry("own")])
     other.listings.record_seen("o", {"a": "2"})
-    changes: list[tuple[str, Callable[[], object]]] = [
+    writes: list[tuple[str, Callable[[], object]]] = [
         ("entries", lambda: other.entries.put([entry("a")])),
         ("entries", lambda: other.entries.remove(entry("a").id)),
         ("rules", lambda: other.entries.put_rules({"a/*": "{}"})),
@@ -245,13 +245,13 @@ def test_changes_of_others_are_heard_and_not_its_own(opened: Open) -> None:
         ("pins", lambda: other.listings.approve("o", ["a"])),
     ]
     tables = []
-    for _, change in changes:
-        change()
-        tables.append(heard.get(timeout=WAIT_S))
+    for _, write in writes:
+        write()
+        tables.append(changes.get(timeout=WAIT_S))
     end()
 
     assert isinstance(store, WatchedStore)
-    assert [table for table, _ in changes] == tables
+    assert [table for table, _ in writes] == tables
 
 
 def test_after_the_connection_was_lost_everything_may_have_changed(
@@ -259,14 +259,14 @@ def test_after_the_connection_was_lost_everything_may_have_changed(
 ) -> None:
     """Nobody keeps what was said meanwhile."""
     store, other = opened(), opened()
-    heard: Queue[str] = Queue()
-    end = store.watch(heard.put)
-    first = heard.get(timeout=WAIT_S)
+    changes: Queue[str] = Queue()
+    end = store.watch(changes.put)
+    first = changes.get(timeout=WAIT_S)
     postgres.stop()
     postgres.start()
-    again = heard.get(timeout=WAIT_S)
+    again = changes.get(timeout=WAIT_S)
     other.entries.put([entry("a")])
-    then = heard.get(timeout=WAIT_S)
+    then = changes.get(timeout=WAIT_S)
     end()
 
     assert ["", "", "entries"] == [first, again, then]
