@@ -59,18 +59,18 @@ def add(  # noqa: PLR0913  (one for each option)
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Add an entry, or replace the one with the same kind, namespace and name."""
-    entry = Entry(
-        kind=kind,
-        name=name,
-        title=title,
-        description=description,
-        namespace=namespace,
-        status=status,
-        hints=Hints(tags=tuple(tag or ())),
-        scopes=frozenset(scope or ()),
-        metadata=parse_object(metadata, "the metadata"),
-    )
     with _open_entries(config) as entries:
+        entry = Entry(
+            kind=kind,
+            name=name,
+            title=title,
+            description=description,
+            namespace=namespace,
+            status=status,
+            hints=Hints(tags=tuple(tag or ())),
+            scopes=frozenset(scope or ()),
+            metadata=parse_object(metadata, "the metadata"),
+        )
         (entry_id,) = entries.put(entry)
     return Output({"id": entry_id}, f"{entry_id} is in the catalog")
 
@@ -190,11 +190,11 @@ def import_(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Read manifests into the catalog. Servers are described, not started."""
-    manifests = [read_manifests(path, namespace=namespace) for path in paths]
-    imported = [entry for manifest in manifests for entry in manifest.entries]
-    diagnostics = [diagnostic for manifest in manifests for diagnostic in manifest.notes]
     with _open_entries(config) as entries:
+        manifests = [read_manifests(path, namespace=namespace) for path in paths]
+        imported = [entry for manifest in manifests for entry in manifest.entries]
         ids = entries.put(*imported) if imported else ()
+    diagnostics = [diagnostic for manifest in manifests for diagnostic in manifest.notes]
     warn(diagnostics)
     return Output({"ids": ids, "notes": diagnostics}, found=ids)
 

@@ -154,9 +154,9 @@ def forget(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Forget calls that were noted, and searches with them."""
-    if not (tool or tenant or everything):
-        raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
     with open_ledger(config) as ledger:
+        if not (tool or tenant or everything):
+            raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
         count = ledger.forget(tool=tool, tenant=tenant)
     return Output({"forgotten": count})
 
