@@ -55,6 +55,9 @@ from gateway.serve.console.page import (
 from gateway.serve.http import CONSOLE, ROUTE
 
 MAX_FORM_BYTES = 1024 * 1024
+MAX_SIGN_IN_BYTES = 8 * 1024
+"""Of the one form that anybody may send: to read a form takes time."""
+MAX_FORM_FIELDS = 2000
 TIME_LIMIT_S = 60.0
 """A slower page is given up."""
 _CYTOSCAPE_STYLE = "'sha256-pgvDUBa4IjFA2yuSJ2cqcyxmNYJMborsd0ORcRv9vw8='"
@@ -137,10 +140,13 @@ class _Console:
         self._templates.filters |= formats.FILTERS
 
     async def open(self, request: Request) -> Response:
-        """Sign in with the token of the address, if there is one, and open the first page."""
+        """Open the first page; sign in with the launch token of the address, if there is one.
+
+        No other token: addresses are logged, and a link could sign a browser in as another caller.
+        """
         request.scope[ROUTE] = CONSOLE
         token = request.query_params.get("token", "")
-        if not token:
+        if not (token and self._sessions.launch_token):
             return RedirectResponse(CONSOLE + PLACES[0].path, 303, HEADERS)
         return await self._begin(request, token, CONSOLE + PLACES[0].path)
 
@@ -149,7 +155,7 @@ class _Console:
         request.scope[ROUTE] = _SIGN_IN
         to = _own_path(request.query_params.get("next", ""))
         if request.method == "POST":
-            form = await attempt(_read_form(request))
+            form = await attempt(_read_form(request, MAX_SIGN_IN_BYTES))
             if isinstance(form, Failed):
                 return self._show_error(request, None, refusal(form))
             return await self._begin(request, form.get("token", ""), to)
@@ -290,7 +296,9 @@ async def _read_checked(request: Request, session: ConsoleSession) -> ImmutableM
     return form
 
 
-async def _read_form(request: Request) -> ImmutableMultiDict[str, str]:
+async def _read_form(
+    request: Request, max_bytes: int = MAX_FORM_BYTES
+) -> ImmutableMultiDict[str, str]:
     """Read the fields of a form, sent as ``application/x-www-form-urlencoded``.
 
     Raises:
@@ -302,7 +310,9 @@ async def _read_form(request: Request) -> ImmutableMultiDict[str, str]:
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > MAX_FORM_BYTES:
-            raise RefusedError(413, "too_large", f"a form may take {MAX_FORM_BYTES} bytes")
+        if len(body) > max_bytes:
+            raise RefusedError(413, "too_large", f"a form may take {max_bytes} bytes")
+    if body.count(b"&") >= MAX_FORM_FIELDS:
+        raise RefusedError(413, "too_large", f"a form may have {MAX_FORM_FIELDS} fields")
     text = bytes(body).decode("utf-8", "replace")
     return ImmutableMultiDict(parse_qsl(text, keep_blank_values=True))

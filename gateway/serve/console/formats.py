@@ -57,8 +57,12 @@ def pretty(value: object) -> str:
 
 
 def path(text: str) -> str:
-    """Return *text* as the part of an address that may hold slashes."""
-    return quote(text.encode("utf-8", "replace"), safe="/")
+    """Return *text* as the part of an address that may hold slashes.
+
+    Where it holds ``..`` as a step its slashes are escaped: a browser would take the step.
+    """
+    takes_steps = {".", ".."} & {*text.split("/")}
+    return quote(text.encode("utf-8", "replace"), safe="" if takes_steps else "/")
 
 
 def node(text: str) -> str:

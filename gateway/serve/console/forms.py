@@ -53,7 +53,7 @@ class FormField:
 
 def form_fields(schema: JsonObject) -> tuple[FormField, ...]:
     """Return a field for each property of *schema*, required ones first, and `REST`."""
-    properties, required = as_object(schema.get("properties")), as_texts(schema.get("required"))
+    properties, required = as_object(schema.get("properties")), {*as_texts(schema.get("required"))}
     names = sorted((str(name) for name in properties), key=lambda name: name not in required)
     fields = [
         _field(name, properties[name], schema, required=name in required)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
@@ -20,6 +20,7 @@ from gateway.search.graph_view import (
 )
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import WRITE
+from gateway.serve.console.formats import path
 from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Texts, Visit, page
 from gateway.serve.http import CONSOLE
 
@@ -121,7 +122,7 @@ class GraphPage:
         await in_thread(edit.write)
         self._gateway.reread_graph()
         note = "{verdict}ed: {subject} {predicate} {object}".format(**edge)
-        return Redirect(to=f"{CONSOLE}/graph/{quote(edge['subject'])}", note=f"{note}, in {place}")
+        return Redirect(to=f"{CONSOLE}/graph/{path(edge['subject'])}", note=f"{note}, in {place}")
 
     @page("GET", "/graph/{id:path}")
     async def show(self, visit: Visit) -> PageView:

@@ -124,8 +124,11 @@ class SpanRing(SpanProcessor):
 
         ``span`` is a record as JSON, without its attributes. ``missed`` is how many events a slow
         reader has lost, the oldest ones. Where there is none for long a comment goes out, so that
-        nothing in between gives up. It ends at `shutdown`, and after `STREAM_S`.
+        nothing in between gives up. It ends at `shutdown`, after `STREAM_S`, and at once where
+        *owner* has no room: many may have begun since that was asked.
         """
+        if not self.has_room(owner):
+            return
         reader = (owner, asyncio.get_running_loop(), asyncio.Event())
         end = time.monotonic() + STREAM_S
         last = max((number for number, _ in list(self._events)), default=0)

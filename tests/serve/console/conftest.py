@@ -67,7 +67,7 @@ class Served:
     async def signed_in(self) -> AsyncIterator[httpx2.AsyncClient]:
         """Give a client with a session, which sends forms with `send`."""
         async with httpx2.AsyncClient(base_url=f"{self.url}/console") as client:
-            answer = await client.get("", params={"token": self.token})
+            answer = await client.post("/sign-in", data={"token": self.token})
             assert 303 == answer.status_code
             yield client
 
@@ -158,7 +158,8 @@ async def visit(browser: Browser) -> AsyncIterator[Open]:
                 else faults.append(f"foreign: {request.url}")
             ),
         )
-        await page.goto(f"{served.url}/console?token={served.token}")
+        sign_in = f"{served.url}/console/sign-in"
+        await opened.request.post(sign_in, form={"token": served.token}, max_redirects=0)
         await page.goto(f"{served.url}/console{path}")
         return page
 

@@ -101,6 +101,41 @@ async def test_beyond_loopback_the_tokens_of_the_api_sign_in(
     assert 200 == page.status_code
 
 
+async def test_a_token_of_the_api_signs_nobody_in_by_an_address(
+    empty_gateway: Gateway, serve_console: Serve
+) -> None:
+    """Proxies log addresses; and a link of its bearer would make a browser act as that caller."""
+    http = HttpOptions(port=0, tokens=(READER,))
+    served = await serve_console(empty_gateway, http=http, token=SECRET)
+
+    async with served.client() as client:
+        client.headers.pop("authorization")
+        answers = [await client.get(path, params={"token": SECRET}) for path in ("", "/")]
+
+    assert [(303, "/console/ask")] * 2 == [
+        (each.status_code, each.headers["location"]) for each in answers
+    ]
+    assert [False, False] == ["set-cookie" in each.headers for each in answers]
+
+
+async def test_forms_that_take_long_to_read_are_refused(
+    empty_gateway: Gateway, serve_console: Serve
+) -> None:
+    """Above all the one that needs no session: half a million fields held all up for 0.7 s."""
+    served = await serve_console(empty_gateway)
+    form = {"content-type": "application/x-www-form-urlencoded"}
+
+    async with served.signed_in() as client:
+        long = await client.post("/sign-in", content=b"%" * 10_000, headers=form)
+        many = [
+            await client.post("/ask/save", content=b"a&" * count, headers=form)
+            for count in (1000, 500_000)
+        ]
+
+    assert 413 == long.status_code
+    assert [403, 413] == [each.status_code for each in many]
+
+
 async def test_pages_allow_nothing_from_elsewhere(
     empty_gateway: Gateway, serve_console: Serve
 ) -> None:

@@ -196,6 +196,15 @@ async def test_an_owner_has_few_streams() -> None:
     assert ring.has_room("a")
 
 
+async def test_a_stream_too_many_ends_at_once() -> None:
+    """Many that begin together all find room before the first is there."""
+    ring = SpanRing()
+    streams = [ring.stream("a") for _ in range(MAX_STREAMS + 2)]
+    begun = [await anext(each, "") for each in streams]
+
+    assert [":\n\n"] * MAX_STREAMS + ["", ""] == begun
+
+
 async def test_streams_end_at_shutdown() -> None:
     """Those that are open, and those that are opened later; spans are recorded on."""
     ring = SpanRing()

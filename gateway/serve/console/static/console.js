@@ -86,7 +86,10 @@ async function drawGraph() {
   }));
   graph.fit(undefined, 8);
   graph.on("tap", "node", (event) => {
-    location.href = place.dataset.root + event.target.id().split("/").map(encodeURIComponent).join("/");
+    const steps = event.target.id().split("/");
+    // A browser would take a step "..".
+    const slash = steps.some((step) => step === "." || step === "..") ? "%2F" : "/";
+    location.href = place.dataset.root + steps.map(encodeURIComponent).join(slash);
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => graph.style(style()));
 }
