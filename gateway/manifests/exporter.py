@@ -123,15 +123,25 @@ def _masked(conversion: Conversion, server: str, where: str, name: str, value: o
         }
     if isinstance(value, str):
         text = _without_defaults(value)
-        return conversion.hide(server, where, text, name, _find(name, text))
+        return _hidden(conversion, server, where, text, name, _find(name, text))
     if not isinstance(value, list):
         return value
     texts = [_without_defaults(str(item)) for item in value]
     named = {at: (flag, span) for at, flag, span in find_in_arguments(texts)}
     return [
-        conversion.hide(server, f"{where}[{at}]", text, *named.get(at, ("", _find("", text))))
+        _hidden(conversion, server, f"{where}[{at}]", text, *named.get(at, ("", _find("", text))))
         for at, text in enumerate(texts)
     ]
+
+
+def _hidden(
+    conversion: Conversion, server: str, where: str, text: str, name: str, secret: Span | None
+) -> str:
+    """Return *text* with references in place of *secret* and all others that stand in it."""
+    while secret is not None:
+        text = conversion.hide(server, where, text, name, secret)
+        secret = _find(name, text)
+    return text
 
 
 def _without_defaults(text: str) -> str:

@@ -15,7 +15,15 @@ from gateway.types import Entity
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, tool
 
-SECRETS = ("ghp_" + "a1B2" * 9, "hunter2", "Zk3" * 9 + "Qx1v", "p4ss", "s3same", "sk-" + "x1" * 12)
+SECRETS = (
+    "ghp_" + "a1B2" * 9,
+    "hunter2",
+    "Zk3" * 9 + "Qx1v",
+    "p4ss",
+    "s3same",
+    "sk-" + "x1" * 12,
+    "t0ps",
+)
 CONFIG = {
     "mcpServers": {
         "git hub": {
@@ -36,6 +44,7 @@ CONFIG = {
         "wiki": {
             "url": f"https://me:{SECRETS[3]}@wiki.example/mcp",
             "auth": {"type": "oauth", "client_secret": SECRETS[4], "callback_port": 81},
+            "mirror": f"https://me:{SECRETS[3]}@wiki.example/mcp?api_key={SECRETS[5]}&token=t0ps",
             "tags": ["docs"],
         },
         "other": {"command": "other"},
