@@ -9,7 +9,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
@@ -111,9 +111,14 @@ class GatewayAttention(GatewaySources, ABC):
         found = {each.label: each for each in await in_thread(self._changes)}.get(change)
         if found is None:
             raise InvalidRequestError(f"{change!r} is as it was approved")
+        again = InvalidRequestError(f"{change!r} changed once more: look at it again")
         if digest and digest != found.after:
-            raise InvalidRequestError(f"{change!r} changed once more: look at it again")
-        await in_thread(self._servers.store.approve, found.owner, [found.item])
+            raise again
+        store = self._servers.store
+        await in_thread(partial(store.approve, found.owner, [found.item], seen=found.after))
+        pins = await in_thread(store.pins, found.owner)
+        if pins.get(found.item, ("",))[0] != found.after:
+            raise again
         await self._bridge.run(lambda: self._recheck(found.server))
 
     async def accept(self, names: str) -> None:

@@ -100,8 +100,15 @@ class ListingStore(Protocol):
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
         """Record which tool has, or wants, each exposed name; the first one that did holds it."""
 
-    def approve(self, owner: str, names: Sequence[str]) -> None:
-        """Approve *names* as they were seen last."""
+    def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
+        """Approve *names* as they were seen last.
+
+        Args:
+            owner: Whose names they are.
+            names: What is approved.
+            seen: What a person looked at: a name that was seen as something else since stays as it
+                is. Empty approves any.
+        """
 
     def definition(self, digest: str) -> ToolDefinition | None:
         """Return the definition that is pinned with *digest*; None if it is not known any more.

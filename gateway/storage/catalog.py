@@ -217,12 +217,13 @@ class SqliteCatalog(Listings):
                 "INSERT OR IGNORE INTO pins VALUES (?, ?, ?)", [row[:3] for row in rows]
             )
 
-    def approve(self, owner: str, names: Sequence[str]) -> None:
+    def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
         """See `ListingStore.approve`."""
         keys = [(owner, name) for name in names]
         with self._approvals.transaction() as approvals, self._database.transaction() as connection:
             connection.executemany(
-                "UPDATE pins SET approved = seen WHERE owner = ? AND name = ?", keys
+                "UPDATE pins SET approved = seen WHERE owner = ? AND name = ? AND ? IN ('', seen)",
+                [(*key, seen) for key in keys],
             )
             query = "SELECT owner, name, approved FROM pins WHERE owner = ? AND name = ?"
             rows = [row for key in keys for row in connection.execute(query, key)]

@@ -140,10 +140,12 @@ class PostgresCatalog(Listings):
                 [(owner, value, now) for value in sorted({*holders.values()})],
             )
 
-    def approve(self, owner: str, names: Sequence[str]) -> None:
+    def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
         """See `ListingStore.approve`."""
-        query = "UPDATE pins SET approved = seen WHERE owner = %s AND name = %s"
-        self._database.write(query, *((owner, name) for name in sorted({*names})))
+        query = (
+            "UPDATE pins SET approved = seen WHERE owner = %s AND name = %s AND %s IN ('', seen)"
+        )
+        self._database.write(query, *((owner, name, seen) for name in sorted({*names})))
 
     def definition(self, digest: str) -> ToolDefinition | None:
         """See `ListingStore.definition`."""

@@ -132,7 +132,7 @@ class Shop(ListSource):
 class BrokenStore:
     """Listings on a disk that is full."""
 
-    def _fail(self, *_args: object) -> NoReturn:
+    def _fail(self, *_args: object, **_options: object) -> NoReturn:
         raise StoreError("full")
 
     listing = read = keep = forget = sweep = record_seen = changed = approve = _fail

@@ -69,7 +69,7 @@ def approve(
         for change in changes:
             # A server's name stands for its command line and for all of its tools.
             if everything or not wanted.isdisjoint((change.label, change.server)):
-                records.approve(change.owner, [change.item])
+                records.approve(change.owner, [change.item], seen=change.after)
                 approved.append(change.label)
     pending = [label for label in differences if label not in approved]
     data = {"approved": approved, "changed": pending, "differences": differences}

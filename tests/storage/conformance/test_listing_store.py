@@ -127,6 +127,19 @@ def test_a_definition_is_approved_when_it_is_first_seen_and_a_change_is_told(
     assert set() == records.record_seen("o", {})
 
 
+def test_what_nobody_looked_at_is_not_approved(records: ListingStore) -> None:
+    """A server may change a definition between the look and the approval."""
+    records.record_seen("o", {"a": "1"})
+    records.record_seen("o", {"a": "3"})
+
+    records.approve("o", ["a"], seen="2")
+    before = records.pins("o")
+    records.approve("o", ["a"], seen="3")
+
+    assert {"a": ("1", "3")} == before
+    assert {"a": ("3", "3")} == records.pins("o")
+
+
 def test_a_definition_is_known_by_its_digest_as_long_as_it_is_approved(
     records: ListingStore,
 ) -> None:
