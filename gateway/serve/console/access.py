@@ -24,7 +24,7 @@ from gateway.types import Caller
 SESSION_S = 12 * 3600
 """How long a session lasts."""
 MAX_SESSIONS = 200
-"""With one more, the oldest ends."""
+"""Of one token: with one more, its oldest ends, and none of another token."""
 _SAFE = ("GET", "HEAD")
 FORM_FIELD = "csrf"
 """The hidden field of every form."""
@@ -60,7 +60,10 @@ class Sessions:
         self.launch_token = "" if http.needs_token else secrets.token_urlsafe(32)
         """The token of this start; empty where the API needs a token of its own."""
         self._tokens = _accepted(http, self.launch_token)
-        self._sessions = Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)
+        self._sessions = {
+            each.digest: Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)
+            for each in self._tokens
+        }
 
     def begin(self, token: str) -> ConsoleSession:
         """Return a new session for the caller that *token* names.
@@ -70,7 +73,7 @@ class Sessions:
         """
         bearer = authenticate(self._tokens, f"Bearer {token.strip()}")
         session = ConsoleSession(caller=bearer.caller)
-        self._sessions.put(session.key, session)
+        self._sessions[bearer.digest].put(session.key, session)
         return session
 
     def find(self, request: Request) -> ConsoleSession | None:
@@ -88,11 +91,13 @@ class Sessions:
 
     def of_cookie(self, value: str) -> ConsoleSession | None:
         """Return the session whose cookie has *value*; None without one."""
-        return self._sessions.peek(value)
+        found = (own.peek(value) for own in self._sessions.values())
+        return next(filter(None, found), None)
 
     def end(self, session: ConsoleSession) -> None:
         """End *session*."""
-        self._sessions.drop(session.key)
+        for own in self._sessions.values():
+            own.drop(session.key)
 
 
 def _accepted(http: HttpOptions, launch_token: str) -> Sequence[BearerToken]:

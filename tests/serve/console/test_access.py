@@ -6,6 +6,7 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.serve.auth import BearerToken
+from gateway.serve.console.access import MAX_SESSIONS, Sessions
 from gateway.serve.http import HttpOptions
 from gateway.types import Caller
 from tests.serve.console.catalogs import MARKUP
@@ -116,6 +117,19 @@ async def test_a_token_of_the_api_signs_nobody_in_by_an_address(
         (each.status_code, each.headers["location"]) for each in answers
     ]
     assert [False, False] == ["set-cookie" in each.headers for each in answers]
+
+
+def test_a_caller_ends_nobody_elses_session() -> None:
+    """However often it signs in."""
+    other = BearerToken.from_secret("other", "x" * 20, Caller(user="ada"))
+    sessions = Sessions(HttpOptions(tokens=(READER, other)))
+    first, own = sessions.begin("x" * 20), sessions.begin(SECRET)
+
+    for _ in range(MAX_SESSIONS):
+        sessions.begin(SECRET)
+
+    assert first is sessions.of_cookie(first.key)
+    assert None is sessions.of_cookie(own.key)
 
 
 async def test_forms_that_take_long_to_read_are_refused(
