@@ -36,9 +36,12 @@ class GraphEdit:
 
     @property
     def diff(self) -> str:
-        """The difference as a unified diff; empty if there is none."""
+        """The difference as a unified diff; empty if there is none.
+
+        No lines stand around it: they may name tools that its reader may not see.
+        """
         before, after = self.before.splitlines(), self.after.splitlines()
-        return "\n".join(unified_diff(before, after, self.path, self.path, lineterm=""))
+        return "\n".join(unified_diff(before, after, self.path, self.path, n=0, lineterm=""))
 
     @property
     def revision(self) -> str:

@@ -9,7 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from gateway.gateway import Gateway
+from gateway.serve.auth import WRITE, BearerToken
 from gateway.serve.http import HttpOptions
+from gateway.types import Caller
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, tool
 from tests.serve.console.catalogs import SMALL, many
@@ -199,3 +201,22 @@ async def test_names_of_an_upstream_are_only_names(
     assert [200, 303, 200] == [each.status_code for each in (looked, done, page)]
     around = (await served.data(f"/graph/{quote(ids[0])}"))["around"]["edges"]
     assert ("declared", *ids) == (around[0]["origin"], around[0]["subject"], around[0]["object"])
+
+
+async def test_a_difference_names_no_tool_that_its_reader_may_not_see(
+    gateway: Gateway, folder: Path, serve_console: Serve
+) -> None:
+    """Edges of it stand in the same document."""
+    file = folder / "reviewed" / "mail.md"
+    file.parent.mkdir()
+    hidden = '  - {subject: "mail/send_email", predicate: "requires", object: "mail/play_music"}'
+    file.write_text(f"---\ntitle: Mail\ngraph_edges:\n{hidden}\n---\n", "utf-8")
+    gateway.bridge.call(lambda: gateway.catalog.change(["mail/play_music"], {"scopes": ["top"]}))
+    writer = BearerToken.from_secret("writer", SECRET, Caller(scopes=frozenset({WRITE})))
+    http = HttpOptions(port=0, tokens=(writer,))
+    served = await serve_console(gateway, http=http, token=SECRET, documents=folder)
+
+    data = await served.data(DECIDE, verdict="accept", **EDGE)
+
+    assert "mail/read_email" in data["diff"]
+    assert "play_music" not in data["diff"]
