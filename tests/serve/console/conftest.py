@@ -123,6 +123,9 @@ async def _running(
     )
     await asyncio.wait((where, serving), return_when=asyncio.FIRST_COMPLETED)
     yield (await where).removesuffix("/mcp")
+    if spans := options.get("spans"):
+        # An open stream would hold up the end.
+        spans.shutdown()
     serving.cancel()
     await asyncio.wait((serving,))
 

@@ -36,6 +36,7 @@ async def test_every_page_can_be_used_by_everybody(
 ) -> None:
     """By keyboard, with a screen reader, on a phone, in the dark; no text of a server runs."""
     gateway: Gateway = request.getfixturevalue(f"{which}_gateway")
+    await gateway.report()
     served = await serve_console(gateway)
     queries = [f"{path}?q=e-mail&text=e-mail" for path in PATHS]
     scheme = "dark" if which in ("small", "hostile") else "light"
