@@ -72,7 +72,7 @@ _MIN_SECRET_CHARS = 6
 _HIDDEN = "***"
 _LAST_CHARS = 200
 """What is kept of one of the last lines."""
-_READ_S = 1.0
+_READ_S = 0.5
 """How long the last lines may take to be read, if a program outside of the group holds the pipe."""
 _MARKS = "TOOL_GATEWAY_CHILD"
 """The variable by which all that a child started is known: its mark, after those around it."""

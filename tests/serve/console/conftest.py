@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +18,6 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 from pytest_asyncio import is_async_test
 
-from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.serve.console.access import Sessions
 from gateway.serve.console.app import console_routes
@@ -24,9 +25,10 @@ from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.http import HttpOptions, serve_http
 from gateway.serve.mcp_server import mcp_server
 from tests.conftest import PATIENT, OpenGateway
-from tests.fakes import ListSource, Shelf
-from tests.serve.console.catalogs import ENTRIES, HOSTILE, HOSTILE_ENTRIES, SMALL, many
+from tests.fakes import Shelf
+from tests.serve.console.catalogs import ENTRIES, HOSTILE, HOSTILE_ENTRIES, SMALL
 
+ROOT = Path(__file__).parents[3]
 CHROMIUM = Path("/usr/bin/chromium")
 """Debian's; `.ci/run` installs it where it is missing."""
 ARGUMENTS = (
@@ -206,14 +208,17 @@ def hostile_gateway(open_gateway: OpenGateway) -> Gateway:
 
 
 @pytest.fixture(scope="session")
-def large_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway over 5,000 tools, for tests that change nothing."""
-    store = tmp_path_factory.mktemp("large") / "catalog.sqlite3"
-    options = replace(PATIENT, catalog_store_path=store)
-    gateway = Gateway(vector_store=MemoryVectorStore(), options=options)
-    gateway.add_source(ListSource("large", many(5000)))
-    yield gateway
-    gateway.close()
+def large_console() -> Iterator[Served]:
+    """A console over 5,000 tools, for tests that change nothing.
+
+    In a process of its own, where no coverage is noted: that would take three times as long.
+    """
+    command = [sys.executable, "-m", "tests.serve.console.large_server"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        url, token = process.stdout.readline().split()
+        yield Served(url=url, token=token, sessions=Sessions(HttpOptions()))
+        process.terminate()
 
 
 async def check_access(page: Page) -> None:

@@ -14,7 +14,7 @@ from gateway.serve import console
 from gateway.serve.console.app import PAGES, PLACES
 from gateway.serve.console.spans import SpanRing
 from gateway.serve.http import HttpOptions
-from tests.serve.console.conftest import Open, Serve, check_access
+from tests.serve.console.conftest import Open, Serve, Served, check_access
 from tests.serve.console.test_access import READER, SECRET
 
 PATHS = [place.path for place in PLACES]
@@ -35,9 +35,10 @@ async def test_every_page_can_be_used_by_everybody(
     which: str, request: pytest.FixtureRequest, serve_console: Serve, visit: Open
 ) -> None:
     """By keyboard, with a screen reader, on a phone, in the dark; no text of a server runs."""
-    gateway: Gateway = request.getfixturevalue(f"{which}_gateway")
-    await gateway.report()
-    served = await serve_console(gateway)
+    if which == "large":
+        served: Served = request.getfixturevalue("large_console")
+    else:
+        served = await serve_console(request.getfixturevalue(f"{which}_gateway"))
     queries = [f"{path}?q=e-mail&text=e-mail" for path in PATHS]
     scheme = "dark" if which in ("small", "hostile") else "light"
     page = await visit(served, PATHS[0], color_scheme=scheme)
