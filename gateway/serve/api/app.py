@@ -35,6 +35,7 @@ from gateway.serve.api.operations import (
     document,
     operations_of,
     problem,
+    read_limited,
     respond,
 )
 from gateway.serve.api.problems import RefusedError, RequestFault, refusal
@@ -130,13 +131,9 @@ async def _read_body(request: Request, model: type[M]) -> M:
     media = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
     if media != "application/json":
         raise RefusedError(415, "not_json", "send the body as application/json")
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > MAX_BODY_BYTES:
-            raise RefusedError(413, "too_large", f"the body may take {MAX_BODY_BYTES} bytes")
+    body = await read_limited(request, MAX_BODY_BYTES, "the body")
     try:
-        value = from_json(bytes(body), allow_inf_nan=False)
+        value = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise RefusedError(400, "not_json", "the body is not JSON") from error
     if is_too_deep(value, MAX_DEPTH):

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from pydantic_core import PydanticSerializationError
+from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.runtime import VERSION
@@ -101,6 +102,20 @@ def respond(
         headers={**HEADERS, **(headers or {})},
         media_type=None if body is None else media_type,
     )
+
+
+async def read_limited(request: Request, max_bytes: int, what: str) -> bytes:
+    """Return the body of *request*.
+
+    Raises:
+        RefusedError: 413, for more than *max_bytes* bytes; *what* names it.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > max_bytes:
+            raise RefusedError(413, "too_large", f"{what} may take {max_bytes} bytes")
+    return bytes(body)
 
 
 def problem(error: RefusedError) -> Response:

@@ -28,7 +28,7 @@ from gateway.gateway import Gateway
 from gateway.runtime import VERSION
 from gateway.runtime.text import visible_json
 from gateway.serve import auth
-from gateway.serve.api.operations import problem
+from gateway.serve.api.operations import problem, read_limited
 from gateway.serve.api.problems import RefusedError, refusal
 from gateway.serve.console import formats
 from gateway.serve.console.access import (
@@ -307,12 +307,8 @@ async def _read_form(
     media = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
     if media != "application/x-www-form-urlencoded":
         raise RefusedError(415, "not_a_form", "send the fields as a form")
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > max_bytes:
-            raise RefusedError(413, "too_large", f"a form may take {max_bytes} bytes")
+    body = await read_limited(request, max_bytes, "a form")
     if body.count(b"&") >= MAX_FORM_FIELDS:
         raise RefusedError(413, "too_large", f"a form may have {MAX_FORM_FIELDS} fields")
-    text = bytes(body).decode("utf-8", "replace")
+    text = body.decode("utf-8", "replace")
     return ImmutableMultiDict(parse_qsl(text, keep_blank_values=True))
