@@ -55,9 +55,10 @@ def postgres() -> Iterator[PostgresServer]:
 
 PATIENT = Options(
     search=SearchOptions(query_timeout_s=120),
-    upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120),
+    upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120, max_listing_cpu_s=120),
 )
-"""On a busy machine a server that is a whole program, or a model, may be long in starting."""
+"""On a busy machine a program or a model is long in starting, and work takes twice as long
+where coverage is noted."""
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def big(big_shelf: Shelf) -> Iterator[Gateway]:
         strategy="auto",
         embedder=HashingEmbedder(),
         vector_store=MemoryVectorStore(),
-        options=Options(upstream=UpstreamOptions(first_listing_s=120)),
+        options=PATIENT,
     )
     gateway.add_server("shelf", server=big_shelf.server)
     yield gateway
