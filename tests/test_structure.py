@@ -96,6 +96,7 @@ HOMES = {
     "agents": ("gateway/adapters/openai_agents.py",),
     "anyio": ("gateway/mcp/",),
     "cachetools": ("gateway/runtime/cache.py",),
+    "cryptography": ("gateway/storage/",),
     "ctranslate2": ("gateway/embed/local/ctranslate2_encoder.py",),
     "docstring_parser": ("gateway/sources/function_schema.py",),
     "httpx2": ("gateway/mcp/", "gateway/provision/registry.py", "gateway/chat/interceptor.py"),

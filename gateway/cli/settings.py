@@ -29,8 +29,9 @@ _SHORT: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_
 _TRUST = frozenset({"upstream.on_change", "upstream.on_suspicion", "chat.confirm"})
 """Options that decide what is trusted. With paths and those of provisioning they never come from
 the file: whoever can write that must not weaken them."""
-_STORE = "store"
-"""The option that says where approvals are: a file may refer to an address, and not be one."""
+_SECRETS = frozenset({"store", "host_key"})
+"""Options to which a file may refer, and which it may not hold: the first says where approvals
+are."""
 _OWN_TABLES = frozenset({"catalog.kinds", "catalog.rules"})
 """Options that are tables of their own in the file."""
 
@@ -110,7 +111,7 @@ def _read(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object
         guesses = near(key, types, limit=1)
         advice = f": did you mean {guesses[0]!r}?" if guesses else ""
         raise ConfigError(f"{where}: there is no such option{advice}")
-    if not is_text and key == _STORE:
+    if not is_text and key in _SECRETS:
         check_reference(raw, owner=where)
     if not is_text and (key in _TRUST or key.endswith("_path") or key.startswith("provision.")):
         raise ConfigError(f"{where}: it is taken from {_variable(key)} or --set, not from a file")

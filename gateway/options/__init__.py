@@ -291,6 +291,9 @@ class Options(OptionObject):
     store: str = field(default="", repr=False)
     """A PostgreSQL database in place of the files of vectors, catalog and calls, which many
     processes may share: ``postgresql://…``, or a reference to that such as ``env:NAME``."""
+    host_key: str = field(default="", repr=False)
+    """A secret of 32 characters or more from which the keys of a shared store are derived, or a
+    reference to it. Several, separated by commas: the first one encrypts, all decrypt."""
     vector_store_path: Path | None = None
     """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
     catalog_store_path: Path | None = None

@@ -69,6 +69,7 @@ _RANGE = "expected int from 1, got"
         ("file", "catalog.rules", 1, "it is a table of its own in the file: 'rules'"),
         ("file", "chat.confirm", "never", "is taken from GATEWAY_CHAT_CONFIRM or --set, not from"),
         ("file", "upstream.on_change", "warn", "is taken from GATEWAY_UPSTREAM_ON_CHANGE or --set"),
+        ("file", "host_key", "k" * 32, "options: host_key must refer to a secret"),
         ("file", "catalog_store_path", "a", "is taken from GATEWAY_CATALOG_STORE_PATH or --set"),
         ("file", "provision.enough", 0.1, "is taken from GATEWAY_PROVISION_ENOUGH or --set, not"),
         ("file", "search", 1, "options: search: there is no such option"),

@@ -1,0 +1,36 @@
+"""The key of the host."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.options import Options
+from gateway.storage.host_key import host_keys
+
+NEW, OLD = "n" * 32, "o" * 44
+
+
+def test_each_purpose_has_a_key_of_its_own_from_each_key_of_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same on every machine, by reference too."""
+    monkeypatch.setenv("TEAM_KEY", f"{NEW}, {OLD}")
+    both = host_keys(Options(host_key="env:TEAM_KEY"), "sign-ins")
+    old = host_keys(Options(host_key=OLD), "sign-ins")
+    other = host_keys(Options(host_key=OLD), "approvals")
+
+    assert (both[1],) == old
+    assert 4 == len({*both, *other, OLD.encode()})
+    assert {32} == {len(key) for key in (*both, *other)}
+    assert "c07616" == both[0].hex()[:6]
+    assert () == host_keys(Options(), "sign-ins")
+
+
+@pytest.mark.parametrize("text", ["SECRET", f"{NEW},SECRET", f"{NEW},", "env:TEAM_KEY_IS_NOT_SET"])
+def test_a_key_that_cannot_be_one_is_an_error_without_it(text: str) -> None:
+    with pytest.raises(ConfigError, match="host_key") as caught:
+        host_keys(Options(host_key=text), "sign-ins")
+
+    assert "SECRET" not in str(caught.value)
+    assert "SECRET" not in repr(Options(host_key=text))
