@@ -14,38 +14,33 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
 from gateway.embed.protocol import Embedder, resolve_embedder
-from gateway.index.graph_documents import GraphFormat, GraphSource, export, graph_of, source_of
+from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
 from gateway.index.snapshot import IndexBuild, Snapshot
-from gateway.index.tool_graph import ToolNetwork
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
-from gateway.registration.attention import GatewayAttention
+from gateway.registration.views import GatewayViews
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import CachedSearch, Caches, cached_search
-from gateway.search.expand.edge_proposals import EdgeProposals, Proposer, propose
 from gateway.search.expand.next_steps import evaluate_usage, suggest_next_steps
 from gateway.search.invoke import invoke
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
-from gateway.search.resources import ResourceLibrary
 from gateway.sources.entries import ENTRIES
 from gateway.storage.protocol import Store, resolve_store, watch
 from gateway.types import (
     ANYONE,
     Caller,
-    Content,
     Entity,
     Filters,
     IndexReport,
     InvokeResult,
     JsonObject,
     Match,
-    PromptResult,
     RankingPolicy,
     SearchResult,
     Strategy,
@@ -53,7 +48,7 @@ from gateway.types import (
 from gateway.usage.history import UsageTracker
 
 
-class Gateway(GatewayAttention):
+class Gateway(GatewayViews):
     """A searchable, callable catalog of tools.
 
     Add tools and servers (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`. End
@@ -299,16 +294,6 @@ class Gateway(GatewayAttention):
             task=task,
         )
 
-    async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
-        """Read a resource of a server; see `ResourceLibrary.read`."""
-        return await self.library.read(resource, caller=caller)
-
-    async def prompt(
-        self, prompt: str, arguments: Mapping[str, str] | None = None, *, caller: Caller = ANYONE
-    ) -> PromptResult:
-        """Fill in a prompt of a server; see `ResourceLibrary.prompt`."""
-        return await self.library.prompt(prompt, arguments or {}, caller=caller)
-
     async def refresh(self) -> IndexReport:
         """List every server again, rebuild the index, and report on that."""
         self._bridge.check_open()
@@ -333,38 +318,6 @@ class Gateway(GatewayAttention):
         waits = self.strategy != "auto" or (wait and self.options.search.first_search != "words")
         self._latest_build = await self._index.get(vectors=vectors, words_first=not waits)
         return self._latest_build
-
-    async def export_graph(
-        self,
-        form: GraphFormat = "turtle",
-        *,
-        centre: str = "",
-        hops: int = 1,
-        caller: Caller | None = None,
-    ) -> str:
-        """Write the graph as RDF, or draw it; see `gateway.index.graph_documents.export`."""
-        return export(await self.snapshot(), form, centre=centre, hops=hops, caller=caller)
-
-    async def graph(self, *, caller: Caller | None = None) -> ToolNetwork:
-        """Return a `networkx.MultiDiGraph` of what *caller* may see; None is the host, all of it.
-
-        Tools are called by their ids. Each edge has its predicate as key, and ``role``,
-        ``weight``, ``declared``, ``rule``, ``path`` and ``line`` as data.
-        """
-        return graph_of(await self.snapshot(), caller).to_networkx()
-
-    async def propose_edges(
-        self, proposer: Proposer, *, servers: Sequence[str] = (), caller: Caller | None = None
-    ) -> EdgeProposals:
-        """Ask a chat model which tools belong together; see `search.expand.edge_proposals`."""
-        return await propose(
-            await self.snapshot(), proposer, self.telemetry, servers=servers, caller=caller
-        )
-
-    @property
-    def library(self) -> ResourceLibrary:
-        """The resources and prompts of the servers."""
-        return ResourceLibrary(self._registry, self.snapshot, self._servers.capabilities)
 
     @property
     def bridge(self) -> Bridge:

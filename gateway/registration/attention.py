@@ -1,4 +1,4 @@
-"""The half of a gateway that asks for a person's attention, and does what the person decides.
+"""The part of a gateway that asks for a person's attention, and does what the person decides.
 
 Each action takes effect at the next search; nothing is restarted.
 """
@@ -25,8 +25,8 @@ from gateway.errors import (
 from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.mcp.servers import HttpServer
 from gateway.registration.changes import Change, accept_similar, find_changes
+from gateway.registration.configuration import GatewayConfiguration
 from gateway.registration.issues import Issue, IssueFinder
-from gateway.registration.sources import GatewaySources
 from gateway.runtime.background_loop import in_thread
 from gateway.sources.cached import CachedSource
 from gateway.sources.virtual import VirtualSource
@@ -37,7 +37,7 @@ _SIGN_IN_S = 600.0
 """A person has to find a password."""
 
 
-class GatewayAttention(GatewaySources, ABC):
+class GatewayAttention(GatewayConfiguration, ABC):
     """What wants a person's attention in a gateway, and what mends it."""
 
     @abstractmethod

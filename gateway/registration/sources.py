@@ -1,4 +1,4 @@
-"""The half of a gateway that registers: Python functions, MCP servers, sources of the host's own.
+"""The part of a gateway that registers: Python functions, MCP servers, sources of the host's own.
 
 Registering is immediate and touches no network: the next search lists and finds it.
 """
@@ -12,13 +12,14 @@ from pathlib import Path
 
 from gateway.catalog.catalog import Catalog, View
 from gateway.errors import ConfigError, attempt
-from gateway.manifests.manifest import Manifest, names_owner
+from gateway.manifests.manifest import names_owner
 from gateway.mcp.naming import check_server_name
 from gateway.mcp.servers import api_server, server_target
 from gateway.mcp.supervisor import ConnectionState
-from gateway.options import CustomKind, Options
+from gateway.options import Options
 from gateway.options.validation import check_members
-from gateway.registration.servers import ConfigFiles, Configured, Reloaded, Servers
+from gateway.registration.config_files import ConfigFiles, Configured
+from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
 from gateway.sources.entity_registry import EntityRegistry
@@ -29,7 +30,7 @@ from gateway.sources.protocol import Function, Source, Transform
 from gateway.sources.registry import Registration, Registry
 from gateway.sources.virtual import Alias, VirtualServer, aliases, original_of
 from gateway.storage.protocol import Store
-from gateway.types import Access, Diagnostic, Entity, Hints, ToolDefinition
+from gateway.types import Access, Entity, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE
 
 LOCAL = "local"
@@ -61,7 +62,6 @@ class GatewaySources:
             bindings=NameBindings(store.listings, self._names_owner),
         )
         self._has_place = own or bool(options.store or options.catalog_store_path)
-        self._reloading = asyncio.Lock()
         self._local = FunctionSource(LOCAL, options=options.upstream)
         self._entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
         registry.add(Registration(self._entries))
@@ -234,39 +234,6 @@ class GatewaySources:
         )
         self._servers.add(name, Configured(target=table, access=access))
 
-    def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
-        """Register the servers of an ``mcp.json``; return warnings about it.
-
-        Raises:
-            ConfigError: If the file cannot be read as one, or a server's name is taken.
-            ClosedError: After `close`.
-        """
-        self._bridge.check_open()
-        if not isinstance(config, str | Path | Manifest):
-            raise ConfigError(
-                f"config must be a path or a Manifest, got {type(config).__name__}: for what is "
-                "read already, parse_manifest(…)"
-            )
-        from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
-
-        manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
-        for name, entry in self._config_files.add(manifest, self._registry).items():
-            self._servers.add(name, entry)
-        self._declare_kinds(self._config_files.kinds)
-        self._registry.set_rules("files", *self._config_files.rules)
-        return manifest.warnings
-
-    async def reload(self) -> Reloaded:
-        """Read the configuration files again and apply what changed.
-
-        What did not change keeps its session, and what was approved meanwhile is let in again.
-
-        Raises:
-            ConfigError: A file cannot be used; everything is as it was.
-            ClosedError: After `close`.
-        """
-        return await self._bridge.run(self._reload)
-
     def add_source(
         self,
         source: Source,
@@ -357,34 +324,6 @@ class GatewaySources:
     async def _close_sources(self) -> None:
         registered = self._registry.all().values()
         await asyncio.gather(*(attempt(registration.source.close()) for registration in registered))
-
-    async def _reload(self) -> Reloaded:
-        async with self._reloading:
-            before = self._config_files
-            after, changes = await asyncio.to_thread(before.read, self._registry)
-            restarted = [
-                name
-                for name in changes.changed
-                if not before.servers[name].is_same_session(after.servers[name])
-            ]
-            cached = self._servers.cached
-            ended = (cached[name] for name in (*changes.removed, *restarted) if name in cached)
-            await asyncio.gather(*(attempt(source.close()) for source in ended))
-            for name in changes.removed:
-                self._drop(name)
-            for name in (*changes.added, *changes.changed):
-                self._servers.change(name, after.servers[name], restart=name in restarted)
-            self._config_files = after
-            self._declare_kinds(after.kinds)
-            self._registry.set_rules("files", *after.rules)
-            self._servers.recheck(changes.kept)
-            if self._entity_registry.recheck():
-                self._registry.mark_dirty(self._entries.server)
-            return changes
-
-    def _declare_kinds(self, kinds: Mapping[str, CustomKind]) -> None:
-        if self._entries.declare(kinds):
-            self._registry.mark_dirty(self._entries.server)
 
     def _drop(self, name: str) -> Source | None:
         source = self._registry.remove(name)

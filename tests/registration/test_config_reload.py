@@ -15,7 +15,7 @@ from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import Options, UpstreamOptions
-from gateway.registration.servers import Reloaded
+from gateway.registration.config_files import Reloaded
 from gateway.storage.catalog import SqliteCatalog
 from gateway.sync import SyncGateway
 from tests.fakes import ListSource, tool
