@@ -23,7 +23,7 @@ from mcp import Client
 from benchmarks.soak import memory_mb
 from gateway import Gateway, Options
 from gateway.options import CacheOptions, UpstreamOptions
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.testing import HashingEmbedder
 from tests.serve.test_http import served
 

@@ -33,7 +33,8 @@ from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.local.encoders import ALL_MODELS
 from gateway.options import CacheOptions
 from gateway.serve.api.app import api_routes
-from gateway.serve.http import HttpOptions, serve_http
+from gateway.serve.http import serve_http
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 
 PATH = "/api/search/semantic"

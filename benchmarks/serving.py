@@ -17,7 +17,8 @@ from mcp import types
 from mcp.server import Server
 
 from gateway import Gateway, Options
-from gateway.serve.http import HttpOptions, serve_http
+from gateway.serve.http import serve_http
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server, serve_stdio
 
 

@@ -26,7 +26,8 @@ from benchmarks.serving import idle_server
 from benchmarks.tables import print_figures
 from gateway import AutoDiscoveryClient, Gateway, OpenAIEmbedder, OpenAINormalizer, Options
 from gateway.serve.api.app import api_app
-from gateway.serve.http import HttpOptions, measured
+from gateway.serve.http import measured
+from gateway.serve.http_options import HttpOptions
 from gateway.testing import Call, Faults, ScriptedModel, Turn, script
 
 PROMISES = Path(__file__).with_suffix(".txt")

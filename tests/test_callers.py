@@ -36,7 +36,7 @@ from gateway.provision.discover import discover, overview_for_model
 from gateway.serve.api.app import api_app
 from gateway.serve.auth import WRITE, BearerToken
 from gateway.serve.extra_tools import extra_tools
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import Expose, mcp_server
 from gateway.sources.protocol import Source
 from gateway.testing import Call, HashingEmbedder, ScriptedModel, Turn, script

@@ -19,7 +19,7 @@ import gateway
 from gateway import errors, options, types
 from gateway.provision.options import ProvisionOptions
 from gateway.runtime.telemetry_names import METRICS
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
 from tests.metrics import documented
 

@@ -34,7 +34,8 @@ from gateway.runtime.background_loop import Bridge
 from gateway.search.openai import OpenAINormalizer
 from gateway.serve.api.app import api_routes
 from gateway.serve.auth import BearerToken
-from gateway.serve.http import HttpOptions, http_app
+from gateway.serve.http import http_app
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from gateway.testing.endpoint import Loopback
 from gateway.types import Caller

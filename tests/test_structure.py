@@ -145,6 +145,7 @@ HOMES = {
     "sqlite3": ("gateway/storage/sqlite.py",),
     "starlette": (
         "gateway/testing/",
+        "gateway/serve/guard.py",
         "gateway/serve/http.py",
         "gateway/serve/sessions.py",
         "gateway/serve/api/",

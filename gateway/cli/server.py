@@ -22,15 +22,9 @@ from gateway.gateway import Gateway
 from gateway.mcp.traffic import Bucket
 from gateway.search.rank.policies import log
 from gateway.serve.console.page import ConsoleOptions
-from gateway.serve.http import (
-    CONSOLE,
-    PATH,
-    ConsoleRoutes,
-    HttpOptions,
-    MetricsPage,
-    Transport,
-    serve_http,
-)
+from gateway.serve.guard import CONSOLE
+from gateway.serve.http import PATH, ConsoleRoutes, MetricsPage, Transport, serve_http
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server, serve_stdio
 
 _LOG_RECORDS_PER_S = 5

@@ -21,7 +21,8 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.serve.http import HttpOptions, serve_http
+from gateway.serve.http import serve_http
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from tests.conftest import OpenGateway
 from tests.serve.upstream import target

@@ -18,7 +18,7 @@ from gateway.gateway import Gateway
 from gateway.options import UsageOptions
 from gateway.serve.api.app import api_routes
 from gateway.serve.auth import BearerToken
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import ANYONE, Access, Caller, Hints
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, tool

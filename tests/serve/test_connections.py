@@ -15,7 +15,7 @@ import pytest
 from gateway.cli.server import limit_log
 from gateway.gateway import Gateway
 from gateway.serve.auth import BearerToken
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 from tests.conftest import OpenGateway
 from tests.serve.test_http import HELLO, served

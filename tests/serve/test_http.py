@@ -19,7 +19,8 @@ from starlette.routing import Route
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.serve.auth import BearerToken
-from gateway.serve.http import HttpOptions, is_loopback, serve_http
+from gateway.serve.http import serve_http
+from gateway.serve.http_options import HttpOptions, is_loopback
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import ANYONE, Caller
 from tests.conftest import OpenGateway

@@ -14,7 +14,9 @@ from starlette.routing import Route
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_routes
 from gateway.serve.auth import BearerToken
-from gateway.serve.http import Guard, HttpOptions, http_app
+from gateway.serve.guard import Guard
+from gateway.serve.http import http_app
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import ANYONE
 from tests.conftest import OpenGateway

@@ -20,7 +20,7 @@ from mcp.client.subscriptions import (
 
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import Expose, mcp_server
 from gateway.serve.subscriptions import Subscriptions
 from gateway.types import Access

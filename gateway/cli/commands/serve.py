@@ -30,7 +30,7 @@ from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.console.spans import SpanRing
 from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import ANYONE, Caller
 

@@ -41,7 +41,9 @@ from gateway.serve.api.operations import (
 from gateway.serve.api.problems import RefusedError, RequestFault, refusal
 from gateway.serve.api.search_routes import SearchRoutes, default_ranking
 from gateway.serve.auth import CALLER, check_right
-from gateway.serve.http import ROUTE, HttpOptions, guarded
+from gateway.serve.guard import guarded
+from gateway.serve.http import ROUTE
+from gateway.serve.http_options import HttpOptions
 
 M = TypeVar("M", bound=BaseModel)
 MAX_BODY_BYTES = 1024 * 1024

@@ -18,7 +18,8 @@ from starlette.responses import Response
 from gateway.runtime.cache import Cache
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import BearerToken, authenticate, bearer_secret
-from gateway.serve.http import CONSOLE, HttpOptions
+from gateway.serve.guard import CONSOLE
+from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 
 SESSION_S = 12 * 3600

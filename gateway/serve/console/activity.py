@@ -22,7 +22,7 @@ from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import METRICS
 from gateway.serve.console.page import ConsoleOptions, PageView, Place, Texts, Visit, page
 from gateway.serve.console.spans import MAX_STREAMS, Kind, SpanRecord, SpanRing
-from gateway.serve.http import CONSOLE
+from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 
 Tree: TypeAlias = tuple[tuple[int, SpanRecord], ...]

@@ -52,7 +52,8 @@ from gateway.serve.console.page import (
     Visit,
     page_routes,
 )
-from gateway.serve.http import CONSOLE, ROUTE
+from gateway.serve.guard import CONSOLE
+from gateway.serve.http import ROUTE
 
 MAX_FORM_BYTES = 1024 * 1024
 MAX_SIGN_IN_BYTES = 8 * 1024

@@ -25,7 +25,7 @@ from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN, CALL, check_right
 from gateway.serve.console.forms import FormField, form_fields, read_form, with_faults
 from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, page
-from gateway.serve.http import CONSOLE
+from gateway.serve.guard import CONSOLE
 from gateway.types import Entity, SearchResult
 
 CALL_TIMEOUT_S = 50.0

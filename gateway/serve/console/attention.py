@@ -16,7 +16,7 @@ from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN, WRITE, check_right
 from gateway.serve.console.formats import clip
 from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, page
-from gateway.serve.http import CONSOLE
+from gateway.serve.guard import CONSOLE
 
 MAX_ISSUES = 100
 """How many are shown at once; a kind can be chosen."""

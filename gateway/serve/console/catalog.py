@@ -35,7 +35,8 @@ from gateway.serve.console.page import (
     download,
     page,
 )
-from gateway.serve.http import CONSOLE, PATH
+from gateway.serve.guard import CONSOLE
+from gateway.serve.http import PATH
 from gateway.types import Access, Entity, Filters, Status
 from gateway.usage.analytics import ToolUse
 

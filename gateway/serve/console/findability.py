@@ -28,7 +28,7 @@ from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN
 from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, page
-from gateway.serve.http import CONSOLE
+from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 from gateway.usage.analytics import schema_tokens
 

@@ -22,7 +22,7 @@ from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import WRITE
 from gateway.serve.console.formats import path
 from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Texts, Visit, page
-from gateway.serve.http import CONSOLE
+from gateway.serve.guard import CONSOLE
 
 HOPS = ("1", "2", "3")
 MAX_PROPOSED = 100

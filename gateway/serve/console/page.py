@@ -18,7 +18,7 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.responses import Response
 
 from gateway.serve.console.spans import SpanRing
-from gateway.serve.http import CONSOLE
+from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 
 Texts: TypeAlias = "ImmutableMultiDict[str, str]"

@@ -13,7 +13,7 @@ import httpx2
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_app
 from gateway.serve.auth import BearerToken
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 
 HERE = HttpOptions()

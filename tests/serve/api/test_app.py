@@ -13,7 +13,7 @@ from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 from gateway.serve.api.app import api_app
 from gateway.serve.api.problems import refusal
 from gateway.serve.auth import ADMIN, WRITE, BearerToken
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import ALL_SCOPES, ANYONE
 from tests.conftest import OpenGateway
 from tests.serve.api.client import SECRET, open_client, until

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from tests.conftest import OpenGateway
 from tests.serve.api.client import HERE, SECRET, open_client
 

@@ -13,7 +13,7 @@ from mcp import Client
 
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_routes
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from tests.serve.api.conftest import ENTRIES, Mixed
 from tests.serve.test_http import served
 

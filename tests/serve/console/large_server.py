@@ -12,7 +12,8 @@ from gateway.gateway import Gateway
 from gateway.serve.console.access import Sessions
 from gateway.serve.console.app import console_routes
 from gateway.serve.console.page import ConsoleOptions
-from gateway.serve.http import HttpOptions, serve_http
+from gateway.serve.http import serve_http
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from tests.conftest import PATIENT
 from tests.fakes import ListSource

@@ -7,7 +7,7 @@ import pytest
 from gateway.gateway import Gateway
 from gateway.serve.auth import BearerToken
 from gateway.serve.console.access import MAX_SESSIONS, Sessions
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 from tests.serve.console.catalogs import MARKUP
 from tests.serve.console.conftest import Open, Serve, check_access

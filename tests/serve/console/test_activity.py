@@ -17,7 +17,7 @@ from gateway.gateway import Gateway
 from gateway.options import Options
 from gateway.serve.console.activity import TraceFilter, select, totals, trees
 from gateway.serve.console.spans import MAX_STREAMS, SpanRecord, SpanRing
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, tool

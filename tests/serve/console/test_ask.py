@@ -16,7 +16,7 @@ from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.quality.requests import EvalRequest, parse
 from gateway.serve.auth import CALL, BearerToken
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import Access, Caller, Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, tool

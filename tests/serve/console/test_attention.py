@@ -14,7 +14,7 @@ from gateway.mcp.servers import HttpServer, OAuth
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.auth import ADMIN, BearerToken
 from gateway.serve.console.attention import MAX_ISSUES
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool

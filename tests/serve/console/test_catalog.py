@@ -15,7 +15,7 @@ from gateway.catalog.entries import Entry
 from gateway.gateway import Gateway
 from gateway.options import UsageOptions
 from gateway.serve.auth import WRITE, BearerToken
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import Access, Caller, Hints
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import Shelf

@@ -18,7 +18,7 @@ from gateway.quality.evaluation import summarize
 from gateway.quality.findability import find_confusions, report_tools
 from gateway.quality.report import Cost, CurvePoint
 from gateway.serve.auth import ADMIN, BearerToken
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import Access, Caller
 from gateway.usage.call_log import Call
 from tests.conftest import OpenGateway

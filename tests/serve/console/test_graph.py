@@ -10,7 +10,7 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.serve.auth import WRITE, BearerToken
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, tool

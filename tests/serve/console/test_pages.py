@@ -13,7 +13,7 @@ from gateway.gateway import Gateway
 from gateway.serve import console
 from gateway.serve.console.app import PAGES, PLACES
 from gateway.serve.console.spans import SpanRing
-from gateway.serve.http import HttpOptions
+from gateway.serve.http_options import HttpOptions
 from tests.serve.console.conftest import Open, Serve, Served, check_access
 from tests.serve.console.test_access import READER, SECRET
 

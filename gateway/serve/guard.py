@@ -1,0 +1,133 @@
+"""The guard before every route of the HTTP server: Host, Origin, then the token.
+
+No web page can reach the server by a name that points at this machine (DNS rebinding;
+CVE-2025-66416).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway.runtime.library_logs import quiet_libraries
+from gateway.serve import auth
+from gateway.serve.api.operations import problem
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.http_options import HttpOptions, is_bare_ipv6, is_loopback
+from gateway.types import ANYONE
+
+CONSOLE = "/console"
+"""Pages below it sign in by themselves; see `gateway.serve.console.access`."""
+_AUTHORITY = re.compile(
+    r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", re.IGNORECASE | re.ASCII
+)
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+_HTTP_ERRORS: Mapping[int, tuple[str, str]] = {
+    404: ("unknown_path", "there is nothing here: /openapi.json describes the API, where it is on"),
+    405: ("wrong_method", "this cannot be done here: see Allow"),
+}
+_SAFE = frozenset({"GET", "HEAD"})
+
+
+def guarded(app: Starlette, options: HttpOptions, *, has_console: bool = False) -> Guard:
+    """Return *app* behind the guard, with problems for unknown paths and methods."""
+    app.router.redirect_slashes = False
+    for status in _HTTP_ERRORS:
+        app.add_exception_handler(status, _http_error)
+    return Guard(app, options, has_console=has_console)
+
+
+async def _http_error(_request: Request, error: Exception) -> Response:
+    # Starlette raises these two.
+    status = getattr(error, "status_code", 404)
+    headers = getattr(error, "headers", None)
+    return problem(RefusedError(status, *_HTTP_ERRORS[status], headers=headers))
+
+
+class Guard:
+    """Stands before every route: refuses a foreign Host or Origin, then a missing token.
+
+    * Host: one of the server's own names, with any port: another one may be mapped to ours.
+    * Origin: one that `HttpOptions.origins` lists, or, on loopback, the server's own, port and all.
+    * Token: needed for everything but `LIVENESS` and the console, if there are any. The caller that
+      it names is in the scope then, under `CALLER`.
+
+    Args:
+        app: The application behind it.
+        options: The names and origins of the server, and its tokens.
+        has_console: Whether the paths below `CONSOLE` are passed on without a token.
+    """
+
+    def __init__(self, app: Starlette, options: HttpOptions, *, has_console: bool = False) -> None:
+        self.app = app
+        self._has_console = has_console
+        own = [options.host, *_LOOPBACK_NAMES] if is_loopback(options.host) else []
+        named = [options.host, *options.hosts, *own]
+        self._hosts = {_split_authority(_bracketed(name)) for name in named}
+        self._own = {_split_authority(_bracketed(name))[0] for name in own}
+        self._origins = {origin.casefold() for origin in options.origins}
+        self._tokens = options.accepted_tokens()
+        self._needs_token = options.needs_token
+        self._admitted = AuthContextMiddleware(app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass it on."""
+        answer: ASGIApp = self._admitted
+        # The rest are the server's own, such as its start.
+        if scope["type"] != "lifespan":
+            try:
+                self._admit(scope)
+            except RefusedError as error:
+                answer = problem(error)
+        with quiet_libraries(""):
+            await answer(scope, receive, send)
+
+    def _admit(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        host, port = _split_authority(headers.get("host", ""))
+        if not host or not {(host, None), (host, port)} & self._hosts:
+            raise RefusedError(421, "foreign", "the Host of the request is not ours")
+        if not all(self._is_ours(origin, scope) for origin in headers.getlist("origin")):
+            raise RefusedError(403, "foreign", "the Origin of the request is not ours")
+        if self._needs_no_token(scope):
+            scope[auth.CALLER] = ANYONE
+            return
+        token = auth.authenticate(self._tokens, headers.get("authorization", ""))
+        scope[auth.CALLER] = token.caller
+        if self._needs_token:
+            scope["user"] = token.to_user()
+
+    def _needs_no_token(self, scope: Scope) -> bool:
+        path = scope["path"]
+        if path == auth.LIVENESS:
+            return scope.get("method") in _SAFE
+        return self._has_console and (path == CONSOLE or path.startswith(f"{CONSOLE}/"))
+
+    def _is_ours(self, origin: str, scope: Scope) -> bool:
+        if origin.casefold() in self._origins:
+            return True
+        scheme, _, authority = origin.partition("://")
+        host, port = _split_authority(authority)
+        _, own_port = scope.get("server") or (None, 0)
+        is_own_port = (port or 80) == (80 if own_port is None else own_port)
+        return scheme.casefold() == "http" and host in self._own and is_own_port
+
+
+def _bracketed(name: str) -> str:
+    return f"[{name}]" if is_bare_ipv6(name) else name
+
+
+def _split_authority(text: str) -> tuple[str, int | None]:
+    """Return host, in small letters, and port of ``host[:port]``; an empty host if it is none."""
+    found = _AUTHORITY.fullmatch(text)
+    if not found:
+        return "", None
+    host, port = found.groups()
+    return host.casefold(), int(port) if port else None
