@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gateway.index.eligibility import Mask, Positions, passes_all
-from gateway.runtime.vectors import Matrix, NDArray, Vector, best_cosine, moments, placed, top
+from gateway.runtime.vectors import NO_SUMS, Matrix, NDArray, Sums, Vector, best_cosine, placed, top
 
 EXACT_NUMBERS = 32_000_000
 """A matrix of up to so many numbers is scored whole: 25,000 rows of 1,280."""
@@ -122,14 +122,11 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Mean and standard deviation of the eligible catalog's scores."""
+    """Sums of the eligible catalog's scores: they give mean and standard deviation."""
 
-    mean: float
-    spread: float
-    """Of the strengths."""
-    cosine_mean: float
-    cosine_spread: float
-    """Of the cosines of the entities that have a vector."""
+    strengths: Sums = NO_SUMS
+    cosines: Sums = NO_SUMS
+    """Of the entities that have a vector."""
 
     @classmethod
     def of(cls, cosines: Vector, strengths: Vector, present: Mask | None = None) -> Moments:
@@ -140,11 +137,18 @@ class Moments:
             strengths: Shape (n,).
             present: Which of them are of an entity with a vector; None if all are.
         """
-        mean, spread = moments(strengths)
+        sums = Sums.of(strengths)
         found = cosines if present is None else cosines[present]
-        same = found is strengths
-        cosine_mean, cosine_spread = (mean, spread) if same else moments(found)
-        return cls(mean=mean, spread=spread, cosine_mean=cosine_mean, cosine_spread=cosine_spread)
+        return cls(strengths=sums, cosines=sums if found is strengths else Sums.of(found))
+
+    def __add__(self, other: Moments) -> Moments:
+        """Return the moments over both."""
+        return Moments(
+            strengths=self.strengths + other.strengths, cosines=self.cosines + other.cosines
+        )
+
+
+NO_MOMENTS = Moments()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -118,13 +118,13 @@ class Ranking:
         )
         similarity = None
         if cosine is not None and self.candidates is not None:
-            moments = self.candidates.scan.moments
+            cosines = self.candidates.scan.moments.cosines
             # Something is always near to a bare number: words count.
             if not all(term.word.isdigit() for term in self.reading.terms):
                 similarity = closeness(
                     cosine,
-                    mean=moments.cosine_mean,
-                    spread=moments.cosine_spread,
+                    mean=cosines.mean,
+                    spread=cosines.spread,
                     count=self.eligible,
                     model=self.model,
                 )

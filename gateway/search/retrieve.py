@@ -47,12 +47,12 @@ class Candidates:
 
     def window(self, limit: int, options: SearchOptions) -> frozenset[int]:
         """Return the positions that the supplements of *limit* matches may come from."""
-        mean, eligible = self.scan.moments.mean, self.scan.eligible
+        mean, eligible = self.scan.moments.strengths.mean, self.scan.eligible
         return window_of(self.pool, self.strengths, limit, options, eligible=eligible, mean=mean)
 
     def deviations(self, strengths: Vector) -> Vector:
         """Return *strengths* in deviations from the mean of all eligible entities."""
-        return deviations(strengths, self.scan.moments.mean, self.scan.moments.spread)
+        return deviations(strengths, self.scan.moments.strengths)
 
     def strengths_at(self, positions: Positions) -> Vector:
         """Return the exact strength at *positions*, in the pool or not, shape (len(positions),)."""

@@ -87,8 +87,8 @@ def test_moments_of_a_rare_kind_are_estimated_from_that_kind() -> None:
     found = index.search(query, mask=mask, count=5)
 
     exact = VectorIndex.of(rows).search(query, mask=mask, count=5)
-    assert abs(found.moments.mean - exact.moments.mean) < 0.1
-    assert abs(found.moments.spread - exact.moments.spread) < 0.1
+    assert abs(found.moments.strengths.mean - exact.moments.strengths.mean) < 0.1
+    assert abs(found.moments.strengths.spread - exact.moments.strengths.spread) < 0.1
 
 
 @pytest.mark.parametrize("size", [5, 64, 100])

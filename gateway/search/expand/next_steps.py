@@ -27,7 +27,7 @@ from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph, node_of
 from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import Matrix, Vector, deviations, moments, top
+from gateway.runtime.vectors import Matrix, Sums, Vector, deviations, top
 from gateway.search.expand.supplements import (
     Supplement,
     entities_of,
@@ -300,7 +300,7 @@ def _cosines(index: VectorIndex, vector: Vector) -> Vector:
 
 
 def _deviations(scores: Vector) -> Vector:
-    return deviations(scores, *moments(scores))
+    return deviations(scores, Sums.of(scores))
 
 
 def evaluate_usage(
