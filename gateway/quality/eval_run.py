@@ -32,7 +32,8 @@ class RunProgress:
 
     running: bool = True
     stage: str = "catalog"
-    """``catalog`` while that is read and requests are made, then ``requests``."""
+    """``catalog`` while that is read and requests are made, then ``requests``; or of an index
+    build."""
     done: int = 0
     total: int = 0
     """0 if it is not known yet."""

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, TypeVar
 
 from rich.console import Group, RenderableType
@@ -22,16 +19,14 @@ from gateway.cli.session import CatalogSession, open_session, read_config, with_
 from gateway.cli.tables import pairs, table, to_jsonable
 from gateway.discovery.token_counter import token_counter
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.gateway import Gateway
 from gateway.manifests.config_file import read_text, write_text
 from gateway.manifests.manifest import NormalizerSettings
 from gateway.quality.comparison import Comparison, compare
-from gateway.quality.distractors import as_sources, distractors
 from gateway.quality.evaluation import evaluate
 from gateway.quality.model_requests import ModelRequests, model_requests
 from gateway.quality.offline import offline_requests
 from gateway.quality.page import to_page
-from gateway.quality.report import CurvePoint, EvalReport, read_report, save_report, write_report
+from gateway.quality.report import EvalReport, read_report, save_report, write_report
 from gateway.quality.requests import (
     EvalRequest,
     RequestSet,
@@ -43,6 +38,7 @@ from gateway.quality.requests import (
     to_json_lines,
 )
 from gateway.quality.twins import hold_out
+from gateway.serve.curve import with_curve
 from gateway.types import ANYONE, Caller, Entity
 from gateway.usage.call_log import CallLog
 
@@ -51,8 +47,6 @@ _SHOWN = 20
 """How many rows of a list are printed; --json has all."""
 _TOOL = ("tool=id", "found", "requests", "place=median_place", "by=first", "lacks=missing_words")
 MODEL_TIMEOUT_S = 60.0
-_FACTORS = (3, 10)
-"""How many times as many tools there are on the curve."""
 OutFile = Annotated[Path | None, Option("--out", "-o", help="A file to write.")]
 
 app = command_group("eval")
@@ -163,7 +157,8 @@ def run(  # noqa: PLR0913  (one for each option)
     ) as session:
         report = _evaluate(session, wanted, caller or ANYONE)
         if curve:
-            report = replace(report, curve=_measure_curve(session, report, documents))
+            gateway, progress = session.gateway.gateway, session.on_progress
+            report = gateway.bridge.call(partial(with_curve, report, gateway, documents, progress))
     if out is not None:
         write_file(out, write_report(report), force=True)
     if page is not None:
@@ -244,41 +239,6 @@ def _evaluate(session: CatalogSession, requests: RequestSet, caller: Caller) -> 
         )
 
     return gateway.bridge.call(work)
-
-
-def _measure_curve(
-    session: CatalogSession, report: EvalReport, documents: Path | None
-) -> tuple[CurvePoint, ...]:
-    """Ask the same requests in gateways that list the same tools, and others besides.
-
-    Their names are pinned in a catalog that is thrown away; vectors are kept with the others.
-    """
-    original = session.gateway.gateway
-    entities = [tool for tool in session.gateway.snapshot().entities if tool.id in report.catalog]
-    requests = RequestSet(requests=tuple(outcome.request for outcome in report.outcomes))
-    points = [CurvePoint(tools=len(entities), figures=report.summary.figures)]
-    for factor in _FACTORS:
-        servers = {tool.server for tool in entities}
-        others = distractors((factor - 1) * len(entities), without=servers)
-        with TemporaryDirectory() as folder:
-            index, catalog = Path(folder), Path(folder) / "catalog.sqlite3"
-            gateway = Gateway(
-                strategy=original.strategy,
-                embedder=original.embedder,
-                graph=documents,
-                options=replace(
-                    original.options, store="", index_path=index, catalog_store_path=catalog
-                ),
-                vector_store=original.store.vectors,
-                progress=session.on_progress,
-            )
-            with closing(gateway):
-                for source in (*as_sources(entities), *others):
-                    gateway.add_source(source)
-                work = partial(evaluate, gateway, requests, progress=session.on_progress)
-                larger = gateway.bridge.call(work)
-        points.append(CurvePoint(tools=len(larger.catalog), figures=larger.summary.figures))
-    return tuple(points)
 
 
 def read_file(file: Path, parse: Callable[..., T]) -> T:

@@ -28,6 +28,7 @@ from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN
 from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect, Visit, page
+from gateway.serve.curve import with_curve
 from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
 from gateway.usage.analytics import schema_tokens
@@ -109,7 +110,8 @@ class FindabilityPage:
         """Start a run, if none goes on."""
         if self._run is not None and self._run.progress.running:
             return Redirect(to=CONSOLE + PATH, note="One run goes on already.")
-        work = partial(self._evaluate, visit.caller)
+        curve = bool(visit.form.get("curve", ""))
+        work = partial(self._evaluate, visit.caller, curve)
         self._run = EvalRun(self._gateway.bridge, work, self._folder)
         return Redirect(to=CONSOLE + PATH, note="The run has begun.")
 
@@ -144,12 +146,15 @@ class FindabilityPage:
             raise InvalidRequestError("this gateway was given no folder for reports")
         return self._options.reports
 
-    async def _evaluate(self, caller: Caller, progress: Progress) -> EvalReport:
+    async def _evaluate(self, caller: Caller, curve: bool, progress: Progress) -> EvalReport:
         own = await in_thread(_own_requests, self._options.requests)
         tokens = await token_counter(self._gateway, caller=caller)
-        return await evaluate_catalog(
+        report = await evaluate_catalog(
             self._gateway, own, caller=caller, tokens=tokens, progress=progress
         )
+        if not curve:
+            return report
+        return await with_curve(report, self._gateway, self._options.documents, progress)
 
     def _load(self, name: str, caller: Caller, snapshot: Snapshot) -> EvalReport:
         """Return a report; refuse one that names a tool which *caller* may not see."""

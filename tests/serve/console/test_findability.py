@@ -169,6 +169,22 @@ async def test_one_run_goes_on_at_a_time(
     assert ("", 1) == (data["run"]["error"], len(data["reports"]))
 
 
+async def test_a_run_with_a_curve_asks_again_among_more_tools(
+    small_gateway: Gateway, serve_console: Serve, tmp_path: Path
+) -> None:
+    served = await serve_console(small_gateway, reports=tmp_path / "reports")
+
+    async with served.signed_in() as client:
+        await served.send(client, "/findability/run", {"curve": "yes"})
+        data = await ended(served)
+        page = (await client.get("/findability")).text
+
+    curve = data["report"]["curve"]
+    assert [3, 9, 30] == [point["tools"] for point in curve]
+    assert data["report"]["summary"]["figures"] == curve[0]["figures"]
+    assert "among 30 tools" in page
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [
