@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -160,23 +161,30 @@ class KeyringTokens:
         MissingExtraError: The package is not installed.
     """
 
+    fault = ""
+
     def __init__(self, key: str) -> None:
         self._key = key
         self._ring = _keyring("a sign-in that is kept in the keyring")
 
     def read(self) -> str | None:
-        """See `Tokens.read`."""
+        """See `TokenStore.read`."""
         text: str | None = self._ring.get_password(_SERVICE, self._key)
         return text
 
     def write(self, text: str) -> None:
-        """See `Tokens.write`."""
+        """See `TokenStore.write`."""
         self._ring.set_password(_SERVICE, self._key, text)
 
     def forget(self) -> None:
-        """See `Tokens.forget`."""
+        """See `TokenStore.forget`."""
         if self.read() is not None:
             self._ring.delete_password(_SERVICE, self._key)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """See `TokenStore.lock`: a keyring has none."""
+        yield
 
 
 def _keyring(feature: str) -> ModuleType:

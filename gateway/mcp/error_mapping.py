@@ -147,7 +147,8 @@ def _http_detail(server: str, target: HttpServer, cause: BaseException, status: 
 
 def _remedy(server: str, target: object, status: int) -> str:
     if isinstance(target, HttpServer) and target.auth is not None and status in _UNAUTHORIZED:
-        return f"sign in with: gateway login {server}"
+        fault = target.auth.tokens.fault if target.auth.tokens is not None else ""
+        return f"sign in with: gateway login {server}{fault and f' ({fault})'}"
     return _HTTP_REMEDIES[status]
 
 

@@ -11,12 +11,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
-import anyio
-import httpx2
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import (
@@ -35,8 +33,6 @@ _EXPIRY_MARGIN_S = 30.0
 """A token that ends sooner than this is refreshed first."""
 _EXPIRED = 1.0
 """A moment that is over; the SDK takes 0 for none."""
-_MAX_TRIES = 3
-_UNAUTHORIZED = 401
 _PATH = "/callback"
 _MAX_LINE_BYTES = 8192
 _LINE_TIMEOUT_S = 10.0
@@ -45,7 +41,6 @@ _PAGE = (
     "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n"
     "Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n{text}"
 )
-_Flow = AsyncGenerator[httpx2.Request, httpx2.Response]
 
 
 class LoopbackSignIn:
@@ -165,7 +160,7 @@ class SignInRecord(BaseModel):
         return self.tokens is not None and (self.access_token == refused or is_expired)
 
 
-async def _read_record(auth: OAuth) -> SignInRecord:
+async def read_record(auth: OAuth) -> SignInRecord:
     """Return what is stored; what cannot be read is an empty record."""
     text = await asyncio.to_thread(auth.tokens.read) if auth.tokens is not None else None
     try:
@@ -195,7 +190,7 @@ class _Storage:
     async def get_tokens(self) -> OAuthToken | None:
         """Return the tokens, taken for expired, and what else the SDK's client needs for them."""
         if self._sign_in is None:
-            self._record = await _read_record(self._auth)
+            self._record = await read_record(self._auth)
         record, context = self._record, self.context
         context.token_expiry_time = _EXPIRED
         context.oauth_metadata = record.issuer
@@ -244,49 +239,6 @@ class _ClientMetadata(OAuthClientMetadata):
     def __setattr__(self, name: str, value: object) -> None:
         if name != "scope" or not self.scope:
             super().__setattr__(name, value)
-
-
-class BearerAuth(httpx2.Auth):
-    """Sends the tokens of an earlier sign-in; asks no person.
-
-    Args:
-        url: The server's address.
-        auth: Whose tokens.
-    """
-
-    def __init__(self, url: str, auth: OAuth) -> None:
-        self._url = url
-        self._auth = auth
-        self._refreshing = anyio.Lock()
-
-    async def async_auth_flow(self, request: httpx2.Request) -> _Flow:
-        """Send *request* with the token; refresh it once if it ran out or is refused.
-
-        Not the SDK's own flow: that lets one request through at a time.
-        """
-        refused = ""
-        for _ in range(_MAX_TRIES):
-            record, is_refreshed = await _read_record(self._auth), False
-            if record.needs_refresh(refused):
-                async with self._refreshing:
-                    # Not if another request, or another process, did so meanwhile.
-                    if (await _read_record(self._auth)).needs_refresh(refused):
-                        flow = oauth_client(self._url, self._auth).async_auth_flow(request)
-                        step = await anext(flow)
-                        while step is not request:
-                            is_refreshed = True
-                            step = await flow.asend((yield step))
-                        await flow.aclose()
-                record = await _read_record(self._auth)
-                if record.access_token == refused and not is_refreshed:
-                    return
-            request.headers.pop("Authorization", None)
-            if record.access_token:
-                request.headers["Authorization"] = f"Bearer {record.access_token}"
-            response = yield request
-            if response.status_code != _UNAUTHORIZED or is_refreshed or not record.access_token:
-                return
-            refused = record.access_token
 
 
 def oauth_client(

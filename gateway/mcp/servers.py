@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import UnionType
@@ -25,6 +26,10 @@ _MAX_PORT = 65535
 class TokenStore(Protocol):
     """Keeps what one sign-in gave, as a text. May block."""
 
+    @property
+    def fault(self) -> str:
+        """Why the last `read` returned none though there is one, and what mends it; or empty."""
+
     def read(self) -> str | None:
         """Return the text; None if there is none."""
 
@@ -33,6 +38,12 @@ class TokenStore(Protocol):
 
     def forget(self) -> None:
         """Keep nothing. Twice is harmless."""
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold off every other process for the block, where that can be.
+
+        Entered and left on any thread.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

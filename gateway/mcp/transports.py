@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import anyio
@@ -26,7 +27,8 @@ from mcp.types import JSONRPCError, JSONRPCResponse
 from pydantic import ValidationError
 
 from gateway.errors import ConfigError
-from gateway.mcp.oauth import BearerAuth, LoopbackSignIn, oauth_client
+from gateway.mcp.bearer_auth import BearerAuth
+from gateway.mcp.oauth import LoopbackSignIn, oauth_client
 from gateway.mcp.openapi import openapi_server
 from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer
@@ -201,25 +203,53 @@ async def _http_client(
 ) -> httpx2.AsyncClient:
     """Return a client with all guards and limits; it is not open yet."""
 
-    async def on_response(response: httpx2.Response) -> None:
-        callbacks.status = response.status_code
-        _limit_response(response, callbacks.traffic)
+    def on_status(status: int) -> None:
+        callbacks.status = status
 
-    transport = guarded_transport(target.url, options.private_hosts)
     # The SDK would tell of a refusal only that something failed.
+    transport = guarded_transport(target.url, options.private_hosts)
     await transport.resolve_url(httpx2.URL(target.url))
-    auth: httpx2.Auth | None = None
+    # The document of an API may lie elsewhere, where its headers must not go.
+    headers = {} if target.openapi else target.headers
+    client = guarded_client(target.url, options, callbacks.traffic, on_status, headers)
     if target.auth is not None and callbacks.sign_in is not None:
-        auth = oauth_client(target.url, target.auth, callbacks.sign_in)
+        client.auth = oauth_client(target.url, target.auth, callbacks.sign_in)
     elif target.auth is not None:
-        auth = BearerAuth(target.url, target.auth)
+        client.auth = BearerAuth(
+            target.url, target.auth, lambda: guarded_client(target.url, options, Traffic(options))
+        )
+    return client
+
+
+def guarded_client(
+    url: str,
+    options: UpstreamOptions,
+    traffic: Traffic,
+    on_status: Callable[[int], None] = lambda _status: None,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> httpx2.AsyncClient:
+    """Return a client for *url* and what it leads to, with all guards and limits; not open yet.
+
+    Args:
+        url: Where its first request goes.
+        options: Limits of size.
+        traffic: Counts what comes.
+        on_status: Called with the status of each answer.
+        headers: Sent with every request.
+
+    Raises:
+        ConfigError: It may not go there.
+    """
+
+    async def on_response(response: httpx2.Response) -> None:
+        on_status(response.status_code)
+        _limit_response(response, traffic)
+
     return httpx2.AsyncClient(
-        # The document of an API may lie elsewhere, where its headers must not go.
-        headers=_NO_ENCODING if target.openapi else {**target.headers, **_NO_ENCODING},
+        headers={**headers, **_NO_ENCODING},
         # Our own limits end a call sooner; these only keep a dead connection from living for ever.
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
-        transport=transport,
-        auth=auth,
+        transport=guarded_transport(url, options.private_hosts),
         event_hooks={"response": [on_response]},
     )
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from gateway.errors import InvalidRequestError, attempt
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import Options
-from gateway.options.environment import approval_key_path, tokens_path
+from gateway.options.environment import approval_key_path
 from gateway.registration.config_files import Configured
 from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.runtime.cache import Clock, SingleFlight
@@ -26,7 +26,7 @@ from gateway.sources.registry import Registration, Registry
 from gateway.sources.transforms import TransformedSource
 from gateway.sources.virtual import VirtualServer, VirtualSource
 from gateway.storage.approval_key import approval_key
-from gateway.storage.oauth_tokens import with_token_store
+from gateway.storage.oauth_tokens import OpenTokens, with_token_store
 from gateway.types import Diagnostic, Filters, Hints, SearchResult, ToolDefinition
 from gateway.types.listing import Listing
 
@@ -44,6 +44,7 @@ class Servers:
         bridge: Owns the loop of their sessions.
         store: Where their listings and pins are kept.
         options: Limits.
+        tokens: Opens the places of their sign-ins.
         clock: Seconds that only grow.
     """
 
@@ -52,13 +53,13 @@ class Servers:
     store: ListingStore
     options: Options
     _: KW_ONLY
+    tokens: OpenTokens
     clock: Clock
 
     def __post_init__(self) -> None:
         """Begin without a server."""
         self._upstream = self.options.upstream
         self._are_entities = self.options.catalog.servers
-        self._tokens = tokens_path(self.options)
         self._key_path = approval_key_path(self.options)
         self.cached: dict[str, CachedSource] = {}
         """Those that have a listing of their own, by name."""
@@ -89,7 +90,7 @@ class Servers:
             self.registry.add(Registration(virtual, follows=target.servers, access=entry.access))
             return
         if isinstance(target, HttpServer):
-            target = with_token_store(name, target, self._tokens)
+            target = with_token_store(name, target, self.tokens)
 
         def invalidate() -> None:
             source.invalidate()

@@ -29,6 +29,7 @@ from gateway.sources.name_bindings import NameBindings
 from gateway.sources.protocol import Function, Source, Transform
 from gateway.sources.registry import Registration, Registry
 from gateway.sources.virtual import Alias, VirtualServer, aliases, original_of
+from gateway.storage.oauth_tokens import open_tokens
 from gateway.storage.protocol import Store
 from gateway.types import Access, Entity, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE
@@ -55,7 +56,14 @@ class GatewaySources:
         self._registry = registry = Registry(options.catalog.rules)
         self._upstream_options = options.upstream
         self._catalog_options = options.catalog
-        self._servers = Servers(registry, bridge, store.listings, options, clock=clock)
+        self._servers = Servers(
+            registry,
+            bridge,
+            store.listings,
+            options,
+            tokens=open_tokens(options, store),
+            clock=clock,
+        )
         self._config_files = ConfigFiles()
         self._entity_registry = EntityRegistry(
             reserved=options.discovery.reserved,

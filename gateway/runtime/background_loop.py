@@ -193,6 +193,14 @@ async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwa
     return await asyncio.to_thread(held)
 
 
+async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Await *work*, which goes on to its end even if the caller is cancelled."""
+    task = asyncio.ensure_future(work)
+    # The caller may have gone: asyncio would complain that the outcome was never read.
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
+
+
 def _drain(loop: asyncio.AbstractEventLoop) -> None:
     tasks = asyncio.all_tasks(loop)
     for task in tasks:

@@ -14,6 +14,7 @@ from gateway.runtime.vectors import Vector, VectorStore
 from gateway.storage.postgres_call_log import PostgresCallLog
 from gateway.storage.postgres_catalog import PostgresCatalog
 from gateway.storage.postgres_database import OnChange, PostgresDatabase
+from gateway.storage.postgres_sign_ins import PostgresTokens
 from gateway.storage.sqlite import vector_of
 
 SCHEMA = "gateway"
@@ -99,6 +100,10 @@ class PostgresStore:
     def __repr__(self) -> str:
         """Return where it is, without user and password."""
         return f"<{self._database.place}>"
+
+    def sign_in(self, key: str, keys: Sequence[bytes]) -> PostgresTokens:
+        """See `gateway.storage.oauth_tokens.SignInStore.sign_in`."""
+        return PostgresTokens(self._database, key, keys)
 
     def watch(self, on_change: OnChange) -> Callable[[], None]:
         """See `gateway.storage.protocol.WatchedStore.watch`."""

@@ -115,6 +115,20 @@ class PostgresDatabase:
             cursor.executemany(query, rows)
             return cursor.rowcount
 
+    @contextlib.contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold off every other process of this schema that wants the lock *name*.
+
+        It ends with its connection: nobody waits for a process that was killed.
+
+        Raises:
+            StoreError: Another one has held it for `BUSY_S`, or the database cannot be reached.
+        """
+        with self.transaction() as connection:
+            query = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+            connection.execute(query, (f"{self._schema}/{name}",))
+            yield
+
     def close(self) -> None:
         """Close all connections; the next use opens others."""
         with self._opening:

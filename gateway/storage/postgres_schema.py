@@ -62,4 +62,7 @@ _NOTIFICATIONS: Sequence[LiteralString] = (
     """CREATE TRIGGER tell AFTER UPDATE OF approved ON pins
     FOR EACH STATEMENT EXECUTE FUNCTION tell_change()""",
 )
-STEPS: Sequence[Sequence[LiteralString]] = (_TABLES, _NOTIFICATIONS)
+_SIGN_INS: Sequence[LiteralString] = (
+    'CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',
+)
+STEPS: Sequence[Sequence[LiteralString]] = (_TABLES, _NOTIFICATIONS, _SIGN_INS)

@@ -12,7 +12,7 @@ from gateway.runtime.background_loop import Bridge
 from tests.cli.running import Place
 from tests.mcp.conftest import placed
 from tests.mcp.servers.authority import Authority
-from tests.mcp.test_oauth import visit
+from tests.mcp.sign_in_place import visit
 
 ECHO = '{"text": "hi"}'
 

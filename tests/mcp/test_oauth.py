@@ -7,11 +7,9 @@ import json
 import logging
 import stat
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
-from urllib.request import urlopen
+from urllib.parse import urlsplit
 
 import pytest
 from mcp.client.auth import AuthorizationCodeResult
@@ -20,58 +18,11 @@ from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
 from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.mcp.session import sign_in
-from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.mcp import McpSource
 from gateway.storage.oauth_tokens import FileTokens
-from gateway.types.listing import Listing
-from tests.mcp.conftest import PATIENCE_S, PATIENT, lines, noted, placed
+from tests.mcp.conftest import PATIENT, lines, noted, placed
 from tests.mcp.servers.authority import BY_HAND, SECRET, Authority
-
-
-@dataclass(frozen=True)
-class Place:
-    """A server that signs people in, and where its tokens are kept."""
-
-    bridge: Bridge
-    authority: Authority
-    url: str
-    tokens: FileTokens
-    file: Path
-    record: Path
-
-    def target(self, auth: OAuth | None = None) -> HttpServer:
-        with_tokens = (auth or OAuth()).with_tokens(self.tokens)
-        return HttpServer(self.url, {"X-Key": "of-the-server"}, with_tokens)
-
-    @asynccontextmanager
-    async def source(self, auth: OAuth | None = None) -> AsyncIterator[McpSource]:
-        source = McpSource("srv", self.target(auth), bridge=self.bridge, options=PATIENT)
-        try:
-            yield source
-        finally:
-            await source.close()
-
-    async def sign_in(
-        self, auth: OAuth | None = None, options: UpstreamOptions = PATIENT
-    ) -> Listing:
-        """Do as ``gateway login`` does, with a browser that agrees to everything."""
-        browsing: list[asyncio.Future[object]] = []
-
-        def browse(url: str) -> None:
-            self.authority.address = parse_qs(urlsplit(url).query)["redirect_uri"][0]
-            browsing.append(asyncio.ensure_future(asyncio.to_thread(visit, url)))
-
-        try:
-            return await sign_in("srv", self.target(auth), options, browse)
-        finally:
-            await asyncio.gather(*browsing)
-
-
-def visit(url: str) -> None:
-    """Do as a browser does whose owner agrees to everything."""
-    with urlopen(url, timeout=PATIENCE_S) as page:  # noqa: S310  (of this test)
-        page.read()
+from tests.mcp.sign_in_place import Place, signing_place
 
 
 @pytest.fixture
@@ -84,12 +35,8 @@ async def place(
     bridge: Bridge, authority: Authority, record: Path, tmp_path: Path
 ) -> AsyncIterator[Place]:
     file = tmp_path / "tokens" / "srv.json"
-    async with (
-        placed(bridge, authority.app) as giver,
-        placed(bridge, lambda port: authority.guarded(port, giver, record)) as port,
-    ):
-        url = f"http://127.0.0.1:{port}/mcp"
-        yield Place(bridge, authority, url, FileTokens(file), file, record)
+    async with signing_place(bridge, authority, record, file) as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)

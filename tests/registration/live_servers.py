@@ -15,7 +15,7 @@ from gateway.types import ToolDefinition
 from tests.fakes import Shelf
 from tests.mcp.conftest import PATIENCE_S, placed, served
 from tests.mcp.servers.authority import Authority
-from tests.mcp.test_oauth import visit
+from tests.mcp.sign_in_place import visit
 
 
 @dataclass(frozen=True, slots=True)

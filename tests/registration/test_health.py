@@ -15,6 +15,7 @@ from gateway.options import Options, UpstreamOptions
 from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.registry import Registry
+from gateway.storage.oauth_tokens import open_tokens
 from gateway.testing import ManualClock
 from gateway.types import Filters, SearchResult
 from graphs import Document, Link
@@ -38,7 +39,9 @@ async def test_a_server_that_nobody_finds_is_tried_again_now_and_then(
 ) -> None:
     """It would be left out for ever: nobody uses what is not found."""
     room, options = Room(bridge, tmp_path), Options(upstream=UpstreamOptions(retry_after_s=RETRY_S))
-    servers = Servers(Registry(), bridge, room.store, options, clock=room.clock)
+    servers = Servers(
+        Registry(), bridge, room.store, options, tokens=open_tokens(options, None), clock=room.clock
+    )
     well, ill = LiveSource(tool("a")), LiveSource(tool("b"))
     servers.cached = {
         "well": room.source(well, fingerprint=""),

@@ -11,7 +11,8 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from gateway.mcp.servers import HttpServer, OAuth, TokenStore, TokenStoreKind
-from gateway.storage.oauth_tokens import FileTokens, with_token_store
+from gateway.options import Options
+from gateway.storage.oauth_tokens import FileTokens, OpenTokens, open_tokens, with_token_store
 
 
 class Ring(KeyringBackend):
@@ -41,6 +42,10 @@ def ring() -> Iterator[None]:
     keyring.set_keyring(before)
 
 
+def files(folder: Path) -> OpenTokens:
+    return open_tokens(Options(catalog_store_path=folder / "catalog.sqlite3"), None)
+
+
 def tokens_of(target: HttpServer) -> TokenStore:
     assert target.auth is not None
     assert target.auth.tokens is not None
@@ -52,7 +57,9 @@ def tokens_of(target: HttpServer) -> TokenStore:
 def test_tokens_are_kept_replaced_and_forgotten(store: TokenStoreKind, tmp_path: Path) -> None:
     """The same for every place."""
     auth = OAuth(store=store)
-    tokens = tokens_of(with_token_store("srv", HttpServer("https://a/mcp", auth=auth), tmp_path))
+    tokens = tokens_of(
+        with_token_store("srv", HttpServer("https://a/mcp", auth=auth), files(tmp_path))
+    )
 
     before = tokens.read()
     tokens.write("one")
@@ -83,9 +90,9 @@ def test_tokens_belong_to_a_name_an_address_and_a_client(tmp_path: Path) -> None
         ("a", HttpServer("https://a/mcp", auth=OAuth(client_id="other"))),
     ]
     for name, target in targets:
-        tokens_of(with_token_store(name, target, tmp_path)).write(name + target.url)
+        tokens_of(with_token_store(name, target, files(tmp_path))).write(name + target.url)
 
-    assert 4 == len(list(tmp_path.iterdir()))
+    assert 4 == len(list((tmp_path / "tokens").iterdir()))
 
 
 def test_who_does_not_sign_in_gets_no_place_and_who_has_one_keeps_it(tmp_path: Path) -> None:
@@ -93,9 +100,11 @@ def test_who_does_not_sign_in_gets_no_place_and_who_has_one_keeps_it(tmp_path: P
     own = FileTokens(tmp_path / "own")
     plain = HttpServer("https://a/mcp")
 
-    assert plain is with_token_store("srv", plain, tmp_path)
+    assert plain is with_token_store("srv", plain, files(tmp_path))
     assert own is tokens_of(
-        with_token_store("srv", HttpServer("https://a/mcp", auth=OAuth(tokens=own)), tmp_path)
+        with_token_store(
+            "srv", HttpServer("https://a/mcp", auth=OAuth(tokens=own)), files(tmp_path)
+        )
     )
 
 

@@ -19,11 +19,10 @@ from gateway.cli.session import ONE_COMMAND, command_options, open_gateway, open
 from gateway.cli.tables import table
 from gateway.errors import InvalidRequestError
 from gateway.manifests.manifest import Manifest
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import Options
-from gateway.options.environment import tokens_path
 from gateway.quality.preflight import VERDICTS, ServerState, check_tools, worst
-from gateway.storage.oauth_tokens import with_token_store
+from gateway.storage.oauth_tokens import OpenTokens, open_tokens, with_token_store
 from gateway.sync import SyncGateway
 from gateway.types import ANYONE, Caller
 
@@ -105,6 +104,8 @@ def _states(
         stored = store.listings.read(
             {target.fingerprint: manifest.owner(name) for name, target in targets.items()}
         )
+        tokens = open_tokens(own, store)
+        without = {name for name, target in targets.items() if _is_empty(name, target, tokens)}
     states = {}
     for name in servers - targets.keys():
         reasons = [item.detail for item in manifest.warnings if is_about(item, name)]
@@ -119,15 +120,13 @@ def _states(
             name=name,
             listed=of.listing is not None,
             changed=approved != seen,
-            signed_out=_is_signed_out(name, target, own, failure),
+            signed_out=name in without or f"gateway login {name}" in failure,
             failure=failure,
         )
     return states
 
 
-def _is_signed_out(name: str, target: object, own: Options, failure: str) -> bool:
-    if not isinstance(target, HttpServer):
-        return False
-    auth = with_token_store(name, target, tokens_path(own)).auth
-    tokens = auth.tokens if auth else None
-    return tokens is not None and (not tokens.read() or f"gateway login {name}" in failure)
+def _is_empty(name: str, target: object, tokens: OpenTokens) -> bool:
+    """Return whether *target* signs in, and nobody has."""
+    auth = with_token_store(name, target, tokens).auth if isinstance(target, HttpServer) else None
+    return isinstance(auth, OAuth) and auth.tokens is not None and not auth.tokens.read()

@@ -232,7 +232,10 @@ def _read_token(variable: str) -> str:
 
 
 def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm | None) -> Options:
-    """Return the options of the gateway that is served; what the command line says wins."""
+    """Return the options of the gateway that is served; what the command line says wins.
+
+    It says what replicas do not share.
+    """
     discovery = DiscoveryOptions(
         route_name="route_tools" if "route" in extras else "",
         next_name="next_tools" if "next" in extras else "",
@@ -240,6 +243,8 @@ def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm
     # No client waits for vectors.
     base = Options(search=SearchOptions(first_search="words"), discovery=discovery)
     own_options = command_options(manifest, base)
+    if own_options.store and not own_options.host_key:
+        note("sign-ins stay in files of this machine: to share them, set GATEWAY_HOST_KEY")
     chat = replace(own_options.chat, confirm=confirm or own_options.chat.confirm)
     return replace(own_options, chat=chat)
 

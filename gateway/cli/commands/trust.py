@@ -20,9 +20,8 @@ from gateway.cli.session import check_configured, command_options, open_store, r
 from gateway.cli.tables import document, printable
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest, names_owner
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import Options
-from gateway.options.environment import tokens_path
 from gateway.registration.changes import (
     NAME,
     Change,
@@ -32,7 +31,7 @@ from gateway.registration.changes import (
     find_similar,
 )
 from gateway.sources.listing_store import ListingStore
-from gateway.storage.oauth_tokens import with_token_store
+from gateway.storage.oauth_tokens import open_tokens, with_token_store
 
 _SIGN_IN_S = 600
 """A person has to find a password."""
@@ -137,9 +136,16 @@ def login(
     own_options = command_options(manifest)
     if own_options.upstream.on_change == "block":
         _check_address(own_options, manifest.owner(server), server, target)
-    target = with_token_store(server, target, tokens_path(own_options))
+    with open_store(own_options) as store:
+        target = with_token_store(server, target, open_tokens(own_options, store))
+        return _sign_in(server, target, own_options, browser=browser, forget=forget)
+
+
+def _sign_in(
+    server: str, target: HttpServer, own_options: Options, *, browser: bool, forget: bool
+) -> Output:
     if forget:
-        if target.auth is not None and target.auth.tokens is not None:
+        if isinstance(target.auth, OAuth) and target.auth.tokens is not None:
             target.auth.tokens.forget()
         return Output({"server": server, "signed_in": False})
 
