@@ -7,7 +7,6 @@ separated by commas, lets the key be changed: the first one counts, and the othe
 from __future__ import annotations
 
 from gateway.errors import ConfigError
-from gateway.manifests.secrets import expand
 from gateway.options import Options
 
 MIN_CHARS = 32
@@ -27,6 +26,8 @@ def host_keys(options: Options, purpose: str) -> tuple[bytes, ...]:
     """
     if not options.host_key:
         return ()
+    from gateway.manifests.secrets import expand  # noqa: PLC0415  (slow to load: only a host with a key pays for it)
+
     try:
         texts = [each.strip() for each in expand(options.host_key).split(",")]
     except ConfigError as error:
