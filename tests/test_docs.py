@@ -34,6 +34,7 @@ OPTION_CLASSES = (
     options.CatalogOptions,
     options.CustomKind,
     options.ChatOptions,
+    options.ProgramOptions,
     options.UsageOptions,
     options.Options,
     ProvisionOptions,

@@ -135,6 +135,7 @@ HOMES = {
     "psycopg": ("gateway/storage/postgres_database.py",),
     "psycopg_pool": ("gateway/storage/postgres_database.py",),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
+    "pydantic_monty": ("gateway/programs/monty.py",),
     "pyshacl": ("graphs/rdf/shapes.py",),
     "rapidfuzz": ("gateway/runtime/text.py", "gateway/spelling/error_model.py", "graphs/"),
     "rdflib": ("graphs/",),

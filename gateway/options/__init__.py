@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
+from gateway.options.programs import ProgramOptions as ProgramOptions
 from gateway.options.search import SearchOptions as SearchOptions
 from gateway.options.search import UsageOptions as UsageOptions
 from gateway.options.validation import (
@@ -286,6 +287,7 @@ class Options(OptionObject):
     chat: ChatOptions = field(default_factory=ChatOptions)
     catalog: CatalogOptions = field(default_factory=CatalogOptions)
     usage: UsageOptions = field(default_factory=UsageOptions)
+    programs: ProgramOptions = field(default_factory=ProgramOptions)
     capture_content: bool = False
     """Put queries, results and arguments on spans. Off by default: they are content."""
     store: str = field(default="", repr=False)

@@ -26,6 +26,7 @@ def test_a_machine_without_servers_is_healthy(place: Place) -> None:
 
     assert (0, True) == (ran.code, ran.json["healthy"])
     assert "ok" == data["python"][0][0] == data["cache folder"][0][0]
+    assert "Monty" in data["sandbox of programs"][0][1]
     assert "ok" == data["vector store"][0][0] == data["catalog store"][0][0]
     assert "warn" == data["configuration"][0][0]
     assert "gateway import" in data["configuration"][0][2]

@@ -41,6 +41,7 @@ _EXTRAS = {
     "pyshacl": "graph validate",
     "fastmcp": "OpenAPI documents",
     "psycopg": "a store in PostgreSQL",
+    "pydantic_monty": "programs over tools",
 }
 """Optional packages and what they are for."""
 
@@ -91,6 +92,18 @@ def check_machine() -> Iterator[Check]:
     for package, use in _EXTRAS.items():
         is_installed = find_spec(package) is not None
         yield Check(f"extra for {use}", "ok", "installed" if is_installed else "not installed")
+    if find_spec("pydantic_monty") is not None:
+        yield _check_wrapper()
+
+
+def _check_wrapper() -> Check:
+    """Say whether the processes of programs are shut in by bubblewrap."""
+    from gateway.programs.monty import wrapper_in_use  # noqa: PLC0415  (an optional extra)
+
+    if wrapper_in_use("auto"):
+        return Check("sandbox of programs", "ok", "processes of Monty in bubblewrap")
+    detail = "processes of Monty alone; bubblewrap is not installed, or not allowed here"
+    return Check("sandbox of programs", "ok", detail)
 
 
 def check_models(models: Iterable[EncoderModel] = ALL_MODELS) -> Iterator[Check]:

@@ -1,0 +1,202 @@
+"""Declarations of tools in Python, from their JSON Schemas, for type checker and model. Pure.
+
+    SendInvoiceResult = TypedDict("SendInvoiceResult", {"id": str, "total": NotRequired[float]})
+    async def send_invoice(*, customer: str, amount: float = ...) -> SendInvoiceResult: ...
+
+* What cannot be written is ``Any``. Objects and lists that a program gives are declared loosely: it
+  builds them from parts, whose types it does not state. They are checked when the call is made.
+* An argument that the schema does not name is wrong, unless it says that there may be others.
+* Names that Python does not allow become others; arguments with such names are given as one object.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateway.runtime.json_schema import as_object, as_texts, resolve_pointer
+from gateway.runtime.text import one_line
+from gateway.types import JsonObject
+
+MAX_DEPTH = 8
+MAX_CLASSES = 60
+"""How many classes the declaration of one tool may need; what is beyond is a plain ``dict``."""
+_MAX_LITERALS = 40
+_DOC_CHARS = 160
+HEADER = """\
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypedDict
+"""
+_SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+_DICT = "dict[str, Any]"
+_RESERVED = frozenset(
+    {"Any", "Literal", "Mapping", "NotRequired", "Sequence", "TypedDict", *keyword.kwlist}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """A tool as a function of Python."""
+
+    name: str
+    """The function's name."""
+    parameters: tuple[str, ...]
+    """The names of its arguments."""
+    is_object: bool
+    """Whether the arguments are given as one object, since Python does not allow their names."""
+    text: str
+    """The declaration, with the classes that it needs before it."""
+
+
+def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Return a name of Python for each of *names*, none of them twice or among *taken*."""
+    used, found = {*_RESERVED, *taken}, dict[str, str]()
+    for name in names:
+        base = re.sub(r"\W", "_", name)
+        base = base if base.isidentifier() and base not in _RESERVED else f"tool_{base}"
+        chosen, number = base, 1
+        while chosen in used:
+            number += 1
+            chosen = f"{base}_{number}"
+        used.add(chosen)
+        found[name] = chosen
+    return found
+
+
+def declare(
+    name: str, input_schema: JsonObject, result: JsonObject | None, *, doc: str = ""
+) -> Signature:
+    """Declare one tool.
+
+    Args:
+        name: The function's name.
+        input_schema: Of its arguments.
+        result: The schema of its result; None if nothing is known of it.
+        doc: What it does.
+    """
+    prefix = "".join(part.capitalize() for part in name.split("_"))
+    properties = as_object(input_schema.get("properties"))
+    is_object = not all(map(_is_argument, properties))
+    arguments = "arguments: Mapping[str, Any], /"
+    if not is_object:
+        arguments = _arguments(input_schema, properties)
+    results = _Writer(root=result or {}, is_input=False)
+    returned = results.type_of(result, f"{prefix}Result")
+    body = f'\n    """{_quoted(doc)}"""\n' if doc else " ...\n"
+    head = f"async def {name}({arguments}) -> {returned}:"
+    return Signature(
+        name=name,
+        parameters=(*properties,),
+        is_object=is_object,
+        text=f"{''.join(results.classes.values())}{head}{body}",
+    )
+
+
+def _arguments(schema: JsonObject, properties: Mapping[str, object]) -> str:
+    writer, required = _Writer(root=schema, is_input=True), {*as_texts(schema.get("required"))}
+    parts = [
+        f"{key}: {writer.type_of(value, key)}{'' if key in required else ' = ...'}"
+        for key, value in properties.items()
+    ]
+    is_open = _is_open(schema) or not {"$ref", "patternProperties"}.isdisjoint(schema)
+    return ", ".join([*(["*"] if parts else []), *parts, *(["**others: Any"] if is_open else [])])
+
+
+def _is_open(schema: Mapping[str, object]) -> bool:
+    extra = schema.get("additionalProperties")
+    return extra is True or isinstance(extra, Mapping)
+
+
+def _quoted(doc: str) -> str:
+    line = "".join(char if char.isprintable() else " " for char in one_line(doc, limit=_DOC_CHARS))
+    return line.replace("\\", "\\\\").replace('"', "'")
+
+
+def _is_argument(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name) and name != "others"
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes the types of one schema, with the classes of its objects."""
+
+    root: JsonObject
+    is_input: bool
+    classes: dict[str, str] = field(default_factory=dict)
+    _open: set[str] = field(default_factory=set)
+    """The references that are being followed: an object may hold its own kind."""
+
+    def type_of(self, schema: object, name: str, depth: int = MAX_DEPTH) -> str:
+        """Return the type of *schema*; an object becomes a class called *name*, or similar."""
+        if not isinstance(schema, Mapping) or depth <= 0:
+            return "Any"
+        if "$ref" in schema:
+            return self._reference(str(schema["$ref"]), name, depth)
+        if "const" in schema or "enum" in schema:
+            return _literal([schema["const"]] if "const" in schema else schema["enum"])
+        kinds, branches = schema.get("type"), schema.get("anyOf") or schema.get("oneOf")
+        if isinstance(kinds, list):
+            branches = [{**schema, "type": kind} for kind in kinds]
+        if isinstance(branches, list):
+            return self._union(branches, name, depth)
+        writers = {"array": self._array, "object": self._object}
+        if kinds in writers:
+            return writers[kinds](schema, name, depth)
+        return "Any" if "allOf" in schema else _SIMPLE.get(str(kinds), "Any")
+
+    def _union(self, branches: Sequence[object], name: str, depth: int) -> str:
+        types = [
+            self.type_of(branch, f"{name}{number or ''}", depth - 1)
+            for number, branch in enumerate(branches)
+        ]
+        return "Any" if "Any" in types or not types else " | ".join(dict.fromkeys(types))
+
+    def _reference(self, pointer: str, name: str, depth: int) -> str:
+        if pointer in self._open:
+            return "Any"
+        self._open.add(pointer)
+        kind = self.type_of(resolve_pointer(pointer, self.root), name, depth - 1)
+        self._open.discard(pointer)
+        return kind
+
+    def _array(self, schema: Mapping[str, object], name: str, depth: int) -> str:
+        item = self.type_of(schema.get("items"), f"{name}Item", depth - 1)
+        if not self.is_input:
+            return f"list[{item}]"
+        # A list of a program is of the types that it was made with; a text is no list of texts.
+        return "list[str]" if item == "str" or "Literal" in item else f"Sequence[{item}]"
+
+    def _object(self, schema: Mapping[str, object], name: str, depth: int) -> str:
+        properties = as_object(schema.get("properties"))
+        if self.is_input:
+            return "Mapping[str, Any]"
+        if not properties and isinstance(extra := schema.get("additionalProperties"), Mapping):
+            return f"dict[str, {self.type_of(extra, name, depth - 1)}]"
+        if not properties or _is_open(schema) or len(self.classes) >= MAX_CLASSES:
+            return _DICT
+        own, number = name, 1
+        while own in self.classes:
+            number += 1
+            own = f"{name}_{number}"
+        self.classes[own] = ""
+        required, rows = {*as_texts(schema.get("required"))}, []
+        for key, value in properties.items():
+            part = re.sub(r"\W", "", key.title())
+            kind = self.type_of(value, f"{own}{part}", depth - 1)
+            rows.append(f"{json.dumps(key)}: {kind if key in required else f'NotRequired[{kind}]'}")
+        # Behind the classes that it needs; as a call, since keys may be any text.
+        del self.classes[own]
+        self.classes[own] = f'{own} = TypedDict("{own}", {{{", ".join(rows)}}})\n'
+        return own
+
+
+def _literal(values: object) -> str:
+    listed = values if isinstance(values, list) else []
+    simple = [value for value in listed if value is None or type(value) in {str, int, bool}]
+    if not simple or len(simple) < len(listed) or len(simple) > _MAX_LITERALS:
+        kinds = {type(value) for value in listed}
+        return "str" if kinds == {str} else "int" if kinds == {int} else "Any"
+    return f"Literal[{', '.join(map(repr, simple))}]"

@@ -1,0 +1,223 @@
+"""What every sandbox holds: nothing gets out, and no program costs its host more than it may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.program_escapes import ATTEMPTS, attempt_all
+from gateway.options import ProgramOptions
+from gateway.programs.monty import MontySandbox, wrapper_in_use
+from gateway.programs.sandbox import (
+    AnswerCall,
+    CallAnswer,
+    PendingCall,
+    Program,
+    ProgramResult,
+    Snapshot,
+)
+
+PATIENT = ProgramOptions(seconds=20, wall_s=120)
+STUBS = "async def add(*, a: int, b: int = ...) -> int: ...\n"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[MontySandbox]:
+    made = MontySandbox(seconds=20)
+    yield made
+    made.close()
+
+
+def program(code: str, *, stubs: str = "", **inputs: object) -> Program:
+    return Program(code=code, functions={"add", "slow"}, stubs=stubs, inputs=inputs)
+
+
+async def add(call: PendingCall) -> CallAnswer:
+    """Answer a call of `add`; without a number it is the tool's error."""
+    a, b = call.named.get("a"), call.named.get("b", 0)
+    if isinstance(a, int) and isinstance(b, int):
+        return CallAnswer(value=a + b)
+    return CallAnswer(error="no number", error_type="ValueError")
+
+
+async def test_no_attempt_gets_out_and_the_next_program_runs() -> None:
+    """Files, network, processes, environment, host objects, floods, frames, deep values."""
+    sandbox = MontySandbox(seconds=20, wrapper="none")
+
+    outcomes = await attempt_all(sandbox)
+
+    sandbox.close()
+    assert [] == [outcome for outcome in outcomes if outcome.reason]
+    assert len(outcomes) == len(ATTEMPTS) >= 40
+    assert max(outcome.host_mib for outcome in outcomes) < 100
+
+
+class InProcess:
+    """A box that holds nothing: it reads what a program wants to read."""
+
+    async def run(
+        self, program: Program, *, call: AnswerCall, limits: ProgramOptions
+    ) -> ProgramResult:
+        if program.code.endswith(".read_text()"):
+            path = Path(program.code.split("'")[1])
+            return ProgramResult(value=await asyncio.to_thread(path.read_text))
+        return ProgramResult(value=2)
+
+    async def resume(
+        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramOptions
+    ) -> ProgramResult:
+        raise AssertionError("nothing waits")
+
+
+async def test_the_attempts_tell_a_box_that_does_not_hold() -> None:
+    """A suite that finds nothing anywhere proves nothing."""
+    reasons = {outcome.name: outcome.reason for outcome in await attempt_all(InProcess())}
+
+    assert reasons["pathlib"] == "it read the canary"
+
+
+@pytest.mark.skipif(wrapper_in_use("auto") is None, reason="bubblewrap does not work here")
+async def test_nothing_gets_out_of_bubblewrap_either() -> None:
+    sandbox = MontySandbox(wrapper="required")
+
+    outcomes = await attempt_all(sandbox)
+
+    sandbox.close()
+    assert [] == [outcome for outcome in outcomes if outcome.reason]
+
+
+async def test_calls_run_at_the_same_time_and_feed_each_other(sandbox: MontySandbox) -> None:
+    """Five calls take as long as one; the model writes one turn instead of six."""
+    meeting = asyncio.Barrier(5)
+
+    async def call(pending: PendingCall) -> CallAnswer:
+        if pending.name == "slow":
+            await meeting.wait()
+        return await add(pending)
+
+    code = (
+        "import asyncio\n"
+        "found = await asyncio.gather(*[slow(a=i) for i in range(5)])\n"
+        "print('found', found)\n"
+        "await add(a=sum(found), b=start)"
+    )
+
+    result = await sandbox.run(program(code, start=100), call=call, limits=PATIENT)
+
+    assert (result.value, result.calls, result.error) == (110, 6, "")
+    assert result.printed == "found [0, 1, 2, 3, 4]\n"
+
+
+async def test_an_error_of_a_tool_can_be_caught(sandbox: MontySandbox) -> None:
+    code = "try:\n    await add(a='x')\nexcept ValueError as error:\n    found = str(error)\nfound"
+
+    result = await sandbox.run(program(code), call=add, limits=PATIENT)
+
+    assert result.value == "no number"
+
+
+async def test_an_error_names_its_line(sandbox: MontySandbox) -> None:
+    result = await sandbox.run(program("x = [1]\nx[3]"), call=add, limits=PATIENT)
+
+    assert result.error.startswith("line 2: IndexError")
+
+
+async def test_wrong_types_are_found_before_the_first_call(sandbox: MontySandbox) -> None:
+    """A wrong argument costs no call, not even that of the line before it."""
+    calls: list[PendingCall] = []
+
+    async def call(pending: PendingCall) -> CallAnswer:
+        calls.append(pending)
+        return await add(pending)
+
+    code = "await add(a=1)\nawait add(a='x')\nawait ad(a=1)"
+
+    result = await sandbox.run(program(code, stubs=STUBS), call=call, limits=PATIENT)
+
+    assert [(each.line, each.code) for each in result.problems] == [
+        (2, "invalid-argument-type"),
+        (3, "unresolved-reference"),
+    ]
+    assert calls == []
+
+
+async def test_more_calls_than_allowed_are_refused_and_output_is_cut(sandbox: MontySandbox) -> None:
+    limits = replace(PATIENT, calls=2, output_chars=1000)
+    code = "print('x' * 5000)\nfor i in range(5):\n    await add(a=i)"
+
+    many = await sandbox.run(
+        program("for i in range(5):\n    await add(a=i)"), call=add, limits=limits
+    )
+    long = await sandbox.run(program(code), call=add, limits=limits)
+
+    assert many.calls == 2
+    assert "at most 2 calls" in many.error
+    assert len(long.printed) <= 1100
+
+
+async def test_a_program_that_waits_too_long_is_ended(sandbox: MontySandbox) -> None:
+    """A tool that never answers holds no worker for ever; the call itself is cancelled."""
+    cancelled = asyncio.Event()
+
+    async def call(pending: PendingCall) -> CallAnswer:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return CallAnswer()
+
+    limits = replace(PATIENT, wall_s=0.05)
+
+    result = await sandbox.run(program("await slow(a=1)"), call=call, limits=limits)
+    await cancelled.wait()
+
+    assert "longer than 0.05 s" in result.error
+
+
+async def test_who_cancels_a_program_cancels_its_calls(sandbox: MontySandbox) -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def call(pending: PendingCall) -> CallAnswer:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return CallAnswer()
+
+    running = asyncio.create_task(
+        sandbox.run(program("await slow(a=1)"), call=call, limits=PATIENT)
+    )
+    await began.wait()
+    running.cancel()
+    await ended.wait()
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_a_program_that_waits_for_a_person_goes_on_elsewhere(sandbox: MontySandbox) -> None:
+    """The other calls are answered first; the snapshot goes on in a pool of its own."""
+
+    async def undecided(pending: PendingCall) -> CallAnswer:
+        return CallAnswer(waits=True) if pending.name == "slow" else await add(pending)
+
+    code = (
+        "import asyncio\nprint('before')\n"
+        "a, b = await asyncio.gather(add(a=1), slow(a=2))\nprint('after')\nawait add(a=a, b=b)"
+    )
+    first = await sandbox.run(program(code), call=undecided, limits=PATIENT)
+    assert first.snapshot is not None
+    elsewhere = MontySandbox(processes=1, seconds=20)
+
+    last = await elsewhere.resume(program(""), first.snapshot, call=add, limits=PATIENT)
+
+    elsewhere.close()
+    assert [(call.name, call.named) for call in first.snapshot.waiting] == [("slow", {"a": 2})]
+    assert (last.value, last.printed, last.calls) == (3, "before\nafter\n", 3)
+    assert first.calls == 2

@@ -1,0 +1,116 @@
+"""Declarations of tools for programs."""
+
+from __future__ import annotations
+
+import ast
+from functools import reduce
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.programs.shapes import MAX_KEYS, join, shape_of
+from gateway.programs.stubs import HEADER, declare, identifiers
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "customer": {"type": "string"},
+        "amount": {"type": "number"},
+        "kind": {"enum": ["new", "old"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "lines": {"type": "array", "items": {"type": "object", "properties": {"a": {}}}},
+        "note": {"type": ["string", "null"]},
+    },
+    "required": ["customer"],
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=10,
+)
+
+
+def test_arguments_are_declared_by_name_and_optional_ones_may_be_left_out() -> None:
+    signature = declare("send_invoice", SCHEMA, {"type": "string"}, doc='Send "it".\nMore.')
+
+    assert signature.text == (
+        "async def send_invoice(*, customer: str, amount: float = ..., "
+        "kind: Literal['new', 'old'] = ..., tags: list[str] = ..., "
+        "lines: Sequence[Mapping[str, Any]] = ..., note: str | None = ...) -> str:\n"
+        '    """Send \'it\'."""\n'
+    )
+
+
+def test_results_become_classes_of_any_keys_and_an_object_may_hold_its_own_kind() -> None:
+    node = {
+        "type": "object",
+        "properties": {"from": {"type": "string"}, "next": {"$ref": "#/$defs/node"}},
+        "required": ["from"],
+    }
+
+    signature = declare("walk", {}, {"$ref": "#/$defs/node", "$defs": {"node": node}})
+
+    assert signature.text == (
+        'WalkResult = TypedDict("WalkResult", {"from": str, "next": NotRequired[Any]})\n'
+        "async def walk() -> WalkResult: ...\n"
+    )
+
+
+def test_arguments_that_python_cannot_name_are_given_as_one_object() -> None:
+    signature = declare("mail", {"properties": {"from": {"type": "string"}, "x-y": {}}}, None)
+
+    assert signature.is_object
+    assert "async def mail(arguments: Mapping[str, Any], /) -> Any: ..." in signature.text
+
+
+def test_a_schema_that_says_nothing_lets_everything_pass() -> None:
+    """A declaration that is too narrow would refuse a program that is right."""
+    for schema in ({"$ref": "#/$defs/x"}, {"additionalProperties": True}):
+        assert declare("any", schema, {}).text == "async def any(**others: Any) -> Any: ...\n"
+    open_result = {"type": "object", "properties": {"a": {}}, "additionalProperties": True}
+    assert declare("any", {}, open_result).text.endswith("-> dict[str, Any]: ...\n")
+
+
+def test_each_tool_gets_a_name_of_python_that_no_other_has() -> None:
+    names = identifiers(["a-b", "a_b", "class", "1x", "search_tools"], taken=["search_tools"])
+
+    assert names == {
+        "a-b": "a_b",
+        "a_b": "a_b_2",
+        "class": "tool_class",
+        "1x": "tool_1x",
+        "search_tools": "search_tools_2",
+    }
+
+
+@given(JSON, st.text())
+def test_what_an_upstream_writes_declares_nothing_but_a_tool(value: object, text: str) -> None:
+    """Names, keys, values and descriptions of others are data of the declaration, not its code."""
+    schema = {"properties": {"x": {"enum": [value, text]}, text: {"const": text}}}
+    result = {"type": "object", "properties": {text: {"const": text}, "y": {"enum": [value]}}}
+
+    parsed = ast.parse(HEADER + declare("tool", schema, result, doc=text).text)
+
+    kinds = [type(node) for node in parsed.body[2:]]
+    assert kinds in ([ast.Assign, ast.AsyncFunctionDef], [ast.AsyncFunctionDef])
+
+
+def test_a_result_without_a_schema_has_the_narrowest_type_that_was_shown() -> None:
+    rows = [{"id": 1, "to": "a"}, {"id": 2.5, "to": None, "cc": []}, {"id": 3, "to": "b"}]
+
+    shape = reduce(join, map(shape_of, rows))
+
+    assert (
+        'TypedDict("XResult", {"id": float, "to": str | None, "cc": NotRequired[list[Any]]})'
+        in (declare("x", {}, shape).text)
+    )
+    assert shape_of({str(key): 1 for key in range(MAX_KEYS + 1)}) == {"type": "object"}
+    assert reduce(join, map(shape_of, ["a", 1, None, True, [1]])) == {}
+
+
+@given(JSON, JSON)
+def test_a_shape_does_not_depend_on_the_order_of_results(one: object, other: object) -> None:
+    first, second = shape_of(one), shape_of(other)
+
+    assert join(join(first, second), first) == join(first, second)
