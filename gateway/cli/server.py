@@ -26,6 +26,7 @@ from gateway.serve.guard import CONSOLE
 from gateway.serve.http import PATH, ConsoleRoutes, MetricsPage, Transport, serve_http
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server, serve_stdio
+from gateway.serve.probes import probe_routes
 
 _LOG_RECORDS_PER_S = 5
 _LOG_BURST_RECORDS = 100
@@ -74,13 +75,14 @@ def transport_of(
         metrics=parts.metrics,
         telemetry=gateway.telemetry,
         on_listening=on_listening,
-        on_stop=partial(_stop, parts, shutdown),
+        on_stop=shutdown.note_signal,
     )
+    probes = probe_routes(gateway)
     if not parts.api:
-        return transport
+        return partial(transport, routes=probes)
     from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
 
-    return partial(transport, routes=api_routes(gateway, address))
+    return partial(transport, routes=[*probes, *api_routes(gateway, address)])
 
 
 def show_console(gateway: Gateway, console: ConsoleOptions) -> None:
@@ -94,13 +96,6 @@ def show_console(gateway: Gateway, console: ConsoleOptions) -> None:
 
 async def _wait(serve: Callable[[], Awaitable[None]]) -> None:
     await serve()
-
-
-def _stop(parts: ServedParts, shutdown: Shutdown, number: int) -> None:
-    shutdown.start_limit(number)
-    if parts.console and parts.console.spans:
-        # An open stream would hold up the end.
-        parts.console.spans.shutdown()
 
 
 def _announce(url: str, launch_token: str, *, opens: bool) -> None:

@@ -18,8 +18,9 @@ from pathlib import Path
 from types import FrameType
 
 _POLL_S = 1.0
-_LIMIT_S = 9.0
-"""Supervisors of services wait some 10 s after SIGTERM."""
+LIMIT_S = 9.0
+"""How long the end may take, calls under way aside: supervisors of services wait some 10 s after
+SIGTERM."""
 
 
 @asynccontextmanager
@@ -67,15 +68,21 @@ class Shutdown:
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
+        self._was_signalled = False
         self.close: Callable[[], None] = lambda: None
         """Stops what was started, within seconds."""
         self.kill: Callable[[], None] = lambda: None
         """Kills what was started, if that takes too long."""
         self.has_begun = False
 
-    def start_limit(self, number: int) -> None:
-        """Limit the time from now, when the signal *number* came; then the process is ended."""
-        timer = threading.Timer(self._limit_s, self._exit_at_once, (number,))
+    def note_signal(self, number: int) -> None:
+        """Limit the time from now, when the signal *number* came; then the process is ended.
+
+        At a second signal it is ended at once.
+        """
+        limit_s = 0 if self._was_signalled else self._limit_s
+        self._was_signalled = True
+        timer = threading.Timer(limit_s, self._exit_at_once, (number,))
         timer.daemon = True
         timer.start()
 
@@ -87,18 +94,19 @@ class Shutdown:
 
 
 @contextmanager
-def graceful_shutdown(limit_s: float = _LIMIT_S) -> Iterator[Shutdown]:
+def graceful_shutdown(limit_s: float = LIMIT_S) -> Iterator[Shutdown]:
     """Close what the block registers, and exit, when SIGTERM arrives within it.
 
-    A shutdown that has begun by itself continues. After *limit_s* it is cut short.
+    A shutdown that has begun by itself continues. After *limit_s*, or at a second signal, it is cut
+    short.
     """
     shutdown = Shutdown(limit_s)
 
     # A thread: the main one may wait for a pipe for ever.
     def on_signal(number: int, _frame: FrameType | None) -> None:
+        shutdown.note_signal(number)
         if not shutdown.has_begun:
             shutdown.has_begun = True
-            shutdown.start_limit(number)
             threading.Thread(target=leave, args=(number,)).start()
 
     def leave(number: int) -> None:

@@ -51,7 +51,12 @@ OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL})
 CALLER = "gateway.caller"
 """The key of a scope under which the guard notes the caller of a request."""
 LIVENESS = "/api/health"
-"""The one path that needs no token."""
+"""The one path of the API that needs no token."""
+LIVEZ = "/livez"
+READYZ = "/readyz"
+PROBES = frozenset({LIVEZ, READYZ})
+"""Answered without a token and whatever the Host: an orchestrator asks by the address of a
+container."""
 MIN_SECRET_CHARS = 16
 """A shorter secret can be guessed."""
 

@@ -54,6 +54,7 @@ async def _http_error(_request: Request, error: Exception) -> Response:
 class Guard:
     """Stands before every route: refuses a foreign Host or Origin, then a missing token.
 
+    * `PROBES` are passed on, whatever they are called by: they tell nothing.
     * Host: one of the server's own names, with any port: another one may be mapped to ours.
     * Origin: one that `HttpOptions.origins` lists, or, on loopback, the server's own, port and all.
     * Token: needed for everything but `LIVENESS` and the console, if there are any. The caller that
@@ -90,6 +91,9 @@ class Guard:
             await answer(scope, receive, send)
 
     def _admit(self, scope: Scope) -> None:
+        if scope["path"] in auth.PROBES and scope.get("method") in _SAFE:
+            scope[auth.CALLER] = ANYONE
+            return
         headers = Headers(scope=scope)
         host, port = _split_authority(headers.get("host", ""))
         if not host or not {(host, None), (host, port)} & self._hosts:

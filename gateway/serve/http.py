@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,12 +31,15 @@ from gateway.serve import auth
 from gateway.serve.api.operations import problem
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.connections import ConnectionLimits
+from gateway.serve.drain import Drain
 from gateway.serve.guard import Guard, guarded
 from gateway.serve.http_options import HttpOptions, is_bare_ipv6
+from gateway.serve.mcp_server import GatewayServer
 from gateway.serve.sessions import SessionShares
 
 PATH = "/mcp"
 METRICS_PATH = "/metrics"
+log = logging.getLogger("gateway.serve")
 ROUTE = "gateway.route"
 """The key of a scope under which an application notes the route of a request, for metrics."""
 MetricsPage: TypeAlias = ASGIApp
@@ -50,7 +55,8 @@ _SERVER_ERROR = 500
 _BACKLOG = 128
 """How many connections are accepted at once, before any of them is looked at."""
 GRACE_S = 3
-"""How long an unfinished answer may hold up the end."""
+"""How long streams may take to end, and calls for which the time is over."""
+_ANSWERED_TO_THE_END = frozenset({auth.LIVENESS, auth.LIVEZ, METRICS_PATH})
 
 
 def http_app(
@@ -97,11 +103,12 @@ def _metrics_route(metrics: MetricsPage) -> Route:
 def measured(app: ASGIApp, telemetry: Telemetry) -> ASGIApp:
     """Record how long each request of *app* takes, by method, route and status.
 
-    A request for a path that nothing serves has no route: its path could be anything.
+    A request for a path that nothing serves has no route: its path could be anything. Probes are
+    not recorded: a 503 is what they are for.
     """
 
     async def measure(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or scope["path"] in auth.PROBES:
             await app(scope, receive, send)
             return
         method = scope["method"] if scope["method"] in _METHODS else OTHER
@@ -140,7 +147,7 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
     on_listening: Callable[[str], None] = lambda _url: None,
     on_stop: Callable[[int], None] = lambda _signal: None,
 ) -> None:
-    """Serve until the process is told to stop.
+    """Serve until the process is told to stop; then end as `gateway.serve.drain` says.
 
     Args:
         server: The served MCP server.
@@ -150,7 +157,8 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
         telemetry: Where requests are measured; None does not measure them.
         on_listening: Called with the address as soon as requests are accepted.
-        on_stop: Called with the number of the signal that ends it.
+        on_stop: Called with the number of each signal to end. At the second one nothing is waited
+            for any more.
 
     Raises:
         ConfigError: If the address cannot be listened on.
@@ -158,18 +166,25 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
     shown = f"[{options.host}]" if is_bare_ipv6(options.host) else options.host
     limits = ConnectionLimits(options.max_connections, options.request_timeout_s)
     app = http_app(server, options, routes=routes, console=console, metrics=metrics)
-    config = uvicorn.Config(
+    drain = Drain(
         measured(app, telemetry) if telemetry else app,
+        delay_s=options.delay_s,
+        timeout_s=options.drain_timeout_s,
+        always=_ANSWERED_TO_THE_END,
+    )
+    config = uvicorn.Config(
+        drain,
         http=cast("type[asyncio.Protocol]", limits),
         ws="none",
         backlog=_BACKLOG,
         access_log=False,
         log_config=None,
+        proxy_headers=False,
         timeout_graceful_shutdown=GRACE_S,
     )
     with _listener(options) as listener, quiet_libraries(""):
         on_listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
-        web = _Server(config, on_stop)
+        web = _Server(config, server, drain, on_stop)
         try:
             await web.serve(sockets=[listener])
         except asyncio.CancelledError:
@@ -180,13 +195,32 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_stop: Callable[[int], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, server: Server, drain: Drain, on_stop: Callable[[int], None]
+    ) -> None:
         super().__init__(config)
+        self._server = server
+        self._drain = drain
         self._on_stop = on_stop
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, _frame: FrameType | None) -> None:
+        # Not what it overrides: that ends answers that are streams at once.
         self._on_stop(sig)
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit = self._drain.has_begun
+        self._drain.begin(delayed=sig != signal.SIGINT)
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._drain.is_over
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._drain.has_begun and self._drain.calls:
+            log.warning("%d calls were not waited for any longer", self._drain.calls)
+        # Answers that are still streams end too.
+        self.should_exit = True
+        self._drain.ending.set()
+        if isinstance(self._server, GatewayServer):
+            self._server.end_streams()
+        await super().shutdown(sockets)
 
 
 def _listener(options: HttpOptions) -> socket.socket:

@@ -6,9 +6,11 @@ import ipaddress
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from gateway.options.validation import Meta, OptionObject, PositiveCount, Timeout
+from gateway.options.validation import Meta, OptionObject, PositiveCount, Seconds, Timeout
 from gateway.serve import auth
 from gateway.types import ANYONE, Caller
+
+_DELAY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,11 @@ class HttpOptions(OptionObject):
     has half of them: with one more it loses the one that it has not used for longest."""
     session_idle_s: Timeout = 900.0
     """When a session ends that has no request under way."""
+    drain_delay_s: Seconds | None = None
+    """After SIGTERM, how long requests are still answered while `/readyz` says 503: until a load
+    balancer sends no more. None is 5 s, and none on loopback."""
+    drain_timeout_s: Seconds = 20.0
+    """How long calls under way may take from then on."""
 
     def _fault(self) -> str:
         if self.needs_token or is_loopback(self.host):
@@ -51,6 +58,13 @@ class HttpOptions(OptionObject):
     def needs_token(self) -> bool:
         """Whether a request needs one of the tokens."""
         return bool(self.token or self.tokens)
+
+    @property
+    def delay_s(self) -> float:
+        """See `drain_delay_s`."""
+        if self.drain_delay_s is None:
+            return 0.0 if is_loopback(self.host) else _DELAY_S
+        return self.drain_delay_s
 
     def accepted_tokens(self) -> tuple[auth.BearerToken, ...]:
         """Return what `authenticate` accepts: the tokens, or one that needs no secret."""

@@ -97,7 +97,7 @@ def mcp_server(
     expose: Expose = "meta",
     extras: Sequence[ExtraTool] = (),
     caller: Caller = ANYONE,
-) -> Server:
+) -> GatewayServer:
     """Make the server. A transport serves it; the caller closes the gateway.
 
     Args:
@@ -121,7 +121,7 @@ def mcp_server(
         else f"Many tools stand behind two: {options.search_name} finds them and tells their "
         f"parameters, {options.call_name} calls them."
     )
-    server = _Server(
+    server = GatewayServer(
         "gateway",
         version=VERSION,
         instructions=instructions,
@@ -144,6 +144,7 @@ def mcp_server(
     skills.offer(server)
     # Before the SDK's own middleware, whose span would last as long as the session.
     server.middleware[:0] = [changes.notify_session, _clean_answer]
+    server.end_streams = changes.end_streams
     return server
 
 
@@ -184,10 +185,14 @@ async def _clean_answer(ctx: Context, call_next: CallNext) -> HandlerResult:
         raise MCPError(**refusal) from error
 
 
-class _Server(Server[object]):
+class GatewayServer(Server[object]):
     """Declares that its lists change, however it is served."""
 
+    end_streams: Callable[[], None]
+    """See `Subscriptions.end_streams`."""
+
     def create_initialization_options(self, *_args: Any, **_options: Any) -> InitializationOptions:
+        """Return what a session begins with."""
         return super().create_initialization_options(_CHANGES)
 
 

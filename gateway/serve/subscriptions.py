@@ -245,6 +245,11 @@ class Subscriptions:
                 self._catalog_task.cancel()
                 await asyncio.wait({self._catalog_task})
 
+    def end_streams(self) -> None:
+        """End every stream of ``subscriptions/listen``; its client is told that it ended."""
+        for audience in self._audiences.values():
+            audience.listen.close()
+
     async def _watch(self) -> None:
         changed = asyncio.Event()
         end = self.library.watch(_on_this_loop(changed.set))

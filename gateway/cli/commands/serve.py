@@ -14,7 +14,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.server import ServedParts, run, transport_of, wants_console
 from gateway.cli.session import command_options, open_gateway, provision_options, read_config
-from gateway.cli.signals import graceful_shutdown
+from gateway.cli.signals import LIMIT_S, graceful_shutdown
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
@@ -31,7 +31,7 @@ from gateway.serve.console.spans import SpanRing
 from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http_options import HttpOptions
-from gateway.serve.mcp_server import mcp_server
+from gateway.serve.mcp_server import ExtraTool, mcp_server
 from gateway.types import ANYONE, Caller
 
 Extra = Literal[ExtraName, "route", "next"]
@@ -53,7 +53,7 @@ Reports = Annotated[
 ]
 _DEFAULT = HttpOptions()
 _OF_ADDRESSES = (
-    *("host", "port", "max_connections", "max_sessions"),
+    *("host", "port", "max_connections", "max_sessions", "drain_delay", "drain_timeout"),
     *("token_env", "tokens", "allow_host", "allow_origin", "metrics"),
     *("console", "open_console", "requests", "reports"),
 )
@@ -111,6 +111,17 @@ def serve(  # noqa: PLR0913  (one for each option)
     reports: Reports = None,
     max_connections: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_connections,
     max_sessions: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_sessions,
+    drain_delay: Annotated[
+        float | None,
+        Option(
+            min=0,
+            help="With --http: seconds after SIGTERM in which requests are still answered.",
+            show_default="5, on loopback 0",
+        ),
+    ] = None,
+    drain_timeout: Annotated[
+        float, Option(min=0, help="With --http: seconds that calls may then still take.")
+    ] = _DEFAULT.drain_timeout_s,
     registry: options.Registry = "",
     trust: options.Trust = None,
     config: options.Config = options.DEFAULT_CONFIG,
@@ -141,6 +152,8 @@ def serve(  # noqa: PLR0913  (one for each option)
         caller=caller or ANYONE,
         max_connections=max_connections,
         max_sessions=max_sessions,
+        drain_delay_s=drain_delay,
+        drain_timeout_s=drain_timeout,
     )
     manifest = read_config(config)
     warn(manifest.warnings)
@@ -151,18 +164,15 @@ def serve(  # noqa: PLR0913  (one for each option)
         manifest, strategy=strategy, documents=documents, options=own_options, normalize=normalize
     )
     provision = provision_options(manifest, registry=registry, trust=trust)
-    with graceful_shutdown() as shutdown, opened as gateway:
+    drain_s = address.delay_s + drain_timeout if http else 0
+    with graceful_shutdown(LIMIT_S + drain_s) as shutdown, opened as gateway:
         shutdown.close, shutdown.kill = partial(_close, gateway), kill_all
-        parts = ServedParts(metrics=page, api=api, open_console=open_console)
-        if has_console:
-            files = ConsoleOptions(config=config, documents=documents, spans=spans)
-            files = _with_files(files, own_options, requests, reports)
-            parts = replace(parts, console=files)
+        files = ConsoleOptions(config=config, documents=documents, spans=spans)
+        pages = _with_files(files, own_options, requests, reports) if has_console else None
+        parts = ServedParts(metrics=page, api=api, console=pages, open_console=open_console)
         transport = transport_of(gateway, address if http else None, parts, shutdown)
-        names = frozenset(name for name in get_args(ExtraName) if name in extras)
-        scope = INSTALL if address.needs_token else ""
         provisioner = _provisioner(gateway, provision, config)
-        tools = tuple(extra_tools(gateway, names, provisioner, install_scope=scope))
+        tools = _extra_tools(gateway, extras, provisioner, needs_token=address.needs_token)
         server = mcp_server(gateway, expose=expose, extras=tools, caller=address.caller)
         asyncio.run(run(gateway, partial(transport, server), config))
         shutdown.has_begun = True
@@ -247,6 +257,14 @@ def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm
         note("sign-ins stay in files of this machine: to share them, set GATEWAY_HOST_KEY")
     chat = replace(own_options.chat, confirm=confirm or own_options.chat.confirm)
     return replace(own_options, chat=chat)
+
+
+def _extra_tools(
+    gateway: Gateway, extras: frozenset[Extra], provisioner: Provisioner, *, needs_token: bool
+) -> tuple[ExtraTool, ...]:
+    names = frozenset(name for name in get_args(ExtraName) if name in extras)
+    scope = INSTALL if needs_token else ""
+    return tuple(extra_tools(gateway, names, provisioner, install_scope=scope))
 
 
 def _provisioner(gateway: Gateway, options: ProvisionOptions, config: Path) -> Provisioner:

@@ -1,4 +1,4 @@
-"""What `docs/deploying.md` says of a container, a proxy and metrics, on a real server."""
+"""What `docs/deployment.md` says of a container, a proxy and metrics, on a real server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx2
 
 from tests.cli.running import Place
 
-PAGE = (Path(__file__).parents[2] / "docs/deploying.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/deployment.md").read_text("utf-8")
 
 
 def test_the_command_of_the_container_serves_health_and_metrics_as_the_page_says(

@@ -1,0 +1,119 @@
+"""What is answered at the end, and when it is over: by a clock of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx2
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Route
+
+from gateway.serve.drain import Drain
+
+SESSION = {MCP_SESSION_ID_HEADER: "one"}
+KEEP_ALIVE = {"connection": "keep-alive"}
+
+
+class Service:
+    """An application with a drain before it, a clock, and calls that last until they are let go."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.begun = asyncio.Event()
+        self.let_go = asyncio.Event()
+        routes = [
+            Route("/mcp", self._call, methods=["POST"]),
+            Route("/mcp", self._stream, methods=["GET"]),
+            *(Route(path, self._page) for path in ("/more", "/livez")),
+        ]
+        app = Starlette(routes=routes)
+        always = frozenset({"/livez"})
+        self.drain = Drain(app, delay_s=5, timeout_s=20, always=always, clock=lambda: self.now)
+        transport = httpx2.ASGITransport(app=self.drain)
+        self.http = httpx2.AsyncClient(transport=transport, base_url="http://gateway")
+
+    async def _page(self, _request: Request) -> PlainTextResponse:
+        return PlainTextResponse("here", headers=KEEP_ALIVE)
+
+    async def _call(self, request: Request) -> PlainTextResponse:
+        if not await request.body():
+            return PlainTextResponse("noted")
+        self.begun.set()
+        await self.let_go.wait()
+        return PlainTextResponse("done")
+
+    async def _stream(self, _request: Request) -> StreamingResponse:
+        async def events() -> AsyncIterator[str]:
+            yield "data: first\n\n"
+            self.begun.set()
+            await asyncio.Event().wait()
+
+        return StreamingResponse(events(), media_type="text/event-stream", headers=KEEP_ALIVE)
+
+
+@asynccontextmanager
+async def service() -> AsyncIterator[Service]:
+    made = Service()
+    async with made.http:
+        yield made
+
+
+async def test_requests_are_answered_for_a_while_and_then_refused() -> None:
+    """Liveness is told to the end; each response closes its connection."""
+    async with service() as it:
+        before = await it.http.get("/more")
+        it.drain.begin()
+        it.now = 4.9
+        late, ready = await it.http.get("/more"), await it.http.get("/readyz")
+        was_over, it.now = it.drain.is_over, 5.0
+        refused = await it.http.get("/more")
+        alive = await it.http.get("/livez")
+
+    assert (200, "keep-alive") == (before.status_code, before.headers["connection"])
+    assert (200, "close") == (late.status_code, late.headers["connection"])
+    assert (503, "draining") == (ready.status_code, ready.json()["status"])
+    assert (503, "draining", "close") == (
+        refused.status_code,
+        refused.json()["code"],
+        refused.headers["connection"],
+    )
+    assert 200 == alive.status_code
+    assert (False, True) == (was_over, it.drain.is_over)
+
+
+async def test_a_call_under_way_is_waited_for_and_its_session_may_go_on() -> None:
+    """It may wait for an answer of its client; no other session gets in."""
+    async with service() as it, asyncio.TaskGroup() as tasks:
+        held = tasks.create_task(it.http.post("/mcp", content=b"call", headers=SESSION))
+        await it.begun.wait()
+        it.drain.begin(delayed=False)
+        own = await it.http.post("/mcp", headers=SESSION)
+        other = await it.http.post("/mcp", headers={MCP_SESSION_ID_HEADER: "other"})
+        none = await it.http.post("/mcp")
+        at_first, it.now = it.drain.is_over, 20.0
+        when_time_is_over, it.now = it.drain.is_over, 1.0
+        it.let_go.set()
+        done = await held
+
+    assert [200, 503, 503] == [each.status_code for each in (own, other, none)]
+    assert (False, True, True) == (at_first, when_time_is_over, it.drain.is_over)
+    assert ("done", "close") == (done.text, done.headers["connection"])
+
+
+async def test_a_stream_is_not_waited_for_and_ends_whole() -> None:
+    """As one that its server ended, not as one that broke."""
+    async with service() as it, asyncio.TaskGroup() as tasks:
+        listening = tasks.create_task(it.http.get("/mcp"))
+        await it.begun.wait()
+        it.drain.begin(delayed=False)
+        is_over = it.drain.is_over
+        it.drain.ending.set()
+        stream = await listening
+
+    assert is_over
+    assert "data: first\n\n" == stream.text
