@@ -23,7 +23,7 @@ from mcp import MCPError, types
 from mcp.server import Server
 
 from gateway.embed.cache import Embed, MemoryVectorStore, QueryEmbeddings
-from gateway.embed.protocol import Embedded, Role
+from gateway.embed.protocol import Embedded, EmbeddingLimits, Role
 from gateway.errors import ClosedError, StoreError
 from gateway.index.compiler import SnapshotCompiler
 from gateway.index.eligibility import Eligibility, traits_of
@@ -284,6 +284,14 @@ class CountedStore(MemoryVectorStore):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+class Narrow(HashingEmbedder):
+    """Takes two texts a request."""
+
+    def __init__(self, dimensions: int) -> None:
+        super().__init__(dimensions)
+        self.info = replace(self.info, limits=EmbeddingLimits(max_texts=2))
 
 
 class BrokenStore:

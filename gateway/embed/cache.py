@@ -1,7 +1,6 @@
-"""Requests to an embedder, each text once: documents are kept in a store, queries in memory.
+"""Requests to an embedder, and queries that are embedded once for as long as they are cached.
 
-* The key of a document is the SHA-256 of its text; the store keeps it by model id and key.
-* A store that fails leaves a diagnostic: vectors then live in memory only.
+* Vectors of documents are kept in a store: see `gateway.embed.documents`.
 * Equal queries at the same time make one request, even if the first caller goes away.
 """
 
@@ -17,20 +16,14 @@ from typing import TypeAlias
 import numpy as np
 
 from gateway.embed.protocol import Embedded, Embedder, EmbeddingLimits, Role
-from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
-from gateway.runtime.background_loop import in_thread
+from gateway.errors import EmbeddingError
 from gateway.runtime.cache import Cache, Share
 from gateway.runtime.model_endpoint import ModelEndpoint, TokenUsage
 from gateway.runtime.telemetry import Telemetry
-from gateway.runtime.vectors import Matrix, Vector, VectorStore, unit_rows, usable
-from gateway.types import Code, Diagnostic
+from gateway.runtime.vectors import Matrix, Vector, unit_rows, usable
 
 BLANK = "-"
 """Sent for a blank text: services refuse the empty string."""
-Progress = Callable[[int, int], None]
-"""Called with how many texts are done, and of how many."""
-MAX_REQUEST_S = 300.0
-"""How long one request for documents may take: on a slow machine the first one takes a minute."""
 
 
 def fit_text(text: str, limits: EmbeddingLimits) -> str:
@@ -112,129 +105,6 @@ class MemoryVectorStore:
 def text_key(text: str) -> str:
     """Return the key of a document's text: SHA-256, hex."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentVectors:
-    """The vectors of an index build."""
-
-    rows: Mapping[str, Vector]
-    """By text key. A text that could not be embedded is absent."""
-    embedded: int = 0
-    """How many texts were sent to the embedder."""
-    tokens: int = 0
-    diagnostics: tuple[Diagnostic, ...] = ()
-
-    @property
-    def store_faults(self) -> tuple[Code, ...]:
-        """How the store failed, each time."""
-        return tuple(note.code for note in self.diagnostics if note.stage == "store")
-
-    @property
-    def failed(self) -> bool:
-        """Whether the embedder was asked and failed."""
-        return any(diagnostic.code == "embedding_failed" for diagnostic in self.diagnostics)
-
-
-async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
-    texts: Sequence[str],
-    *,
-    embedder: Embedder,
-    store: VectorStore,
-    telemetry: Telemetry,
-    dimensions: int | None = None,
-    progress: Progress | None = None,
-    max_new: int | None = None,
-    timeout_s: float = MAX_REQUEST_S,
-) -> DocumentVectors:
-    """Return the vector of each of *texts*, embedding only those that *store* lacks.
-
-    Args:
-        texts: Documents; equal ones are embedded once.
-        embedder: Embeds the missing ones.
-        store: Where vectors persist.
-        telemetry: Records the requests' spans and tokens.
-        dimensions: The length of the vectors that the index has already; None if it has none.
-        progress: Called before the first request and after each.
-        max_new: If more texts would have to be embedded, none is: only what *store* has is
-            returned. None sets no limit.
-        timeout_s: Seconds that one request may take, > 0; one that hangs counts as failed.
-
-    Returns:
-        In every case: what could not be embedded is absent and has a diagnostic.
-    """
-    wanted = {text_key(text): text for text in texts}
-    notes: list[Diagnostic] = []
-    rows = dict(await _read_store(store, embedder.info.model_id, list(wanted), notes))
-    dimensions = dimensions or _common_length(rows, embedder.info.dimensions)
-    rows = {
-        key: row
-        for key, row in rows.items()
-        if not usable(row[None], count=1, dimensions=dimensions)
-    }
-    missing = [key for key in wanted if key not in rows]
-    embedded = tokens = 0
-    if max_new is not None and len(missing) > max_new:
-        missing = []
-    if progress and (missing or max_new is not None):
-        progress(len(rows), len(wanted))
-    for batch in split_into_batches([wanted[key] for key in missing], embedder.info.limits):
-        keys = [missing[position] for position in batch]
-        batch_texts = [wanted[key] for key in keys]
-        request = request_vectors(
-            embedder, batch_texts, role="document", telemetry=telemetry, dimensions=dimensions
-        )
-        timeout_error = EmbeddingError(f"a request for documents took longer than {timeout_s:g} s")
-        answer = await attempt_within(request, timeout_s, timeout_error)
-        embedded += len(keys)
-        if isinstance(answer, Failed):
-            note = Diagnostic(stage="embed", code="embedding_failed", detail=answer.reason)
-            notes.append(note)
-            break
-        new = dict(zip(keys, answer.vectors, strict=True))
-        dimensions = answer.vectors.shape[1]
-        tokens += answer.tokens or 0
-        rows.update(new)
-        await _write_store(store, embedder.info.model_id, new, notes)
-        if progress:
-            progress(len(rows), len(wanted))
-    return DocumentVectors(rows=rows, embedded=embedded, tokens=tokens, diagnostics=tuple(notes))
-
-
-def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None:
-    """Return the stated length, else the commonest: a model may have changed under its name."""
-    if stated is not None or not rows:
-        return stated
-    lengths = [int(row.shape[0]) for row in rows.values()]
-    return max(sorted(set(lengths)), key=lengths.count)
-
-
-async def _read_store(
-    store: VectorStore, model_id: str, keys: Sequence[str], notes: list[Diagnostic]
-) -> Mapping[str, Vector]:
-    if not keys:
-        return {}
-    answer = await attempt(in_thread(store.get, model_id, keys))
-    if isinstance(answer, Failed):
-        notes.append(_store_diagnostic(answer))
-        return {}
-    return answer
-
-
-async def _write_store(
-    store: VectorStore, model_id: str, rows: Mapping[str, Vector], notes: list[Diagnostic]
-) -> None:
-    answer = await attempt(in_thread(store.put, model_id, rows))
-    if isinstance(answer, Failed):
-        notes.append(_store_diagnostic(answer))
-        if notes[-1].code == "store_rebuilt":
-            await _write_store(store, model_id, rows, notes)
-
-
-def _store_diagnostic(failure: Failed) -> Diagnostic:
-    is_rebuilt = isinstance(failure.error, StoreError) and failure.error.rebuilt
-    code: Code = "store_rebuilt" if is_rebuilt else "store_unavailable"
-    return Diagnostic(stage="store", code=code, detail=failure.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
-from gateway.embed.cache import DocumentVectors, embed_documents
+from gateway.embed.documents import DocumentVectors, embed_documents
 from gateway.embed.protocol import Embedder, Preparable, is_preparing
 from gateway.errors import Failed, attempt
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest

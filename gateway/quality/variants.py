@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.catalog.catalog import Catalog
-from gateway.embed.cache import embed_documents
+from gateway.embed.documents import embed_documents
 from gateway.embed.protocol import Embedder
 from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot

@@ -7,9 +7,9 @@ scores 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -46,6 +46,34 @@ class VectorStore(Protocol):
 
     def close(self) -> None:
         """Close files; twice is harmless."""
+        ...
+
+
+class Claim(Protocol):
+    """Some keys of vectors that one process alone makes. Called from any worker thread."""
+
+    def take(self) -> Collection[str]:
+        """Return those of its keys that nobody else has claimed; until `release`, nobody can.
+
+        Returns:
+            None of them after `release`.
+
+        Raises:
+            StoreError: The store cannot be reached.
+        """
+        ...
+
+    def release(self) -> None:
+        """Let others claim them; twice is harmless. The end of the process does the same."""
+        ...
+
+
+@runtime_checkable
+class SharedVectorStore(VectorStore, Protocol):
+    """A `VectorStore` of several processes, each of which need not make what another makes."""
+
+    def claim(self, model_id: str, keys: Sequence[str]) -> Claim:
+        """Return a claim of *keys*; nothing is asked of the store yet."""
         ...
 
 

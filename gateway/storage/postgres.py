@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 
@@ -18,6 +20,42 @@ from gateway.storage.postgres_sign_ins import PostgresTokens
 from gateway.storage.sqlite import vector_of
 
 SCHEMA = "gateway"
+_LOCK_CHARS = 2
+"""Of 256 locks a model, no two are of one text."""
+
+
+class PostgresClaim:
+    """A `Claim` by advisory locks of a connection. Keys that begin alike share a lock, since the
+    server has room for some thousand of them.
+
+    Args:
+        database: Where the locks are.
+        model_id: The model that makes the vectors.
+        keys: Their keys, in hexadecimal.
+    """
+
+    def __init__(self, database: PostgresDatabase, model_id: str, keys: Sequence[str]) -> None:
+        self._database = database
+        self._names = {key: f"vectors/{model_id}/{key[:_LOCK_CHARS]}" for key in keys}
+        self._held = ExitStack()
+        self._is_released = False
+        self._using = threading.Lock()
+
+    def take(self) -> Collection[str]:
+        """See `Claim.take`."""
+        with self._using:
+            if self._is_released:
+                return ()
+            held = self._held.enter_context(
+                self._database.try_lock(sorted({*self._names.values()}))
+            )
+            return [key for key, name in self._names.items() if name in held]
+
+    def release(self) -> None:
+        """See `Claim.release`."""
+        with self._using:
+            self._is_released = True
+            self._held.close()
 
 
 class PostgresVectorStore:
@@ -49,6 +87,10 @@ class PostgresVectorStore:
             "DO UPDATE SET dimensions = excluded.dimensions, row = excluded.row"
         )
         self._database.write(query, *rows)
+
+    def claim(self, model_id: str, keys: Sequence[str]) -> PostgresClaim:
+        """See `SharedVectorStore.claim`."""
+        return PostgresClaim(self._database, model_id, keys)
 
     def size(self) -> int:
         """Return how many bytes the vectors take."""

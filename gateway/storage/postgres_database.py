@@ -14,7 +14,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, LiteralString
 
 from gateway.errors import ConfigError, MissingExtraError, StoreError
@@ -129,6 +129,34 @@ class PostgresDatabase:
             connection.execute(query, (f"{self._schema}/{name}",))
             yield
 
+    @contextlib.contextmanager
+    def try_lock(self, names: Sequence[str]) -> Iterator[Collection[str]]:
+        """Hold those of *names* that no other connection holds; they are the value.
+
+        They are free again at the end, or as soon as the connection or its process is gone.
+
+        Raises:
+            StoreError: The server cannot be reached.
+        """
+        with self._errors():
+            pool, connection = self._take()
+            try:
+                rows = connection.execute(
+                    "SELECT name, pg_try_advisory_lock(hashtextextended(%s || name, 0)) "
+                    "FROM unnest(%s::text[]) AS name",
+                    (f"{self._schema}/", [*names]),
+                ).fetchall()
+                connection.commit()
+                yield {name for name, is_held in rows if is_held}
+                connection.execute("SELECT pg_advisory_unlock_all()")
+                connection.commit()
+            except BaseException:
+                # Whatever it holds goes with it.
+                connection.close()
+                raise
+            finally:
+                pool.putconn(connection)
+
     def close(self) -> None:
         """Close all connections; the next use opens others."""
         with self._opening:
@@ -228,7 +256,11 @@ class PostgresDatabase:
     def _configure(self, connection: Connection) -> None:
         connection.execute(
             "SELECT set_config('search_path', quote_ident(%s), false),"
-            " set_config('lock_timeout', %s, false), set_config('gateway.origin', %s, false)",
+            " set_config('lock_timeout', %s, false), set_config('gateway.origin', %s, false),"
+            # A machine that is gone must not keep its locks for hours.
+            " set_config('tcp_keepalives_idle', '30', false),"
+            " set_config('tcp_keepalives_interval', '10', false),"
+            " set_config('tcp_keepalives_count', '3', false)",
             (self._schema, f"{BUSY_S:.0f}s", self._origin),
         )
         connection.commit()
