@@ -97,8 +97,7 @@ def read_config(config: Path) -> Manifest:
             "work without any: gateway demo"
         )
     manifest = read_manifest(config)
-    read_settings(manifest.options)
-    return manifest
+    return replace(manifest, installation=command_options(manifest).installation)
 
 
 def read_optional(config: Path) -> Manifest:

@@ -26,7 +26,7 @@ _OTHERS = frozenset({"GATEWAY_CACHE_DIR"})
 """Variables that are no options, though they begin like those of a section."""
 _SHORT: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
 """Short keys."""
-_TRUST = frozenset({"upstream.on_change", "upstream.on_suspicion", "chat.confirm"})
+_TRUST = frozenset({"upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation"})
 """Options that decide what is trusted. With paths and those of provisioning they never come from
 the file: whoever can write that must not weaken them."""
 _SECRETS = frozenset({"store", "host_key"})

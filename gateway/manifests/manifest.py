@@ -37,6 +37,8 @@ class Manifest:
     """The names of the servers that the host stands in for."""
     origin: str = ""
     """The file's path; empty if it is none."""
+    installation: str = ""
+    """What approvals of the file belong to instead of its path. The file itself cannot say it."""
     transforms: Mapping[str, tuple[Transform, ...]] = field(default_factory=dict)
     """What is shown of the tools of a server; those that are not in it show all."""
     virtual: Mapping[str, VirtualServer] = field(default_factory=dict)
@@ -54,13 +56,18 @@ class Manifest:
 
     def owner(self, name: str) -> str:
         """Return the name under which the definitions of server *name* are pinned."""
-        return f"{self.origin}#{name}" if self.origin else ""
+        return f"{self.place}#{name}" if self.place else ""
+
+    @property
+    def place(self) -> str:
+        """What approvals of the file belong to; empty if it is no file."""
+        return self.origin and (self.installation or self.origin)
 
 
-def names_owner(*origins: str) -> str:
+def names_owner(*places: str) -> str:
     """Return under which owner the exposed names of tools are pinned.
 
     Args:
-        origins: The configuration files of a gateway.
+        places: The `Manifest.place` of each configuration file of a gateway.
     """
-    return f"names:{' '.join(sorted(filter(None, origins)))}"
+    return f"names:{' '.join(sorted({*filter(None, places)}))}"

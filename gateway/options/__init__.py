@@ -296,6 +296,9 @@ class Options(OptionObject):
     host_key: str = field(default="", repr=False)
     """A secret of 32 characters or more from which the keys of a shared store are derived, or a
     reference to it. Several, separated by commas: the first one encrypts, all decrypt."""
+    installation: str = ""
+    """What approvals of configuration files belong to instead of their paths: a name that all
+    replicas have. One for each configuration in a store."""
     vector_store_path: Path | None = None
     """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
     catalog_store_path: Path | None = None

@@ -29,7 +29,6 @@ from gateway.manifests.config_file import add_server, undo_edit
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.options.environment import approval_key_path
 from gateway.provision.candidates import ServerCandidate
 from gateway.provision.install import install
 from gateway.provision.options import ProvisionOptions
@@ -233,7 +232,8 @@ class Steps:
         if target is None:
             raise ConfigError("; ".join(warning.detail for warning in manifest.warnings))
         path = "" if self.setup.config is None else str(self.setup.config.resolve())
-        return replace(manifest, origin=path), target
+        installation = self.setup.gateway.options.installation
+        return replace(manifest, origin=path, installation=installation), target
 
     async def _probe(self, plan: Plan, target: StdioServer | HttpServer) -> Listing:
         """Start the server once, as it would run, and list its tools."""
@@ -259,7 +259,7 @@ class Steps:
         """Store the probe's listing, so that the index starts nothing, and approve its content."""
         records = self.setup.gateway.store.listings
         owner = manifest.owner(server)
-        key = approval_key(approval_key_path(self.setup.gateway.options))
+        key = approval_key(self.setup.gateway.options)
         launch = {COMMAND_LINE_PIN: target.approval_digest(key)}
         pins = {**launch, **listing.digests} if owner else {}
         # Without the store the index lists the server itself.

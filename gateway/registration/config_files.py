@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gateway.errors import ConfigError
@@ -100,7 +100,10 @@ class ConfigFiles:
         before = self.servers
         now = {name: entry for name, entry in before.items() if not entry.owner}
         manifests = [
-            read_manifest(Path(each.origin)) if each.origin else each for each in self.manifests
+            replace(read_manifest(Path(each.origin)), installation=each.installation)
+            if each.origin
+            else each
+            for each in self.manifests
         ]
         notes: list[Diagnostic] = []
         for manifest in manifests:

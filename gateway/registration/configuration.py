@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class GatewayConfiguration(GatewaySources):
         from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
+        manifest = replace(manifest, installation=self._installation)
         for name, entry in self._config_files.add(manifest, self._registry).items():
             self._servers.add(name, entry)
         self._declare_kinds(self._config_files.kinds)

@@ -14,7 +14,6 @@ from functools import cached_property
 from gateway.errors import InvalidRequestError, attempt
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import Options
-from gateway.options.environment import approval_key_path
 from gateway.registration.config_files import Configured
 from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.runtime.cache import Clock, SingleFlight
@@ -60,7 +59,6 @@ class Servers:
         """Begin without a server."""
         self._upstream = self.options.upstream
         self._are_entities = self.options.catalog.servers
-        self._key_path = approval_key_path(self.options)
         self.cached: dict[str, CachedSource] = {}
         """Those that have a listing of their own, by name."""
         self.capabilities = ClientCapabilities()
@@ -256,4 +254,4 @@ class Servers:
 
     @cached_property
     def _key(self) -> bytes:
-        return approval_key(self._key_path)
+        return approval_key(self.options)

@@ -56,6 +56,7 @@ class GatewaySources:
         self._registry = registry = Registry(options.catalog.rules)
         self._upstream_options = options.upstream
         self._catalog_options = options.catalog
+        self._installation = options.installation
         self._servers = Servers(
             registry,
             bridge,
@@ -326,8 +327,8 @@ class GatewaySources:
         Without either they last as long as the gateway: the user's cache folder is shared by
         programs that know nothing of each other.
         """
-        origins = [each.origin for each in self._config_files.manifests if each.origin]
-        return names_owner(*origins) if origins or self._has_place else ""
+        places = [each.place for each in self._config_files.manifests if each.place]
+        return names_owner(*places) if places or self._has_place else ""
 
     async def _close_sources(self) -> None:
         registered = self._registry.all().values()

@@ -67,6 +67,7 @@ _RANGE = "expected int from 1, got"
         ("file", "search.limit", 60, "search.max_limit must be at least limit (60)"),
         ("environment", "usage", "maybe", "GATEWAY_USAGE: expected bool, got 'maybe'"),
         ("file", "catalog.rules", 1, "it is a table of its own in the file: 'rules'"),
+        ("file", "installation", "a", "is taken from GATEWAY_INSTALLATION or --set, not from"),
         ("file", "chat.confirm", "never", "is taken from GATEWAY_CHAT_CONFIRM or --set, not from"),
         ("file", "upstream.on_change", "warn", "is taken from GATEWAY_UPSTREAM_ON_CHANGE or --set"),
         ("file", "host_key", "k" * 32, "options: host_key must refer to a secret"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -54,19 +55,27 @@ def test_every_command_keeps_what_it_keeps_there(place: Place, team: Mapping[str
 
 
 def test_what_is_approved_there_is_approved(place: Place, team: Mapping[str, str]) -> None:
-    """Also by a person at another machine, with a cache of its own."""
-    env = {"GATEWAY_STORE": team["TEAM_STORE"]}
-    config = place.config({"odd": place.hostile()})
-    place.run("tools", "-c", config, env=env)
-    place.config({"odd": place.hostile("dressed_up")})
-    place.run("tools", "-c", config, env=env)
-    elsewhere = env | {"GATEWAY_CACHE_DIR": str(place.folder / "elsewhere")}
+    """Also on another machine, where the configuration has another path and the cache no key."""
+    env = {"GATEWAY_STORE": team["TEAM_STORE"], "GATEWAY_INSTALLATION": "prod"}
+    env |= {"GATEWAY_HOST_KEY": "k" * 32}
+    other = env | {"GATEWAY_CACHE_DIR": str(place.folder / "elsewhere")}
+    copy = str(place.folder / "copy.json")
 
-    changed = place.run("approve", "--json", "-c", config, env=elsewhere)
-    approved = place.run("approve", "--all", "--json", "-c", config, env=elsewhere)
-    left = place.run("approve", "--json", "-c", config, env=env)
+    def config(*behaviour: str) -> str:
+        server = place.hostile(*behaviour) | {"env": {"LEVEL": "1"}}
+        return place.config({"odd": server})
+
+    place.run("tools", "-c", config(), env=env)
+    shutil.copy(config(), copy)
+    same = place.run("approve", "--json", "-c", copy, env=other)
+    listed = place.run("tools", "--json", "-c", copy, env=other | {"GATEWAY_ON_CHANGE": "block"})
+    place.run("tools", "-c", config("dressed_up"), env=env)
+    changed = place.run("approve", "--json", "-c", copy, env=other)
+    approved = place.run("approve", "--all", "--json", "-c", copy, env=other)
+    left = place.run("approve", "--json", "-c", config("dressed_up"), env=env)
 
     both = ["odd", "odd/good"]
+    assert (OK, []) == (listed.code, same.json["changed"]), listed.err
     assert [both, both, []] == [
         sorted(changed.json["changed"]),
         sorted(approved.json["approved"]),

@@ -6,14 +6,20 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gateway.options import Options
 from gateway.storage.approval_key import approval_key
+
+
+def options_of(path: Path, host_key: str = "") -> Options:
+    """Return options with the key in the file *path*."""
+    return Options(catalog_store_path=path.with_name("catalog.sqlite3"), host_key=host_key)
 
 
 def test_the_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     """However many make it at once; nothing else is left in the folder."""
     path = tmp_path / "new" / "approvals.key"
     with ThreadPoolExecutor(16) as threads:
-        keys = set(threads.map(approval_key, [path] * 64))
+        keys = set(threads.map(approval_key, [options_of(path)] * 64))
 
     assert 1 == len(keys)
     assert 32 == len(keys.pop())
@@ -26,4 +32,16 @@ def test_where_no_file_can_be_each_key_is_another(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     path = tmp_path / "file" / "approvals.key"
 
-    assert approval_key(path) != approval_key(path)
+    assert approval_key(options_of(path)) != approval_key(options_of(path))
+
+
+def test_machines_that_have_the_key_of_the_host_need_no_file(tmp_path: Path) -> None:
+    """With several of these the first one counts."""
+    paths = [tmp_path / "one" / "approvals.key", tmp_path / "two" / "approvals.key"]
+    keys = {approval_key(options_of(path, "a" * 32)) for path in paths}
+    newer = approval_key(options_of(paths[0], f"{'b' * 32},{'a' * 32}"))
+
+    assert 1 == len(keys)
+    assert 32 == len(newer)
+    assert newer not in keys
+    assert [] == [*tmp_path.iterdir()]

@@ -91,7 +91,7 @@ def changes_of(manifest: Manifest, records: ListingStore) -> tuple[Change, ...]:
     """
     servers = (*manifest.servers, *manifest.virtual)
     owners = {server: manifest.owner(server) for server in servers}
-    return find_changes(records, owners, names_owner(manifest.origin))
+    return find_changes(records, owners, names_owner(manifest.place))
 
 
 def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ...], ...]:
@@ -106,7 +106,7 @@ def similar_of(manifest: Manifest, records: ListingStore) -> tuple[tuple[str, ..
         for item in records.pins(manifest.owner(server))
         if item and ":" not in item
     }
-    return find_similar(own_names, records, names_owner(manifest.origin))
+    return find_similar(own_names, records, names_owner(manifest.place))
 
 
 def _as_text(differences: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, str]]:
