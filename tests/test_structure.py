@@ -106,6 +106,7 @@ HOMES = {
     "jinja2": ("gateway/serve/console/app.py",),
     "json5": ("gateway/manifests/json_edit.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
+    "jwt": ("gateway/serve/identity/access_tokens.py",),
     "keyring": ("gateway/manifests/secrets.py",),
     "langchain": ("gateway/adapters/langchain.py",),
     "langchain_core": ("gateway/adapters/langchain.py",),

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import threading
 import webbrowser
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +16,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.cli.command import note, warn
-from gateway.cli.signals import Shutdown, graceful_shutdown, watch_file
+from gateway.cli.signals import OnChange, Shutdown, graceful_shutdown, watch_files
 from gateway.errors import ConfigError, Failed, MissingExtraError, attempt
 from gateway.gateway import Gateway
 from gateway.mcp.traffic import Bucket
 from gateway.search.rank.policies import log
+from gateway.serve.authenticator import Authenticator
 from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http import PATH, ConsoleRoutes, MetricsPage, Transport, serve_http
@@ -45,18 +46,31 @@ class ServedParts:
 
 
 def transport_of(
-    gateway: Gateway, address: HttpOptions | None, parts: ServedParts, shutdown: Shutdown
+    gateway: Gateway,
+    address: HttpOptions | None,
+    parts: ServedParts,
+    shutdown: Shutdown,
+    authenticator: Authenticator | None = None,
 ) -> Transport:
-    """Return what serves *gateway*: over pipes if *address* is None, else over HTTP."""
+    """Return what serves *gateway*: over pipes if *address* is None, else over HTTP.
+
+    Args:
+        gateway: What is served.
+        address: Where, and to whom.
+        parts: What is served beside the protocol.
+        shutdown: What a stop begins.
+        authenticator: Names the party of a request; None makes one of *address*.
+    """
     if address is None:
         return serve_stdio
+    authenticator = authenticator or Authenticator(address)
     launch_token = ""
     routes: ConsoleRoutes = ()
     if parts.console:
         from gateway.serve.console.access import Sessions  # noqa: PLC0415  (pipes need none)
         from gateway.serve.console.app import console_routes  # noqa: PLC0415  (an extra)
 
-        sessions = Sessions(address)
+        sessions = Sessions(address, authenticator)
         launch_token = sessions.launch_token
         routes = console_routes(gateway, parts.console, sessions)
 
@@ -73,6 +87,7 @@ def transport_of(
         options=address,
         console=routes,
         metrics=parts.metrics,
+        authenticator=authenticator,
         telemetry=gateway.telemetry,
         on_listening=on_listening,
         on_stop=shutdown.note_signal,
@@ -119,8 +134,19 @@ def wants_console(wanted: bool | None) -> bool:
     return is_installed if wanted is None else wanted
 
 
-async def run(gateway: Gateway, serve: Callable[[], Awaitable[None]], config: Path) -> None:
+async def run(
+    gateway: Gateway,
+    serve: Callable[[], Awaitable[None]],
+    config: Path,
+    watched: Mapping[Path, OnChange] | None = None,
+) -> None:
     """Serve until *serve* ends; *config* is read again when it changes.
+
+    Args:
+        gateway: What is served.
+        serve: Serves it.
+        config: Its configuration.
+        watched: More files, and what a change of each calls.
 
     Raises:
         ConfigError: The address cannot be listened on.
@@ -133,7 +159,7 @@ async def run(gateway: Gateway, serve: Callable[[], Awaitable[None]], config: Pa
     for handler in filter(None, (explained, logging.lastResort)):
         limit_log(handler)
     try:
-        async with watch_file(config, lambda: _reload(gateway)):
+        async with watch_files({config: lambda: _reload(gateway), **(watched or {})}):
             await serve()
     except ConfigError as error:
         # The listener does not know the options of the command.

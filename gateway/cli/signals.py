@@ -12,11 +12,12 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+OnChange = Callable[[], Awaitable[None]]
 _POLL_S = 1.0
 LIMIT_S = 9.0
 """How long the end may take, calls under way aside: supervisors of services wait some 10 s after
@@ -24,29 +25,30 @@ SIGTERM."""
 
 
 @asynccontextmanager
-async def watch_file(file: Path, on_change: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Call *on_change* whenever *file* changes or SIGHUP arrives, while the block runs.
+async def watch_files(files: Mapping[Path, OnChange]) -> AsyncIterator[None]:
+    """Call what is beside a file whenever that changes, while the block runs; at SIGHUP, all.
 
-    The file may be replaced, vanish and come back. One call ends before the next begins.
+    A file may be replaced, vanish and come back. One call ends before the next begins.
     """
-    changed, before = asyncio.Event(), _stamp(file)
+    hung_up, before = asyncio.Event(), {file: _stamp(file) for file in files}
 
     async def watch() -> None:
-        nonlocal before
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), _POLL_S)
-            now = _stamp(file)
-            if changed.is_set() or now != before:
-                before = now
-                changed.clear()
-                await on_change()
+                await asyncio.wait_for(hung_up.wait(), _POLL_S)
+            is_all = hung_up.is_set()
+            hung_up.clear()
+            for file, on_change in files.items():
+                now = _stamp(file)
+                if is_all or now != before[file]:
+                    before[file] = now
+                    await on_change()
 
     watching = asyncio.create_task(watch())
     loop = asyncio.get_running_loop()
     hangup = getattr(signal, "SIGHUP", None)  # Windows has none
     if hangup is not None:
-        loop.add_signal_handler(hangup, changed.set)
+        loop.add_signal_handler(hangup, hung_up.set)
     try:
         yield
     finally:

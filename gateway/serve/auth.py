@@ -1,25 +1,18 @@
-"""Bearer tokens with scopes (RFC 6750), and the TOML file that lists them.
+"""Bearer tokens with scopes (RFC 6750).
 
 * A token is kept as its SHA-256 alone, and compared with every known one in constant time.
 * Five scopes are rights: of the API, of metrics, to install, to call; all others are scopes of
   entities.
-* `/mcp` and the API accept the same tokens. The SDK keeps a session to the token that began it.
-
-[tokens.dashboard]
-token = "${DASHBOARD_TOKEN}"
-scopes = ["catalog:write", "billing"]
-tenant = "acme"
-user = "ada"
+* `/mcp` and the API accept the same tokens. The SDK keeps a session to the party that began it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -27,9 +20,6 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from pydantic import Field
 
-from gateway.errors import ConfigError
-from gateway.manifests.secrets import read_secret
-from gateway.runtime.json_models import StrictModel, read_value
 from gateway.serve.api.problems import RefusedError
 from gateway.types import ANYONE, Caller
 
@@ -50,6 +40,8 @@ OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL})
 """The rights of the server's own token, and of every caller where no token is needed."""
 CALLER = "gateway.caller"
 """The key of a scope under which the guard notes the caller of a request."""
+CHALLENGE = "gateway.challenge"
+"""The key of a scope under which the guard notes what a refusal of the request says."""
 LIVENESS = "/api/health"
 """The one path of the API that needs no token."""
 LIVEZ = "/livez"
@@ -57,8 +49,40 @@ READYZ = "/readyz"
 PROBES = frozenset({LIVEZ, READYZ})
 """Answered without a token and whatever the Host: an orchestrator asks by the address of a
 container."""
-MIN_SECRET_CHARS = 16
-"""A shorter secret can be guessed."""
+Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,128}$")]
+"""RFC 6749, section 3.3."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """What refusals tell a client of how to come by a token that will do."""
+
+    metadata_url: str = ""
+    """Where the metadata of the protected resource is (RFC 9728); empty if there are none."""
+    granting: Mapping[str, str] | None = None
+    """Scopes of the identity provider, by the scope that each gives here; None if the names are the
+    same."""
+
+    def refusal(
+        self, status: int, code: str, detail: str, *, error: str = "", scope: str = ""
+    ) -> RefusedError:
+        """Return a refusal with a header ``WWW-Authenticate`` (RFC 6750, section 3).
+
+        Args:
+            status: The HTTP status.
+            code: The name of the problem.
+            detail: What is wrong, and what to do.
+            error: The code of RFC 6750; empty if the request had no token.
+            scope: What the client should ask the identity provider for.
+        """
+        named = {"error": error, "scope": scope, "resource_metadata": self.metadata_url}
+        parts = [f'{name}="{value}"' for name, value in named.items() if value]
+        header = ", ".join((REALM, *parts))
+        return RefusedError(status, code, detail, headers={"WWW-Authenticate": header})
+
+
+NO_PROVIDER = Challenge()
+"""That of a server that accepts no identity provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +92,12 @@ class BearerToken:
     name: str
     caller: Caller
     digest: bytes = field(default=b"", repr=False)
-    """SHA-256 of the secret, which itself is not kept; empty if requests need none."""
+    """SHA-256 of the secret, which itself is not kept; empty if requests need none, and of a token
+    of an identity provider."""
+    issuer: str = ""
+    """The identity provider that vouches for it; empty for a token of a file."""
+    expires_at: float = math.inf
+    """When it ends, in seconds since the epoch."""
 
     @classmethod
     def from_secret(cls, name: str, secret: str, caller: Caller) -> BearerToken:
@@ -77,12 +106,14 @@ class BearerToken:
 
     def to_user(self) -> AuthenticatedUser:
         """Return its bearer as the SDK has it; `caller_of` reads that again."""
+        # With the issuer, sessions of the SDK tell apart equal names of a file and of a provider.
+        issuer = {"iss": self.issuer} if self.issuer else {}
         access = AccessToken(
             token="",
             client_id=self.name,
             scopes=sorted(self.caller.scopes),
             subject=self.caller.user or None,
-            claims={"tenant": self.caller.tenant},
+            claims={"tenant": self.caller.tenant, **issuer},
         )
         return AuthenticatedUser(access)
 
@@ -114,7 +145,7 @@ def caller_of_token(access: AccessToken) -> Caller:
     )
 
 
-def check_right(caller: Caller, right: str) -> None:
+def check_right(caller: Caller, right: str, challenge: Challenge = NO_PROVIDER) -> None:
     """Refuse a caller that lacks *right*; an empty right is granted to every caller.
 
     Raises:
@@ -122,25 +153,17 @@ def check_right(caller: Caller, right: str) -> None:
     """
     if right and not caller.holds({right}):
         detail = f"this needs a token with the scope {right!r}"
-        error = f', error="insufficient_scope", scope="{right}"'
-        raise _challenge(403, "scope_missing", detail, error)
+        scope = right if challenge.granting is None else challenge.granting.get(right, "")
+        raise challenge.refusal(
+            403, "scope_missing", detail, error="insufficient_scope", scope=scope
+        )
 
 
-def authenticate(tokens: Sequence[BearerToken], authorization: str) -> BearerToken:
-    """Return the one of *tokens* that the header *authorization* names.
-
-    Raises:
-        RefusedError: 401, if a token is needed, and it is missing or unknown.
-    """
-    secret = bearer_secret(authorization)
+def find_token(tokens: Sequence[BearerToken], secret: str) -> BearerToken | None:
+    """Return the one of *tokens* that has *secret*, or needs none; None if there is none."""
     digest = _digest(secret)
     found = [each for each in tokens if secrets.compare_digest(each.digest or digest, digest)]
-    if found:
-        return found[-1]
-    if not secret:
-        raise _challenge(401, "token_missing", "send a bearer token: Authorization: Bearer …")
-    detail, error = "this bearer token is not known here", ', error="invalid_token"'
-    raise _challenge(401, "token_unknown", detail, error)
+    return found[-1] if found else None
 
 
 def bearer_secret(authorization: str) -> str:
@@ -149,56 +172,5 @@ def bearer_secret(authorization: str) -> str:
     return secret.strip() if scheme.casefold() == "bearer" else ""
 
 
-def _challenge(status: int, code: str, detail: str, error: str = "") -> RefusedError:
-    return RefusedError(status, code, detail, headers={"WWW-Authenticate": REALM + error})
-
-
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
-
-
-_Scope = Annotated[str, Field(pattern=r"^[\x21\x23-\x5b\x5d-\x7e]{1,128}$")]
-"""RFC 6749, section 3.3."""
-
-
-class _TokenEntry(StrictModel):
-    token: str = ""
-    scopes: list[_Scope] = Field(default_factory=list)
-    tenant: str = ""
-    user: str = ""
-
-
-class _TokenFile(StrictModel):
-    tokens: Annotated[dict[str, _TokenEntry], Field(min_length=1)]
-
-
-def read_tokens(path: Path) -> tuple[BearerToken, ...]:
-    """Read a file of tokens.
-
-    Raises:
-        ConfigError: It cannot be read, has another form, holds a secret instead of a reference, or
-            refers to a missing secret.
-    """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    file: _TokenFile = read_value(_TokenFile, table, where=repr(str(path)))
-    tokens = tuple(
-        BearerToken.from_secret(
-            name,
-            _read_secret(name, entry.token),
-            Caller(user=entry.user, tenant=entry.tenant, scopes=frozenset(entry.scopes)),
-        )
-        for name, entry in file.tokens.items()
-    )
-    if len({token.digest for token in tokens}) < len(tokens):
-        raise ConfigError(f"{str(path)!r}: two tokens are the same: give each its own secret")
-    return tokens
-
-
-def _read_secret(name: str, reference: str) -> str:
-    secret = read_secret(reference, owner=f"token {name!r}")
-    if len(secret) < MIN_SECRET_CHARS:
-        raise ConfigError(f"token {name!r}: take at least {MIN_SECRET_CHARS} random characters")
-    return secret

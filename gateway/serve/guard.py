@@ -13,13 +13,14 @@ from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.serve import auth
 from gateway.serve.api.operations import problem
 from gateway.serve.api.problems import RefusedError
+from gateway.serve.authenticator import Authenticator
 from gateway.serve.http_options import HttpOptions, is_bare_ipv6, is_loopback
 from gateway.types import ANYONE
 
@@ -36,12 +37,18 @@ _HTTP_ERRORS: Mapping[int, tuple[str, str]] = {
 _SAFE = frozenset({"GET", "HEAD"})
 
 
-def guarded(app: Starlette, options: HttpOptions, *, has_console: bool = False) -> Guard:
+def guarded(
+    app: Starlette,
+    options: HttpOptions,
+    *,
+    has_console: bool = False,
+    authenticator: Authenticator | None = None,
+) -> Guard:
     """Return *app* behind the guard, with problems for unknown paths and methods."""
     app.router.redirect_slashes = False
     for status in _HTTP_ERRORS:
         app.add_exception_handler(status, _http_error)
-    return Guard(app, options, has_console=has_console)
+    return Guard(app, options, has_console=has_console, authenticator=authenticator)
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
@@ -57,16 +64,25 @@ class Guard:
     * `PROBES` are passed on, whatever they are called by: they tell nothing.
     * Host: one of the server's own names, with any port: another one may be mapped to ours.
     * Origin: one that `HttpOptions.origins` lists, or, on loopback, the server's own, port and all.
-    * Token: needed for everything but `LIVENESS` and the console, if there are any. The caller that
-      it names is in the scope then, under `CALLER`.
+    * Token: needed for everything but `LIVENESS`, the console and the metadata of the protected
+      resource (RFC 9728), if there are any. The caller that it names is in the scope then, under
+      `CALLER`.
 
     Args:
         app: The application behind it.
         options: The names and origins of the server, and its tokens.
         has_console: Whether the paths below `CONSOLE` are passed on without a token.
+        authenticator: Names the party of a request; None makes one of *options*.
     """
 
-    def __init__(self, app: Starlette, options: HttpOptions, *, has_console: bool = False) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        options: HttpOptions,
+        *,
+        has_console: bool = False,
+        authenticator: Authenticator | None = None,
+    ) -> None:
         self.app = app
         self._has_console = has_console
         own = [options.host, *_LOOPBACK_NAMES] if is_loopback(options.host) else []
@@ -74,8 +90,7 @@ class Guard:
         self._hosts = {_split_authority(_bracketed(name)) for name in named}
         self._own = {_split_authority(_bracketed(name))[0] for name in own}
         self._origins = {origin.casefold() for origin in options.origins}
-        self._tokens = options.accepted_tokens()
-        self._needs_token = options.needs_token
+        self._authenticator = authenticator or Authenticator(options)
         self._admitted = AuthContextMiddleware(app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,16 +99,21 @@ class Guard:
         # The rest are the server's own, such as its start.
         if scope["type"] != "lifespan":
             try:
-                self._admit(scope)
+                answer = await self._admit(scope)
             except RefusedError as error:
                 answer = problem(error)
         with quiet_libraries(""):
             await answer(scope, receive, send)
 
-    def _admit(self, scope: Scope) -> None:
+    async def _admit(self, scope: Scope) -> ASGIApp:
+        """Return what answers the request of *scope*, in which its caller is noted.
+
+        Raises:
+            RefusedError: It is not admitted.
+        """
         if scope["path"] in auth.PROBES and scope.get("method") in _SAFE:
-            scope[auth.CALLER] = ANYONE
-            return
+            scope.update({auth.CALLER: ANYONE, auth.CHALLENGE: auth.NO_PROVIDER})
+            return self._admitted
         headers = Headers(scope=scope)
         host, port = _split_authority(headers.get("host", ""))
         if not host or not {(host, None), (host, port)} & self._hosts:
@@ -101,12 +121,18 @@ class Guard:
         if not all(self._is_ours(origin, scope) for origin in headers.getlist("origin")):
             raise RefusedError(403, "foreign", "the Origin of the request is not ours")
         if self._needs_no_token(scope):
-            scope[auth.CALLER] = ANYONE
-            return
-        token = auth.authenticate(self._tokens, headers.get("authorization", ""))
-        scope[auth.CALLER] = token.caller
-        if self._needs_token:
-            scope["user"] = token.to_user()
+            scope.update({auth.CALLER: ANYONE, auth.CHALLENGE: auth.NO_PROVIDER})
+            return self._admitted
+        metadata = self._authenticator.metadata(scope["path"])
+        if metadata and scope.get("method") in _SAFE:
+            return JSONResponse(metadata)
+        query = scope.get("query_string", b"").decode("latin-1")
+        bearer = await self._authenticator.authenticate(headers.getlist("authorization"), query)
+        scope[auth.CALLER] = bearer.caller
+        scope[auth.CHALLENGE] = self._authenticator.challenge_of(bearer)
+        if self._authenticator.needs_token:
+            scope["user"] = bearer.to_user()
+        return self._admitted
 
     def _needs_no_token(self, scope: Scope) -> bool:
         path = scope["path"]

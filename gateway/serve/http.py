@@ -30,6 +30,7 @@ from gateway.runtime.telemetry_names import OTHER
 from gateway.serve import auth
 from gateway.serve.api.operations import problem
 from gateway.serve.api.problems import RefusedError
+from gateway.serve.authenticator import Authenticator
 from gateway.serve.connections import ConnectionLimits
 from gateway.serve.drain import Drain
 from gateway.serve.guard import Guard, guarded
@@ -66,6 +67,7 @@ def http_app(
     routes: Sequence[Route] = (),
     console: ConsoleRoutes = (),
     metrics: MetricsPage | None = None,
+    authenticator: Authenticator | None = None,
 ) -> Guard:
     """Return the ASGI application that serves *server* under `PATH`.
 
@@ -75,6 +77,7 @@ def http_app(
         routes: More routes, such as those of `gateway.serve.api.app.api_routes`.
         console: The routes of the console.
         metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
+        authenticator: Names the party of a request; None makes one of *options*.
     """
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -86,13 +89,14 @@ def http_app(
     )
     app.router.routes.extend(console)
     app.add_middleware(SessionShares, max_sessions=options.max_sessions)
-    return guarded(app, options, has_console=bool(console))
+    return guarded(app, options, has_console=bool(console), authenticator=authenticator)
 
 
 def _metrics_route(metrics: MetricsPage) -> Route:
     async def answer(request: Request) -> ASGIApp:
         try:
-            auth.check_right(request.scope[auth.CALLER], auth.METRICS)
+            scope = request.scope
+            auth.check_right(scope[auth.CALLER], auth.METRICS, scope[auth.CHALLENGE])
         except RefusedError as error:
             return problem(error)
         return metrics
@@ -143,6 +147,7 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
     routes: Sequence[Route] = (),
     console: ConsoleRoutes = (),
     metrics: MetricsPage | None = None,
+    authenticator: Authenticator | None = None,
     telemetry: Telemetry | None = None,
     on_listening: Callable[[str], None] = lambda _url: None,
     on_stop: Callable[[int], None] = lambda _signal: None,
@@ -155,6 +160,7 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
         routes: As for `http_app`.
         console: As for `http_app`.
         metrics: Answers requests for `METRICS_PATH`; None serves no metrics.
+        authenticator: As for `http_app`.
         telemetry: Where requests are measured; None does not measure them.
         on_listening: Called with the address as soon as requests are accepted.
         on_stop: Called with the number of each signal to end. At the second one nothing is waited
@@ -165,7 +171,14 @@ async def serve_http(  # noqa: PLR0913  (keyword-only, wired in one place)
     """
     shown = f"[{options.host}]" if is_bare_ipv6(options.host) else options.host
     limits = ConnectionLimits(options.max_connections, options.request_timeout_s)
-    app = http_app(server, options, routes=routes, console=console, metrics=metrics)
+    app = http_app(
+        server,
+        options,
+        routes=routes,
+        console=console,
+        metrics=metrics,
+        authenticator=authenticator,
+    )
     drain = Drain(
         measured(app, telemetry) if telemetry else app,
         delay_s=options.delay_s,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from gateway.options.validation import Meta, OptionObject, PositiveCount, Seconds, Timeout
 from gateway.serve import auth
+from gateway.serve.identity.issuers import Issuer, address_fault
 from gateway.types import ANYONE, Caller
 
 _DELAY_S = 5.0
@@ -25,6 +26,10 @@ class HttpOptions(OptionObject):
     loopback only."""
     tokens: tuple[auth.BearerToken, ...] = ()
     """More bearer tokens, each with its caller."""
+    issuers: tuple[Issuer, ...] = ()
+    """Identity providers whose access tokens are accepted."""
+    resource: str = ""
+    """The address of ``/mcp`` as clients know it: the audience of these tokens (RFC 8707)."""
     caller: Caller = ANYONE
     """The operator, which every client is where none needs a token. It may write and rebuild."""
     hosts: tuple[str, ...] = ()
@@ -47,6 +52,10 @@ class HttpOptions(OptionObject):
     """How long calls under way may take from then on."""
 
     def _fault(self) -> str:
+        if self.issuers and (fault := address_fault(self.resource)):
+            return f"resource, the address of /mcp as clients know it, {fault}"
+        if len({each.issuer for each in self.issuers}) < len(self.issuers):
+            return "two issuers are the same"
         if self.needs_token or is_loopback(self.host):
             return ""
         return (
@@ -56,8 +65,8 @@ class HttpOptions(OptionObject):
 
     @property
     def needs_token(self) -> bool:
-        """Whether a request needs one of the tokens."""
-        return bool(self.token or self.tokens)
+        """Whether a request needs a token."""
+        return bool(self.token or self.tokens or self.issuers)
 
     @property
     def delay_s(self) -> float:

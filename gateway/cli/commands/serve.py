@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from typer import Context, Option
 
@@ -15,7 +15,7 @@ from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.server import ServedParts, run, transport_of, wants_console
 from gateway.cli.session import command_options, open_gateway, provision_options, read_config
 from gateway.cli.signals import LIMIT_S, graceful_shutdown
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.stdio import kill_all
@@ -25,13 +25,15 @@ from gateway.provision.options import ProvisionOptions
 from gateway.provision.policy import by_policy
 from gateway.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
-from gateway.serve.auth import INSTALL, read_tokens
+from gateway.serve.auth import INSTALL
+from gateway.serve.authenticator import Authenticator
 from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.console.spans import SpanRing
 from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import ExtraTool, mcp_server
+from gateway.serve.token_file import TokenFile, read_token_file
 from gateway.types import ANYONE, Caller
 
 Extra = Literal[ExtraName, "route", "next"]
@@ -94,7 +96,9 @@ def serve(  # noqa: PLR0913  (one for each option)
         ),
     ] = None,
     api: Annotated[bool, Option("--api/--no-api", help="With --http: the catalog as JSON.")] = True,
-    tokens: Annotated[Path | None, Option(help="With --http: clients and scopes, as TOML.")] = None,
+    tokens: Annotated[
+        Path | None, Option(help="With --http: tokens, identity providers and scopes, as TOML.")
+    ] = None,
     metrics: Annotated[
         bool, Option("--metrics", help="With --http: /metrics, for Prometheus to read.")
     ] = False,
@@ -133,10 +137,10 @@ def serve(  # noqa: PLR0913  (one for each option)
     """Serve the configured servers' tools as one MCP server.
 
     Requests are accepted at once; the first one that needs the catalog waits for it. The
-    configuration is read again when it changes, or at SIGHUP. --scope, --tenant and --user name the
-    caller over pipes, and over HTTP the operator: the one without a token, or with --token-env.
-    Spans and metrics are exported where OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER or
-    OTEL_METRICS_EXPORTER ask for it.
+    configuration and the file of --tokens are read again when they change, or at SIGHUP. --scope,
+    --tenant and --user name the caller over pipes, and over HTTP the operator: the one without a
+    token, or with --token-env. Spans and metrics are exported where OTEL_EXPORTER_OTLP_ENDPOINT,
+    OTEL_TRACES_EXPORTER or OTEL_METRICS_EXPORTER ask for it.
     """
     if not http:
         _refuse_options_of_addresses(context)
@@ -148,7 +152,7 @@ def serve(  # noqa: PLR0913  (one for each option)
         token=_read_token(token_env),
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
-        tokens=read_tokens(tokens) if tokens else (),
+        **_callers(tokens),
         caller=caller or ANYONE,
         max_connections=max_connections,
         max_sessions=max_sessions,
@@ -170,11 +174,12 @@ def serve(  # noqa: PLR0913  (one for each option)
         files = ConsoleOptions(config=config, documents=documents, spans=spans)
         pages = _with_files(files, own_options, requests, reports) if has_console else None
         parts = ServedParts(metrics=page, api=api, console=pages, open_console=open_console)
-        transport = transport_of(gateway, address if http else None, parts, shutdown)
-        provisioner = _provisioner(gateway, provision, config)
-        tools = _extra_tools(gateway, extras, provisioner, needs_token=address.needs_token)
+        authenticator = Authenticator(address)
+        transport = transport_of(gateway, address if http else None, parts, shutdown, authenticator)
+        watched = {tokens: partial(_read_again, tokens, address, authenticator)} if tokens else {}
+        tools = _extra_tools(gateway, extras, _provisioner(gateway, provision, config), address)
         server = mcp_server(gateway, expose=expose, extras=tools, caller=address.caller)
-        asyncio.run(run(gateway, partial(transport, server), config))
+        asyncio.run(run(gateway, partial(transport, server), config, watched))
         shutdown.has_begun = True
     return Output(None, "")
 
@@ -241,6 +246,27 @@ def _read_token(variable: str) -> str:
     return token
 
 
+def _callers(tokens: Path | None) -> dict[str, Any]:
+    """Return whom the file *tokens* names, as options of `HttpOptions`; None names nobody."""
+    file = read_token_file(tokens) if tokens else TokenFile()
+    return {"tokens": file.tokens, "issuers": file.issuers, "resource": file.resource}
+
+
+async def _read_again(tokens: Path, address: HttpOptions, authenticator: Authenticator) -> None:
+    """Accept those whom the file *tokens* names now; a file with a fault changes nothing."""
+
+    def read() -> HttpOptions:
+        return replace(address, **_callers(tokens))
+
+    options = await attempt(asyncio.to_thread(read))
+    if isinstance(options, Failed):
+        note(f"who may call stays as it was: {options.reason}")
+        return
+    authenticator.replace(options)
+    counts = f"{len(options.tokens)} tokens, {len(options.issuers)} identity providers"
+    note(f"who may call was read again: {counts}")
+
+
 def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm | None) -> Options:
     """Return the options of the gateway that is served; what the command line says wins.
 
@@ -260,10 +286,10 @@ def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm
 
 
 def _extra_tools(
-    gateway: Gateway, extras: frozenset[Extra], provisioner: Provisioner, *, needs_token: bool
+    gateway: Gateway, extras: frozenset[Extra], provisioner: Provisioner, address: HttpOptions
 ) -> tuple[ExtraTool, ...]:
     names = frozenset(name for name in get_args(ExtraName) if name in extras)
-    scope = INSTALL if needs_token else ""
+    scope = INSTALL if address.needs_token else ""
     return tuple(extra_tools(gateway, names, provisioner, install_scope=scope))
 
 

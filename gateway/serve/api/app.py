@@ -40,7 +40,7 @@ from gateway.serve.api.operations import (
 )
 from gateway.serve.api.problems import RefusedError, RequestFault, refusal
 from gateway.serve.api.search_routes import SearchRoutes, default_ranking
-from gateway.serve.auth import CALLER, check_right
+from gateway.serve.auth import CALLER, CHALLENGE, check_right
 from gateway.serve.guard import guarded
 from gateway.serve.http import ROUTE
 from gateway.serve.http_options import HttpOptions
@@ -115,7 +115,7 @@ async def _answer(
 
 async def _read_call(operation: Operation, request: Request) -> ApiCall:
     caller = request.scope[CALLER]
-    check_right(caller, operation.right)
+    check_right(caller, operation.right, request.scope[CHALLENGE])
     model: object = None
     if operation.body is not None:
         model = await _read_body(request, operation.body)

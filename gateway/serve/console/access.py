@@ -1,23 +1,26 @@
 """Access to the console: a cookie made from a token, and a secret in every form.
 
 * A browser signs in once with a token that the API accepts too, or, where the API needs none, with
-  the launch token that `gateway serve` prints. The token itself is not kept.
+  the launch token that `gateway serve` prints. The token itself is not kept. A session ends with
+  its token, and when whom the API accepts is changed.
 * The cookie is HttpOnly and SameSite=Strict, so no other site's request bears it. Every form holds
   a secret of its session besides (CSRF, OWASP's synchronizer token).
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.runtime.cache import Cache
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.auth import BearerToken, authenticate, bearer_secret
+from gateway.serve.auth import BearerToken, bearer_secret
+from gateway.serve.authenticator import Authenticator
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
@@ -25,7 +28,9 @@ from gateway.types import Caller
 SESSION_S = 12 * 3600
 """How long a session lasts."""
 MAX_SESSIONS = 200
-"""Of one token: with one more, its oldest ends, and none of another token."""
+"""Of one party: with one more, its oldest ends, and none of another party."""
+MAX_PARTIES = 10_000
+"""With one more, the sessions of the party that signed in first end."""
 _SAFE = ("GET", "HEAD")
 FORM_FIELD = "csrf"
 """The hidden field of every form."""
@@ -35,13 +40,30 @@ FORM_FIELD = "csrf"
 class ConsoleSession:
     """A browser that signed in."""
 
-    caller: Caller
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    bearer: BearerToken
+    change: int = 0
+    """Of `Authenticator.changes`: it ends with the next one."""
+    key: str = field(init=False, repr=False)
     """The value of its cookie."""
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     """The secret of its forms."""
     notes: list[str] = field(default_factory=list)
     """What the next page shows once."""
+
+    @property
+    def caller(self) -> Caller:
+        """The caller that signed in."""
+        return self.bearer.caller
+
+    def __post_init__(self) -> None:
+        """Make the key: the party, by which it is found, and a secret."""
+        digest = hashlib.sha256(f"{self.bearer.issuer} {self.bearer.name}".encode())
+        self.key = f"{digest.hexdigest()}.{secrets.token_urlsafe(32)}"
+
+    @property
+    def party(self) -> str:
+        """What its sessions have in common."""
+        return _party_of(self.key)
 
     def take_notes(self) -> tuple[str, ...]:
         """Return the notes and forget them."""
@@ -51,62 +73,65 @@ class ConsoleSession:
 
 
 class Sessions:
-    """The sessions of one console.
+    """The sessions of one console. None outlasts the token that began it.
 
     Args:
-        http: Where it is served, and the tokens that it accepts. Without any, `launch_token` does.
+        http: Where it is served, and whom it accepts. Without any token, `launch_token` does.
+        authenticator: Names the party of a token; None makes one of *http*.
     """
 
-    def __init__(self, http: HttpOptions) -> None:
+    def __init__(self, http: HttpOptions, authenticator: Authenticator | None = None) -> None:
         self.launch_token = "" if http.needs_token else secrets.token_urlsafe(32)
         """The token of this start; empty where the API needs a token of its own."""
-        self._tokens = _accepted(http, self.launch_token)
-        self._sessions = {
-            each.digest: Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)
-            for each in self._tokens
-        }
+        if self.launch_token:
+            authenticator = Authenticator(replace(http, token=self.launch_token))
+        self._authenticator = authenticator or Authenticator(http)
+        self._of_party = Cache[Cache[ConsoleSession]]("console", max_items=MAX_PARTIES)
 
-    def begin(self, token: str) -> ConsoleSession:
-        """Return a new session for the caller that *token* names.
+    async def begin(self, token: str) -> ConsoleSession:
+        """Return a new session for the party that *token* names.
 
         Raises:
-            RefusedError: 401, for a token that is missing or unknown.
+            RefusedError: As of `Authenticator.authenticate`.
         """
-        bearer = authenticate(self._tokens, f"Bearer {token.strip()}")
-        session = ConsoleSession(caller=bearer.caller)
-        self._sessions[bearer.digest].put(session.key, session)
+        bearer = await self._authenticator.authenticate([f"Bearer {token.strip()}"])
+        session = ConsoleSession(bearer=bearer, change=self._authenticator.changes)
+        own = self._of_party.peek(session.party)
+        if own is None:
+            own = Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)
+            self._of_party.put(session.party, own)
+        own.put(session.key, session)
         return session
 
-    def find(self, request: Request) -> ConsoleSession | None:
+    async def find(self, request: Request) -> ConsoleSession | None:
         """Return the session of *request*; None without one.
 
         A program may read pages with a bearer token in place of a session.
 
         Raises:
-            RefusedError: 401, for a bearer token that is not known.
+            RefusedError: For a bearer token, as of `Authenticator.authenticate`.
         """
-        bearer = bearer_secret(request.headers.get("authorization", ""))
-        if bearer and request.method in _SAFE:
-            return ConsoleSession(caller=authenticate(self._tokens, f"Bearer {bearer}").caller)
+        headers = request.headers.getlist("authorization")
+        if request.method in _SAFE and any(map(bearer_secret, headers)):
+            return ConsoleSession(bearer=await self._authenticator.authenticate(headers))
         return self.of_cookie(request.cookies.get(_cookie_name(request), ""))
 
     def of_cookie(self, value: str) -> ConsoleSession | None:
-        """Return the session whose cookie has *value*; None without one."""
-        found = (own.peek(value) for own in self._sessions.values())
-        return next(filter(None, found), None)
+        """Return the session whose cookie has *value*; None without one, or if it has ended."""
+        own = self._of_party.peek(_party_of(value))
+        found = own.peek(value) if own else None
+        if found is None or found.change != self._authenticator.changes:
+            return None
+        return found if time.time() < found.bearer.expires_at else None
 
     def end(self, session: ConsoleSession) -> None:
         """End *session*."""
-        for own in self._sessions.values():
+        if own := self._of_party.peek(session.party):
             own.drop(session.key)
 
 
-def _accepted(http: HttpOptions, launch_token: str) -> Sequence[BearerToken]:
-    """Return the tokens of *http*; one that needs no secret gets *launch_token* as its own."""
-    tokens = http.accepted_tokens()
-    if not launch_token:
-        return tokens
-    return [BearerToken.from_secret(each.name, launch_token, each.caller) for each in tokens]
+def _party_of(key: str) -> str:
+    return key.partition(".")[0]
 
 
 def set_cookie(response: Response, request: Request, session: ConsoleSession) -> None:

@@ -168,7 +168,7 @@ class _Console:
 
     async def _begin(self, request: Request, token: str, to: str) -> Response:
         try:
-            session = self._sessions.begin(token)
+            session = await self._sessions.begin(token)
         except RefusedError as error:
             return self._show_error(request, None, error)
         response = RedirectResponse(to, 303, HEADERS)
@@ -178,7 +178,7 @@ class _Console:
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
         request.scope[ROUTE] = f"{CONSOLE}/sign-out"
-        session = self._sessions.find(request)
+        session = await self._sessions.find(request)
         if session is not None:
             form = await attempt(_read_checked(request, session))
             if isinstance(form, Failed):
@@ -197,7 +197,7 @@ class _Console:
         route = routes["GET" if request.method == "HEAD" else request.method]
         request.scope[ROUTE] = route.path
         try:
-            session = self._sessions.find(request)
+            session = await self._sessions.find(request)
         except RefusedError as error:
             return problem(error)
         if session is None:

@@ -119,14 +119,14 @@ async def test_a_token_of_the_api_signs_nobody_in_by_an_address(
     assert [False, False] == ["set-cookie" in each.headers for each in answers]
 
 
-def test_a_caller_ends_nobody_elses_session() -> None:
+async def test_a_caller_ends_nobody_elses_session() -> None:
     """However often it signs in."""
     other = BearerToken.from_secret("other", "x" * 20, Caller(user="ada"))
     sessions = Sessions(HttpOptions(tokens=(READER, other)))
-    first, own = sessions.begin("x" * 20), sessions.begin(SECRET)
+    first, own = await sessions.begin("x" * 20), await sessions.begin(SECRET)
 
     for _ in range(MAX_SESSIONS):
-        sessions.begin(SECRET)
+        await sessions.begin(SECRET)
 
     assert first is sessions.of_cookie(first.key)
     assert None is sessions.of_cookie(own.key)

@@ -1,4 +1,4 @@
-"""The file of tokens."""
+"""The file of tokens and identity providers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.serve.auth import authenticate, caller_of_token, read_tokens
+from gateway.serve.auth import caller_of_token, find_token
+from gateway.serve.token_file import read_token_file
 from gateway.types import Caller
 
 GOOD = """[tokens.ci]
@@ -30,12 +31,13 @@ def test_a_token_is_read_by_reference(
 ) -> None:
     """Known by its digest, with its scopes."""
     monkeypatch.setenv("CI_TOKEN", "0123456789abcdef ")
-    (token,) = read_tokens(put(tmp_path, GOOD.replace("${CI_TOKEN}", reference)))
+    (token,) = read_token_file(put(tmp_path, GOOD.replace("${CI_TOKEN}", reference))).tokens
 
     caller = Caller(user="ada", tenant="acme", scopes=frozenset({"catalog:write", "billing"}))
     assert ("ci", caller) == (token.name, token.caller)
     assert caller == caller_of_token(token.to_user().access_token)
-    assert "ci" == authenticate([token], "bearer 0123456789abcdef").name
+    assert token == find_token([token], "0123456789abcdef")
+    assert None is find_token([token], "0123456789abcdeg")
     assert "0123456789abcdef" not in repr(token)
 
 
@@ -70,11 +72,11 @@ def test_a_bad_file_is_refused_with_the_mend(
     monkeypatch.delenv("UNSET_TOKEN", raising=False)
 
     with pytest.raises(ConfigError, match=message) as caught:
-        read_tokens(put(tmp_path, text))
+        read_token_file(put(tmp_path, text))
     assert "0123" not in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """It was asked for."""
     with pytest.raises(ConfigError, match=r"none\.toml"):
-        read_tokens(tmp_path / "none.toml")
+        read_token_file(tmp_path / "none.toml")

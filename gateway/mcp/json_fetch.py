@@ -1,0 +1,63 @@
+"""Fetch a small JSON document from a service that the host's own configuration names."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import httpx2
+
+from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
+from gateway.mcp.ssrf_guard import GuardedTransport, is_local
+from gateway.runtime import VERSION
+from gateway.runtime.library_logs import quiet_libraries
+
+_HEADERS = {
+    "accept": "application/json",
+    # A packed document could be larger than its limit.
+    "accept-encoding": "identity",
+    "user-agent": f"tool-gateway/{VERSION}",
+}
+
+
+async def fetch_json(url: str, *, configured: str, max_bytes: int, timeout_s: float) -> object:
+    """Return the JSON document at *url*. Redirects are not followed.
+
+    Args:
+        url: Needs TLS, except on this machine.
+        configured: The address that the host configured, and that led to *url*. Its host may be
+            private, or this machine; no other may.
+        max_bytes: A larger document is refused.
+        timeout_s: A slower answer is given up.
+
+    Raises:
+        ConfigError: The address may not be asked.
+        UpstreamError: There is no answer, or another one than JSON.
+    """
+    parts, private = httpx2.URL(url), (httpx2.URL(configured).host,)
+    shown, body = f"{parts.scheme}://{parts.netloc.decode()}", b""
+    if parts.scheme != "https" and not is_local(url):
+        raise ConfigError(f"{shown!r} may not be asked without TLS: use https")
+    transport = GuardedTransport(private, local=is_local(configured))
+    try:
+        with quiet_libraries(shown):
+            async with (
+                asyncio.timeout(timeout_s),
+                httpx2.AsyncClient(transport=transport, timeout=timeout_s) as client,
+                client.stream("GET", url, headers=_HEADERS) as response,
+            ):
+                if not response.is_success:
+                    raise UpstreamError(shown, f"answered {response.status_code}")
+                async for chunk in response.aiter_raw():
+                    body += chunk
+                    if len(body) > max_bytes:
+                        raise UpstreamError(shown, f"sent more than {max_bytes} bytes")
+        document: object = json.loads(body)
+    except TimeoutError as error:
+        raise UpstreamTimeoutError(shown, f"did not answer within {timeout_s:g} s") from error
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        detail = f"cannot be reached: {type(error).__name__}"
+        raise UpstreamError(shown, detail, kind="connect") from error
+    except (ValueError, RecursionError) as error:
+        raise UpstreamError(shown, "sent no JSON") from error
+    return document

@@ -1,0 +1,103 @@
+"""Which party sends a request: one of the file's tokens, or one that a provider vouches for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qs, urlsplit
+
+from mcp.server.auth.routes import build_resource_metadata_url
+from pydantic import AnyHttpUrl
+
+from gateway.runtime.cache import Clock
+from gateway.serve import auth
+from gateway.serve.auth import BearerToken, Challenge
+from gateway.serve.http_options import HttpOptions
+from gateway.serve.identity.access_tokens import AccessTokens
+
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+
+
+class Authenticator:
+    """Names the party of each request; what it accepts may be replaced while it serves.
+
+    Args:
+        options: Whom it accepts.
+        clock: Tells seconds, for the age of keys.
+    """
+
+    def __init__(self, options: HttpOptions, *, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self.changes = 0
+        """How often others were accepted. What was begun before may end then."""
+        self._accept(options)
+        self._trust(options)
+
+    def replace(self, options: HttpOptions) -> None:
+        """Accept those whom *options* name, and nobody else."""
+        before = self._options
+        if options == before:
+            return
+        self.changes += 1
+        self._accept(options)
+        if (options.issuers, options.resource) != (before.issuers, before.resource):
+            self._trust(options)
+
+    def _accept(self, options: HttpOptions) -> None:
+        self._options, self._tokens = options, options.accepted_tokens()
+
+    def _trust(self, options: HttpOptions) -> None:
+        """Accept the identity providers of *options*; their keys are fetched anew."""
+        resource = options.resource
+        url = str(build_resource_metadata_url(AnyHttpUrl(resource))) if options.issuers else ""
+        self._access_tokens = AccessTokens(
+            options.issuers, resource=resource, metadata_url=url, clock=self._clock
+        )
+        self._metadata = _metadata(options)
+        self._metadata_paths = {METADATA_PATH, urlsplit(url).path} if url else set[str]()
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether a request needs a token."""
+        return self._options.needs_token
+
+    def metadata(self, path: str) -> Mapping[str, object] | None:
+        """Return the metadata of this resource (RFC 9728) if they are at *path*; else None."""
+        return self._metadata if path in self._metadata_paths else None
+
+    def challenge_of(self, bearer: BearerToken) -> Challenge:
+        """Return what *bearer* is told where a right is missing."""
+        return self._access_tokens.challenge_of(bearer)
+
+    async def authenticate(self, authorization: Sequence[str], query: str = "") -> BearerToken:
+        """Return the party of a request.
+
+        Args:
+            authorization: All its headers ``Authorization``.
+            query: Its query string.
+
+        Raises:
+            RefusedError: 401, if a token is needed, and it is missing or unknown; 400, if there are
+                several, or one in the address, which logs would keep; else see `AccessTokens`.
+        """
+        if len(authorization) > 1 or "access_token" in parse_qs(query, keep_blank_values=True):
+            detail = "send one bearer token, in one header Authorization, never in the address"
+            challenge = self._access_tokens.challenge
+            raise challenge.refusal(400, "token_misplaced", detail, error="invalid_request")
+        secret = auth.bearer_secret(authorization[0]) if authorization else ""
+        if found := auth.find_token(self._tokens, secret):
+            return found
+        if not secret:
+            raise self._access_tokens.missing()
+        return await self._access_tokens.verify(secret)
+
+
+def _metadata(options: HttpOptions) -> Mapping[str, object]:
+    """Return the metadata of the protected resource (RFC 9728, section 2)."""
+    named = {name for each in options.issuers for name in (*each.required_scopes, *each.scopes)}
+    return {
+        "resource": options.resource,
+        "authorization_servers": [each.issuer for each in options.issuers],
+        "bearer_methods_supported": ["header"],
+        **({"scopes_supported": sorted(named)} if named else {}),
+    }

@@ -1,0 +1,87 @@
+"""The TOML file that says who may call: tokens, and identity providers.
+
+[tokens.dashboard]
+token = "${DASHBOARD_TOKEN}"
+scopes = ["catalog:write", "billing"]
+tenant = "acme"
+user = "ada"
+
+resource and [issuers.NAME]: see `gateway.serve.identity.issuers`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.errors import ConfigError
+from gateway.manifests.secrets import read_secret
+from gateway.runtime.json_models import StrictModel, read_value
+from gateway.serve.auth import BearerToken, Scope
+from gateway.serve.identity.issuers import Issuer
+from gateway.types import Caller
+
+MIN_SECRET_CHARS = 16
+"""A shorter secret can be guessed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFile:
+    """Who may call."""
+
+    tokens: tuple[BearerToken, ...] = ()
+    issuers: tuple[Issuer, ...] = ()
+    resource: str = ""
+    """The address of ``/mcp`` as clients know it; empty only without issuers."""
+
+
+class _TokenEntry(StrictModel):
+    token: str = ""
+    scopes: list[Scope] = Field(default_factory=list)
+    tenant: str = ""
+    user: str = ""
+
+
+class _TokenFile(StrictModel):
+    tokens: Annotated[dict[str, _TokenEntry], Field(default_factory=dict)]
+    resource: str = ""
+    issuers: Annotated[dict[str, Issuer], Field(default_factory=dict)]
+
+
+def read_token_file(path: Path) -> TokenFile:
+    """Read a file of tokens and identity providers.
+
+    Raises:
+        ConfigError: It cannot be read, has another form, holds a secret instead of a reference, or
+            refers to a missing secret.
+    """
+    where = repr(str(path))
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{where} cannot be read: {error}") from error
+    file: _TokenFile = read_value(_TokenFile, table, where=where)
+    if not (file.tokens or file.issuers):
+        raise ConfigError(f"{where} names nobody: 'tokens' is missing, and 'issuers' too")
+    tokens = tuple(
+        BearerToken.from_secret(
+            name,
+            _read_secret(name, entry.token),
+            Caller(user=entry.user, tenant=entry.tenant, scopes=frozenset(entry.scopes)),
+        )
+        for name, entry in file.tokens.items()
+    )
+    if len({token.digest for token in tokens}) < len(tokens):
+        raise ConfigError(f"{where}: two tokens are the same: give each its own secret")
+    return TokenFile(tokens=tokens, issuers=tuple(file.issuers.values()), resource=file.resource)
+
+
+def _read_secret(name: str, reference: str) -> str:
+    secret = read_secret(reference, owner=f"token {name!r}")
+    if len(secret) < MIN_SECRET_CHARS:
+        raise ConfigError(f"token {name!r}: take at least {MIN_SECRET_CHARS} random characters")
+    return secret

@@ -1,0 +1,134 @@
+"""Which caller claims name, and settings that are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.runtime.json_models import read_value
+from gateway.serve.auth import OPERATOR
+from gateway.serve.http_options import HttpOptions
+from gateway.serve.identity.issuers import Issuer
+
+URL = "https://idp.example/team"
+
+
+def issuer(**settings: object) -> Issuer:
+    made: Issuer = read_value(Issuer, {"issuer": URL, **settings}, where="issuer")
+    return made
+
+
+def scopes(claims: dict[str, Any], **settings: object) -> set[str]:
+    bearer = issuer(**settings).bearer({"sub": "ada", **claims}, expires_at=0)
+    return {*bearer.caller.scopes}
+
+
+def test_without_a_mapping_no_scope_of_a_provider_counts() -> None:
+    """Its ``email`` is not the scope of the mail tools."""
+    assert set() == scopes({"scope": "openid email catalog:admin *", "groups": ["billing"]})
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [
+        ({"scope": "bills.read other"}, {"billing"}),
+        ({"scp": ["bills.read"]}, {"billing"}),
+        ({"scp": "bills.read bills.admin"}, {"billing", "catalog:admin"}),
+        ({"groups": ["Platform Team"]}, {"catalog:admin", "catalog:write"}),
+        ({"groups": "Platform Team"}, {"catalog:admin", "catalog:write"}),
+        ({"scope": "Platform Team"}, set()),
+        ({"groups": ["bills.read"]}, set()),
+        ({"scope": 7, "scp": {"bills.read": 1}, "groups": [7, None]}, set()),
+        ({"scope": "tool:mail tool: tools"}, {"tool:mail", "tool:"}),
+    ],
+)
+def test_scopes_and_groups_are_mapped_each_by_its_own_table(
+    claims: dict[str, Any], expected: set[str]
+) -> None:
+    """A group that is called like a scope gives nothing of it."""
+    table = {"bills.read": ["billing"], "bills.admin": ["catalog:admin"]}
+    groups = {"Platform Team": ["catalog:admin", "catalog:write"]}
+    assert expected == scopes(claims, scopes=table, groups=groups, scope_prefix="tool:")
+
+
+@pytest.mark.parametrize("prefix", ["catalog:", "*", "c", "metrics"])
+def test_no_right_passes_by_a_prefix(prefix: str) -> None:
+    """Rights are given by a mapping alone, whatever prefix is allowed."""
+    assert not scopes({"scope": " ".join(["*", *OPERATOR])}, scope_prefix=prefix)
+
+
+def test_claims_may_lie_deeper() -> None:
+    """As Keycloak's roles do; a name with dots in it is one name."""
+    dotted = "https://x.example/roles"
+    claims: dict[str, Any] = {"realm_access": {"roles": ["dev"]}, dotted: ["ops"]}
+    groups = {"dev": ["a"], "ops": ["b"]}
+    names = [["realm_access", "roles"], dotted]
+    assert {"a", "b"} == scopes(claims, group_claims=names, groups=groups)
+
+
+def test_users_and_tenants_of_two_issuers_are_never_one() -> None:
+    """However a subject is chosen, also by an issuer whose address begins like another's."""
+    found = {
+        (bearer.caller.user, bearer.caller.tenant, bearer.name)
+        for url, subject in (
+            ("https://a.example", "ada"),
+            ("https://b.example", "ada"),
+            ("https://a.example/x", "ada"),
+            ("https://a.example", "/x#ada"),
+            ("https://a.example", "x#ada"),
+        )
+        for bearer in [
+            Issuer(issuer=url, tenant_claim="t").bearer(
+                {"sub": subject, "t": subject}, expires_at=0
+            )
+        ]
+    }
+    assert 5 == len(found) == len({user for user, _, _ in found}) == len({t for _, t, _ in found})
+
+
+def test_a_claim_that_a_user_is_named_by_must_be_there() -> None:
+    """Else the subject of one could be the name of another."""
+    with pytest.raises(ValueError, match="no text 'email'"):
+        issuer(user_claim="email").bearer({"sub": "ada"}, expires_at=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"issuer": "http://idp.example"}, "must be an https address"),
+        ({"issuer": "https://idp.example#x"}, "without '\\?' and '#'"),
+        ({"issuer": "https://idp.example?x=1"}, "without '\\?' and '#'"),
+        ({"issuer": "https://me:it@idp.example"}, "no user and no password"),
+        ({"issuer": "idp"}, "must be an address"),
+        ({"jwks_uri": "http://10.0.0.1/jwks"}, "jwks_uri must be an https address"),
+        ({"algorithms": ["HS256"]}, "algorithms"),
+        ({"algorithms": ["none"]}, "algorithms"),
+        ({"algorithms": []}, "algorithms"),
+        ({"scopes": {"a": ["two words"]}}, "should match pattern"),
+        ({"scopes": {"a": "b"}}, "must be a list"),
+        ({"audience": "x"}, "unknown key 'audience'"),
+        ({"tenant": "a", "tenant_claim": "b"}, "exclude each other"),
+    ],
+)
+def test_settings_that_cannot_be_right_are_refused(settings: dict[str, Any], message: str) -> None:
+    """Before anything is served."""
+    with pytest.raises(ConfigError, match=message):
+        issuer(**settings)
+
+
+@pytest.mark.parametrize(
+    ("issuers", "resource", "message"),
+    [
+        ((Issuer(issuer=URL),), "", "resource"),
+        ((Issuer(issuer=URL),), "http://gateway.example/mcp", "https"),
+        ((Issuer(issuer=URL), Issuer(issuer=URL)), "https://gateway.example/mcp", "the same"),
+    ],
+)
+def test_a_server_needs_an_address_and_one_entry_an_issuer(
+    issuers: tuple[Issuer, ...], resource: str, message: str
+) -> None:
+    """A token must be for this server, not for any."""
+    with pytest.raises(ConfigError, match=message):
+        HttpOptions(issuers=issuers, resource=resource)
