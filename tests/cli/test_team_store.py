@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from gateway.cli.commands.serve import serve_options
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
+from gateway.cli.session import read_config
 from tests.cli.running import WITHOUT_PACKAGE, Place, child
 from tests.postgres_server import PostgresServer
 
@@ -81,6 +84,23 @@ def test_what_is_approved_there_is_approved(place: Place, team: Mapping[str, str
         sorted(approved.json["approved"]),
         left.json["changed"],
     ]
+
+
+def test_serve_says_what_replicas_do_not_share(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the store is a file there are no replicas, and nothing is said."""
+    config = Path(place.config({"odd": place.hostile(), "web": {"url": "https://h/mcp"}}))
+    serve_options(read_config(config), frozenset(), None)
+    alone = capsys.readouterr().err
+    monkeypatch.setenv("GATEWAY_STORE", "postgresql://h/d")
+    serve_options(read_config(config), frozenset(), None)
+    shared = " ".join(capsys.readouterr().err.split())
+
+    assert not alone
+    assert "sessions to programs are not shared: each replica starts its own odd" in shared
+    assert "sign-ins stay in files of this machine" in shared
+    assert "web" not in shared
 
 
 @pytest.mark.parametrize("store", ["postgresql://u:sesame@host/db", "${X:-postgresql://h/d}", 5])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -54,33 +52,6 @@ def has(key: str, description: str = "") -> Callable[[Snapshot], bool]:
     return lambda snapshot: any(
         entity.id == key and description in entity.description for entity in snapshot.entities
     )
-
-
-_OTHER = """
-import asyncio, sys
-from gateway.catalog.entries import Entry
-from gateway.gateway import Gateway
-from gateway.storage.postgres import PostgresStore
-async def main():
-    async with Gateway(store=PostgresStore(sys.argv[1], schema=sys.argv[2])) as gateway:
-        await gateway.catalog.put(Entry(kind="agent", name="planner", description="Plans trips."))
-asyncio.run(main())
-"""
-
-
-async def test_an_entry_that_another_process_put_is_found(
-    replica: OpenGateway, postgres: PostgresServer, tmp_path: Path
-) -> None:
-    """Nobody refreshes; and when one is removed it is gone."""
-    gateway = replica()
-    before = await gateway.snapshot()
-    command = [sys.executable, "-c", _OTHER, postgres.url, tmp_path.name]
-    await asyncio.to_thread(subprocess.run, command, check=True, timeout=WAIT_S)
-    await found(gateway, has("agent:catalog/planner"))
-    await replica().catalog.remove("agent:catalog/planner")
-    await found(gateway, lambda snapshot: not snapshot.entities)
-
-    assert not before.entities
 
 
 async def test_a_tool_list_and_an_approval_of_another_gateway_take_effect(

@@ -18,6 +18,7 @@ from gateway.cli.signals import LIMIT_S, graceful_shutdown
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
+from gateway.mcp.servers import StdioServer
 from gateway.mcp.stdio import kill_all
 from gateway.options import Confirm, DiscoveryOptions, Options, SearchOptions
 from gateway.options.environment import catalog_store_path, variables
@@ -279,10 +280,19 @@ def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm
     # No client waits for vectors.
     base = Options(search=SearchOptions(first_search="words"), discovery=discovery)
     own_options = command_options(manifest, base)
-    if own_options.store and not own_options.host_key:
-        note("sign-ins stay in files of this machine: to share them, set GATEWAY_HOST_KEY")
+    if own_options.store:
+        _say_what_is_not_shared(manifest, own_options)
     chat = replace(own_options.chat, confirm=confirm or own_options.chat.confirm)
     return replace(own_options, chat=chat)
+
+
+def _say_what_is_not_shared(manifest: Manifest, own_options: Options) -> None:
+    if not own_options.host_key:
+        note("sign-ins stay in files of this machine: to share them, set GATEWAY_HOST_KEY")
+    programs = [name for name, each in manifest.servers.items() if isinstance(each, StdioServer)]
+    if programs:
+        names = ", ".join(programs)
+        note(f"sessions to programs are not shared: each replica starts its own {names}")
 
 
 def _extra_tools(
