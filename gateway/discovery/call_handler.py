@@ -9,14 +9,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
+from gateway.discovery.advice import next_steps_hint, next_tools, route_tools
 from gateway.discovery.approval import Approve, request_approval
-from gateway.discovery.meta_tools import ROUTES, MetaNames
+from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.proxies import to_parameters
 from gateway.discovery.render_results import render
 from gateway.discovery.tool_list import ToolList
@@ -33,10 +35,6 @@ from gateway.index.snapshot import Snapshot, resolve
 from gateway.runtime.telemetry_names import OTHER
 from gateway.runtime.text import estimate_tokens, visible
 from gateway.types import Caller, Entity, InvokeResult, JsonObject, SearchResult
-
-_TOOLS_A_GROUP = 3
-_MAX_SUGGESTIONS = 32
-"""How many suggestions are examined for those that an edge leads to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +85,23 @@ class ToolAnswer:
         return bool(self.error) or (self.result is not None and self.result.is_error)
 
 
-async def handle_call(
+class RunProgram(Protocol):
+    """Answers a call of the meta-tool that runs programs."""
+
+    async def __call__(
+        self,
+        tools: ToolList,
+        call: ToolCall,
+        arguments: JsonObject,
+        /,
+        *,
+        approve: Approve | None,
+        task: str,
+    ) -> ToolAnswer:
+        """Run the program of *arguments* over the tools that the conversation has found."""
+
+
+async def handle_call(  # noqa: PLR0913  (keyword-only, all but what is called)
     gateway: Gateway,
     tools: ToolList,
     call: ToolCall,
@@ -95,6 +109,7 @@ async def handle_call(
     approve: Approve | None = None,
     shown: Collection[str] | None = None,
     task: str = "",
+    run_program: RunProgram | None = None,
 ) -> ToolAnswer:
     """Do what *call* asks and write the answer.
 
@@ -106,9 +121,13 @@ async def handle_call(
         approve: Asked before a tool may destroy something; see `ChatOptions.confirm`.
         shown: Found tools whose definitions the model has; None is the proxies among its tools.
         task: What the calls belong to, for the log of calls.
+        run_program: Runs programs, where `DiscoveryOptions.programs` offers that.
     """
     names = tools.names
     handle = partial(_handle, gateway, tools, call, approve=approve, shown=shown, task=task)
+    if run_program is not None and call.name and call.name == names.run:
+        run = partial(run_program, tools, call, approve=approve, task=task)
+        handle = partial(_run, gateway, tools, call, run)
     if not (call.native or (call.name and call.name in names)):
         return await handle()
     kind = "datastore" if call.native or call.name == names.search else "extension"
@@ -138,7 +157,7 @@ async def _handle(
         if call.native or (call.name and call.name == names.search):
             return await _search(gateway, tools, call, given, shown, task)
         if call.name in names and call.name != names.call:
-            advise = _route_tools if call.name == names.route else _next_tools
+            advise = route_tools if call.name == names.route else next_tools
             text = await advise(gateway, given, caller)
             return ToolAnswer(call=call, text=text, tool=call.name, arguments=given)
         tool, arguments = _target(names, call, given)
@@ -162,6 +181,20 @@ async def _handle(
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
         text += await next_steps_hint(gateway, call_name, tool, caller)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
+
+
+async def _run(
+    gateway: Gateway,
+    tools: ToolList,
+    call: ToolCall,
+    run: Callable[[JsonObject], Awaitable[ToolAnswer]],
+) -> ToolAnswer:
+    """Run a program, traced below the span of its meta-tool."""
+    try:
+        given = _parse_object(call.arguments) if call.parsed is None else dict(call.parsed)
+    except InvalidRequestError as error:
+        return await _failure(gateway, call, call.name, None, error, tools.caller)
+    return await run(given)
 
 
 async def _trace_refused(
@@ -306,80 +339,3 @@ def _clip(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"
-
-
-async def _route_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
-    """Group the result of a search by server or by category, that of the best match first.
-
-    Raises:
-        InvalidRequestError: If there is no query, or it is grouped by something else.
-    """
-    query = arguments.get("query")
-    if not isinstance(query, str) or not query.strip():
-        raise InvalidRequestError("'query' is a text")
-    by = arguments.get("by", "server")
-    if by not in ROUTES:
-        raise InvalidRequestError(f"'by' is one of: {', '.join(ROUTES)}")
-    options = gateway.options.search
-    limit, wait = options.max_limit, options.models_wait
-    result = await gateway.search(query, limit=limit, caller=caller, wait=wait)
-    snapshot = await gateway.snapshot()
-    by_id, entities = snapshot.eligibility.by_id, snapshot.entities
-    groups: dict[str, list[str]] = {}
-    for match in result.matches:
-        names = [match.server]
-        if by == "category":
-            position = by_id.get(match.id)
-            names = [] if position is None else [*entities[position].hints.categories]
-        for name in names:
-            groups.setdefault(name, []).append(match.name)
-    rows = [
-        {str(by): group, "found": len(names), "best": names[:_TOOLS_A_GROUP]}
-        for group, names in groups.items()
-    ]
-    return json.dumps(
-        {ROUTES[str(by)]: rows[: options.limit]}, ensure_ascii=False, separators=(",", ":")
-    )
-
-
-async def _next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) -> str:
-    """Name the tools that follow some others in the graph.
-
-    Raises:
-        InvalidRequestError: If no tools are named.
-        UnknownToolError: If one of them is not in the catalog.
-    """
-    tools = arguments.get("tools")
-    if not isinstance(tools, list) or not tools or not all(isinstance(item, str) for item in tools):
-        raise InvalidRequestError("'tools' is a list of names")
-    names = await _following(gateway, tools, caller, limit=gateway.options.search.limit)
-    return json.dumps({"tools": [{"name": name, "direct": False} for name in names]})
-
-
-async def next_steps_hint(gateway: Gateway, call_name: str, tool: str, caller: Caller) -> str:
-    """Return the tools that follow *tool* in one line; "" if that is off or there is none.
-
-    Args:
-        gateway: The catalog.
-        call_name: The tool that calls them; "" if they must be searched for.
-        tool: The tool that was just used.
-        caller: The party that used it.
-    """
-    limit = gateway.options.discovery.next_steps
-    if not limit:
-        return ""
-    try:
-        names = await _following(gateway, [tool], caller, limit=limit)
-    except GatewayError:
-        # The tool was removed since it answered: its answer goes out without advice.
-        return ""
-    by = f", by {call_name}" if call_name else ""
-    return f"\n[next steps{by}: {', '.join(names)}]" if names else ""
-
-
-async def _following(
-    gateway: Gateway, tools: list[str], caller: Caller, *, limit: int
-) -> list[str]:
-    suggestions = await gateway.next_steps(tools, limit=_MAX_SUGGESTIONS, caller=caller)
-    # What is only near, with no edge that leads there, is no advice.
-    return [match.name for match in suggestions if match.evidence.path][:limit]

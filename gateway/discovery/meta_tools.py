@@ -1,4 +1,4 @@
-"""The meta-tools: search, and call by name; on demand route, and next tools. Pure.
+"""The meta-tools: search, and call by name; on demand route, next tools, and programs. Pure.
 
 * If a tool of the host has the same name, the host's keeps it and ours gets another.
 * The description of the search tool holds a digest of the catalog. It stays the same to the byte
@@ -36,10 +36,12 @@ class MetaNames:
     """Empty if it is not offered."""
     next: str = ""
     """Likewise."""
+    run: str = ""
+    """Likewise."""
 
     def __contains__(self, name: object) -> bool:
         """Return whether *name* is one of them."""
-        return bool(name) and name in {self.search, self.call, self.route, self.next}
+        return bool(name) and name in {self.search, self.call, self.route, self.next, self.run}
 
 
 def meta_names(
@@ -53,13 +55,15 @@ def meta_names(
         avoid: Names of the catalog.
     """
     chosen: list[str] = []
-    for wanted in (options.search_name, options.call_name, options.route_name, options.next_name):
+    run_name = options.run_name if options.programs else ""
+    shared = (options.search_name, options.call_name, options.route_name, options.next_name)
+    for wanted in (*shared, run_name):
         used, base = (host_names, avoid, chosen), f"gateway_{wanted}"[:60]
         candidates = chain((wanted, base), (f"{base}_{number}" for number in count(2)))
         free = (name for name in candidates if not any(name in names for names in used))
         chosen.append(next(free) if wanted else "")
-    search, call, route, following = chosen
-    return MetaNames(search=search, call=call, route=route, next=following)
+    search, call, route, following, run = chosen
+    return MetaNames(search=search, call=call, route=route, next=following, run=run)
 
 
 _QUERY: JsonObject = {
@@ -97,7 +101,39 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
         _function(names.search, _search_description(how, digest), _QUERY),
         _function(names.call, f"Call {which}", target, "name"),
         *adviser_tools(names),
+        *program_tools(names),
     )
+
+
+def program_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
+    """Write the meta-tool that runs programs, if it has a name."""
+    description = (
+        f"Run a Python program over tools that {names.search} has found, all in one turn. Use it "
+        "for several calls that feed each other, for loops and for long results; for one call, "
+        "call the tool itself. Each found tool is an async function of its name with its "
+        "parameters by name, such as rows = await list_orders(customer='x'); asyncio.gather runs "
+        f"several at once. await {names.search}(query) and await {names.call}(name, arguments) "
+        "are there too. The value of the last expression is the answer; print adds lines. Errors "
+        "of tools are exceptions. No yield, with, match, files or network; of the library json, "
+        "re, math, datetime, csv, decimal, base64, hashlib, dataclasses, asyncio. Types are "
+        "checked before anything runs; an empty program tells the functions and their types."
+    )
+    properties: JsonObject = {
+        "code": {"type": "string"},
+        "keep": {
+            "type": "boolean",
+            "description": "Keep the value for a later program, and answer with its key alone.",
+        },
+        "previous": {
+            "type": "string",
+            "description": "Such a key: the program finds the value as the variable previous.",
+        },
+        "resume": {
+            "type": "string",
+            "description": "Instead of code: the key of a program that waits for an approval.",
+        },
+    }
+    return (_function(names.run, description, properties),) if names.run else ()
 
 
 def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:

@@ -25,6 +25,7 @@ from gateway.discovery.meta_tools import (
     meta_names,
     meta_tools,
     native_tool,
+    program_tools,
 )
 from gateway.discovery.proxies import proxy
 from gateway.discovery.window import Message, user_texts, visible_proxies
@@ -56,6 +57,8 @@ class ToolList:
     host: frozenset[str] = frozenset()
     """Names whose calls the host answers itself."""
     proxies: tuple[str, ...] = ()
+    found: tuple[str, ...] | None = None
+    """Names of the tools that the conversation has found; None if it is not known."""
     mode: Projection = "proxy"
     is_empty: bool = False
     """True if nothing of ours is listed: the catalog is empty."""
@@ -158,11 +161,12 @@ class ToolListBuilder:
             return replace(listed, tools=tuple(request.host_tools), is_empty=True)
         mode = "all" if self._lists_all(searchable, request) else self._mode(request)
         own = _meta_tools(names, searchable.digest, mode, request.wire_format)
+        seen = {**found, -1: request.recalled}
         if mode == "all":
             shown: Collection[str] = searchable.by_name
         else:
             cap = min(self._room(request, own), self._options.proxies_per_conversation)
-            shown = _proxy_names(request, names, mode, cap, {**found, -1: request.recalled})
+            shown = _proxy_names(request, names, mode, cap, seen)
         entities = searchable.select(shown, host)
         proxies = [
             to_wire(proxy(entity, self._options), request.wire_format) for entity in entities
@@ -171,10 +175,23 @@ class ToolListBuilder:
             listed,
             tools=(*request.host_tools, *own, *proxies),
             proxies=tuple(entity.exposed_name for entity in entities),
+            found=self._found(request, names, shown, seen) if names.run else None,
             mode=mode,
             own_tokens=sum(map(json_tokens, (*own, *proxies))),
             searchable=searchable,
         )
+
+    def _found(
+        self,
+        request: ToolListRequest,
+        names: MetaNames,
+        shown: Collection[str],
+        found: Mapping[int, tuple[str, ...]],
+    ) -> tuple[str, ...]:
+        """Return what programs of the conversation may call, proxies or not."""
+        cap = self._options.proxies_per_conversation
+        visible = visible_proxies(request.messages, names, cap=cap, found=found)
+        return tuple(dict.fromkeys([*visible, *shown]))
 
     async def _preselect(self, request: ToolListRequest) -> dict[int, tuple[str, ...]]:
         """Search for the last user messages; equal texts have equal results, from the cache."""
@@ -262,7 +279,7 @@ def _meta_tools(
     names: MetaNames, digest: str, mode: Projection, wire_format: WireFormat
 ) -> tuple[Mapping[str, object], ...]:
     if mode == "all":
-        return ()
+        return tuple(to_wire(tool, wire_format) for tool in program_tools(names))
     if mode == "native":
         advisers = adviser_tools(names)
         return (native_tool(digest), *(to_wire(tool, wire_format) for tool in advisers))

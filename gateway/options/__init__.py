@@ -52,6 +52,10 @@ class DiscoveryOptions(OptionObject):
     """The name of a third meta-tool that gives servers before tools; empty leaves it out."""
     next_name: str = ""
     """The name of a meta-tool that asks the graph what comes after tools; empty leaves it out."""
+    programs: bool = False
+    """Whether the model may write programs over the found tools; see `ProgramOptions`."""
+    run_name: str = "run_program"
+    """The name of the meta-tool that runs them."""
     min_tools: Count = 0
     """A catalog with fewer tools than this goes to the model whole, without meta-tools."""
     context_share: Share = 0.0
@@ -85,7 +89,8 @@ class DiscoveryOptions(OptionObject):
         return frozenset({self.search_name, self.call_name})
 
     def _fault(self) -> str:
-        names = (self.search_name, self.call_name, self.route_name, self.next_name)
+        run_name = self.run_name if self.programs else ""
+        names = (self.search_name, self.call_name, self.route_name, self.next_name, run_name)
         own_names = [name for name in names if name]
         return "two names of the meta-tools are equal" if len({*own_names}) < len(own_names) else ""
 

@@ -45,6 +45,7 @@ from gateway.discovery.proxies import description_of
 from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import ToolList, ToolListBuilder
 from gateway.gateway import Gateway
+from gateway.programs.runner import run_program_of
 from gateway.runtime import VERSION
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.text import visible_json
@@ -214,6 +215,7 @@ class _ToolHandlers:
         asks_client = partial(ask_client, options=self.gateway.options)
         self._approve: Approve = leave_to_client if self.expose == "all" else asks_client
         self._lists = ToolListBuilder(self.gateway)
+        self._run_program = run_program_of(self.gateway)
         self._listed_schemas: dict[tuple[frozenset[str], str], Mapping[str, object]] = {}
         """By the scopes of the caller that was sent a tool, and its name."""
 
@@ -245,9 +247,11 @@ class _ToolHandlers:
         self, context: Context, params: types.CallToolRequestParams
     ) -> CallResult | types.CallToolResult | types.InputRequiredResult:
         caller = caller_of(context)
-        names = MetaNames(search="", call="")
+        names, searchable = MetaNames(search="", call=""), None
         if self.expose == "meta":
             names, _ = await self._list_meta_tools(caller)
+            # A server sees no conversation: a program may use all that it names.
+            searchable = await self._lists.searchable(caller)
         arguments = params.arguments or {}
         extra = self._extras.get(params.name)
         if extra is not None and params.name not in names:
@@ -255,8 +259,10 @@ class _ToolHandlers:
         call = ToolCall(id="", name=params.name, arguments="", parsed=arguments)
 
         async def work() -> CallResult:
-            tools = ToolList(names=names, mode="stable", caller=caller)
-            answer = await handle_call(self.gateway, tools, call, approve=self._approve)
+            tools = ToolList(names=names, mode="stable", caller=caller, searchable=searchable)
+            answer = await handle_call(
+                self.gateway, tools, call, approve=self._approve, run_program=self._run_program
+            )
             if answer.needed and is_stateless(context):
                 raise missing_capability(answer.error, answer.needed)
             server = self.gateway.library.home(answer.result.tool_id) if answer.result else ""
@@ -274,9 +280,9 @@ class _ToolHandlers:
 
 
 def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:
-    """Return a meta-tool as a tool of MCP; all but the call tool are read-only."""
+    """Return a meta-tool as a tool of MCP; all but those that call tools are read-only."""
     function: Any = tool["function"]
-    is_call = function["name"] == names.call
+    is_call = function["name"] in {names.call, names.run}
     return types.Tool(
         name=function["name"],
         description=function["description"],

@@ -16,6 +16,7 @@ from gateway.runtime.vectors import Vector, VectorStore
 from gateway.storage.postgres_call_log import PostgresCallLog
 from gateway.storage.postgres_catalog import PostgresCatalog
 from gateway.storage.postgres_database import OnChange, PostgresDatabase
+from gateway.storage.postgres_programs import PostgresPrograms
 from gateway.storage.postgres_sign_ins import PostgresTokens
 from gateway.storage.sqlite import vector_of
 
@@ -138,6 +139,7 @@ class PostgresStore:
         self.vectors = PostgresVectorStore(database) if vectors is None else vectors
         self.entries = self.listings = PostgresCatalog(database, wall=wall)
         self.call_log = PostgresCallLog(database, wall=wall)
+        self.programs = PostgresPrograms(database, wall=wall)
 
     def __repr__(self) -> str:
         """Return where it is, without user and password."""

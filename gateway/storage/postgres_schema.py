@@ -65,4 +65,8 @@ _NOTIFICATIONS: Sequence[LiteralString] = (
 _SIGN_INS: Sequence[LiteralString] = (
     'CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',
 )
-STEPS: Sequence[Sequence[LiteralString]] = (_TABLES, _NOTIFICATIONS, _SIGN_INS)
+_PROGRAMS: Sequence[LiteralString] = (
+    """CREATE TABLE programs (key text COLLATE "C" PRIMARY KEY, at double precision NOT NULL,
+    row text NOT NULL)""",
+)
+STEPS: Sequence[Sequence[LiteralString]] = (_TABLES, _NOTIFICATIONS, _SIGN_INS, _PROGRAMS)

@@ -17,6 +17,7 @@ from gateway.runtime.vectors import VectorStore
 from gateway.sources.listing_store import ListingStore
 from gateway.storage.call_log import SqliteCallLog
 from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.programs import SqlitePrograms
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.usage.call_log import CallLog
 
@@ -87,11 +88,11 @@ def watch(store: Store, on_change: Callable[[str], None]) -> Callable[[], None]:
 
 
 class SqliteStore:
-    """A `Store` in three SQLite files. Each is made when first needed.
+    """A `Store` in SQLite files. Each is made when first needed.
 
     Args:
         vectors: The file of vectors, or where else they are kept.
-        catalog: The file of entries, tool lists and approvals.
+        catalog: The file of entries, tool lists and approvals. Beside it is that of programs.
         usage: The file of calls.
         wall: Seconds since the epoch.
     """
@@ -102,10 +103,11 @@ class SqliteStore:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
         self.entries = self.listings = SqliteCatalog(catalog, wall=wall)
         self.call_log = SqliteCallLog(usage, wall=wall)
+        self.programs = SqlitePrograms(catalog.with_name("programs.sqlite3"), wall=wall)
 
     def close(self) -> None:
         """See `Store.close`."""
-        for part in (self.vectors, self.listings, self.call_log):
+        for part in (self.vectors, self.listings, self.call_log, self.programs):
             part.close()
 
 

@@ -37,8 +37,9 @@ from gateway.serve.mcp_server import ExtraTool, mcp_server
 from gateway.serve.token_file import TokenFile, read_token_file
 from gateway.types import ANYONE, Caller
 
-Extra = Literal[ExtraName, "route", "next"]
-"""Tools on demand; *route* shows servers before tools, *next* the graph's next steps."""
+Extra = Literal[ExtraName, "route", "next", "programs"]
+"""Tools on demand; *route* shows servers before tools, *next* the graph's next steps, *programs*
+runs programs over tools."""
 
 Requests = Annotated[
     Path | None,
@@ -86,7 +87,8 @@ def serve(  # noqa: PLR0913  (one for each option)
     extra: Annotated[
         options.Texts,
         Option(
-            "--with", help="discover; provision, which plans; install, which does it; route; next."
+            "--with",
+            help="discover; provision, which plans; install, which does it; route; next; programs.",
         ),
     ] = None,
     confirm: Annotated[
@@ -276,6 +278,7 @@ def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm
     discovery = DiscoveryOptions(
         route_name="route_tools" if "route" in extras else "",
         next_name="next_tools" if "next" in extras else "",
+        programs="programs" in extras,
     )
     # No client waits for vectors.
     base = Options(search=SearchOptions(first_search="words"), discovery=discovery)

@@ -1,0 +1,359 @@
+"""`Programs`: the meta-tool that runs programs of a model over the tools of a gateway.
+
+* A program that is wrong costs one turn and no call: its types are checked first, and the answer
+  names lines, near names and the declarations of the tools that it uses.
+* Calls that the host is asked about end the run with a snapshot. With ``approve`` the host is asked
+  at once, and no worker waits meanwhile; without it the program is kept until `Programs.decide`,
+  and goes on in whichever process is asked next.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+from uuid import uuid4
+
+from gateway.discovery.approval import Approve
+from gateway.discovery.call_handler import RunProgram, ToolAnswer, ToolCall
+from gateway.discovery.tool_list import ToolList
+from gateway.errors import GatewayError, InvalidRequestError, MissingExtraError
+from gateway.gateway import Gateway
+from gateway.programs.functions import ProgramFunctions, functions_of, new_shapes
+from gateway.programs.sandbox import Problem, Program, ProgramResult, Sandbox, Snapshot
+from gateway.programs.store import (
+    KeptValue,
+    WaitingCall,
+    WaitingProgram,
+    caller_row,
+    decode,
+    encode,
+    encode_state,
+    new_key,
+    program_store,
+)
+from gateway.runtime.background_loop import in_thread
+from gateway.runtime.text import near
+from gateway.types import Caller, Entity, JsonObject
+
+_QUOTED = re.compile(r"[`\"]([^`\"]+)[`\"]")
+_MAX_PROBLEMS = 10
+_FEW_TOOLS = 8
+"""Up to so many declarations are shown for a program that names none of the tools."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramRequest:
+    """What a model wants of the meta-tool."""
+
+    code: str = ""
+    keep: bool = False
+    """Keep the value for the next programs instead of sending it to the model."""
+    previous: str = ""
+    """The key of a value that was kept."""
+    resume: str = ""
+    """The key of a program that waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the model is told of a program."""
+
+    body: JsonObject
+    error: str = ""
+
+
+class Programs:
+    """Runs programs over one gateway. Any number at once, from any loop.
+
+    Args:
+        gateway: The catalog. `Options.programs` sets the limits.
+        sandbox: Where programs run; None is Monty in processes of its own.
+
+    Raises:
+        MissingExtraError: Monty is not installed.
+        ConfigError: Bubblewrap is required and does not work here.
+    """
+
+    def __init__(self, gateway: Gateway, sandbox: Sandbox | None = None) -> None:
+        self._gateway = gateway
+        self._options = gateway.options.programs
+        self._shapes = new_shapes()
+        self._sandbox = sandbox
+        if sandbox is None and find_spec("pydantic_monty") is None:
+            raise MissingExtraError("programs", "programs")
+
+    def sandbox(self) -> Sandbox:
+        """Return where programs run; it starts when it is first needed."""
+        if self._sandbox is None:
+            from gateway.programs.monty import monty_sandbox  # noqa: PLC0415  (an optional extra)
+
+            return monty_sandbox(self._options)
+        return self._sandbox
+
+    async def answer(
+        self,
+        tools: ToolList,
+        call: ToolCall,
+        arguments: JsonObject,
+        *,
+        approve: Approve | None = None,
+        task: str = "",
+    ) -> ToolAnswer:
+        """Answer a call of the meta-tool; see `gateway.discovery.call_handler.RunProgram`."""
+        answer = ToolAnswer(call=call, text="", tool=call.name, arguments=arguments)
+        try:
+            request = _read_request(arguments, self._options.max_code_chars)
+            outcome = await self.run(request, tools, call_id=call.id, approve=approve, task=task)
+        except GatewayError as error:
+            text = json.dumps({"error": str(error)}, ensure_ascii=False)
+            return replace(answer, text=text, error=str(error))
+        return replace(answer, text=self._text(outcome.body), error=outcome.error)
+
+    async def run(
+        self,
+        request: ProgramRequest,
+        tools: ToolList,
+        *,
+        call_id: str = "",
+        approve: Approve | None = None,
+        task: str = "",
+    ) -> Outcome:
+        """Run a program, or go on with one that waits.
+
+        Args:
+            request: The program.
+            tools: Those of the conversation, and the party that it is with.
+            call_id: The model's id of the call, for telemetry.
+            approve: Asked about calls as `ChatOptions.confirm` says; None keeps the program.
+            task: As for `Gateway.invoke`; a program without one is a task of its own.
+
+        Raises:
+            InvalidRequestError: Nothing waits or was kept under the key for this caller.
+            StoreError: What was kept cannot be read.
+        """
+        make = partial(self._functions, tools, call_id=call_id, can_ask=approve is not None)
+        if request.resume:
+            return await self._resume(request.resume, tools.caller, make, approve)
+        entities = functions_of(tools, request.code)
+        task = task or uuid4().hex
+        functions = make(entities=entities, task=task, any_tool=tools.found is None)
+        if not request.code.strip():
+            return Outcome(body={"functions": functions.declarations(entities)})
+        previous: object = None
+        if request.previous:
+            row = await self._row(request.previous, tools.caller)
+            previous = row.value if isinstance(row, KeptValue) else None
+        program = Program(
+            code=request.code,
+            functions=functions.functions,
+            stubs=functions.stubs,
+            inputs={"previous": previous},
+        )
+        result = await self.sandbox().run(program, call=functions.answer, limits=self._options)
+        return await self._finish(program, functions, result, approve, keeps=request.keep)
+
+    def _functions(self, tools: ToolList, **of_program: Any) -> ProgramFunctions:
+        return ProgramFunctions(
+            gateway=self._gateway,
+            caller=tools.caller,
+            names=tools.names,
+            shapes=self._shapes,
+            **of_program,
+        )
+
+    async def _finish(
+        self,
+        program: Program,
+        functions: ProgramFunctions,
+        result: ProgramResult,
+        approve: Approve | None,
+        *,
+        keeps: bool,
+    ) -> Outcome:
+        """Go on until the program has ended, or waits for somebody who cannot be asked now."""
+        while result.snapshot is not None:
+            if approve is None:
+                return await self._pause(functions, result.snapshot, keeps=keeps)
+            await functions.ask(approve)
+            result = await self.sandbox().resume(
+                program, result.snapshot, call=functions.answer, limits=self._options
+            )
+        body: dict[str, object] = {}
+        if result.error:
+            body |= {"error": result.error, **_problems(program.code, functions, result.problems)}
+        elif keeps:
+            body["kept"] = await self._keep(functions.caller, result.value)
+        else:
+            body["result"] = result.value
+        if result.printed:
+            body["printed"] = result.printed
+        return Outcome(body={**body, "calls": result.calls}, error=result.error)
+
+    async def _keep(self, caller: Caller, value: object) -> str:
+        return await self._put(KeptValue(caller=caller_row(caller), value=value))
+
+    async def _put(self, row: KeptValue | WaitingProgram) -> str:
+        key, store = new_key(), program_store(self._gateway.store)
+        await in_thread(store.put, key, encode(row), keep_s=self._options.keep_s)
+        return key
+
+    async def _row(self, key: str, caller: Caller) -> KeptValue | WaitingProgram:
+        text = await in_thread(program_store(self._gateway.store).read, key)
+        row = None if text is None else decode(text)
+        if row is None or row.caller != caller_row(caller):
+            raise InvalidRequestError(f"nothing is kept under {key!r}, or no longer")
+        return row
+
+    async def _pause(
+        self, functions: ProgramFunctions, snapshot: Snapshot, *, keeps: bool
+    ) -> Outcome:
+        """Keep a program until somebody has decided."""
+        calls = tuple(
+            WaitingCall(
+                id=call.id, tool=entity.id, arguments=arguments, digest=entity.digest, call=call
+            )
+            for call in snapshot.waiting
+            for entity, arguments in [functions.targets[call.id]]
+        )
+        waiting = WaitingProgram(
+            caller=caller_row(functions.caller),
+            functions={name: entity.id for name, entity in functions.entities.items()},
+            calls=calls,
+            state=encode_state(snapshot.state),
+            calls_made=snapshot.calls,
+            printed=snapshot.printed,
+            task=functions.task,
+            keeps=keeps,
+            any_tool=functions.any_tool,
+        )
+        return Outcome(body=_waiting_body(await self._put(waiting), waiting))
+
+    async def _resume(
+        self, key: str, caller: Caller, make: Any, approve: Approve | None
+    ) -> Outcome:
+        row = await self._row(key, caller)
+        if not isinstance(row, WaitingProgram):
+            raise InvalidRequestError(f"{key!r} is a value, and no program that waits")
+        if row.approved is None:
+            return Outcome(body=_waiting_body(key, row))
+        if await in_thread(program_store(self._gateway.store).take, key) is None:
+            raise InvalidRequestError(f"the program {key!r} went on elsewhere")
+        functions: ProgramFunctions = make(
+            entities=await self._entities(row.functions), task=row.task, any_tool=row.any_tool
+        )
+        await functions.decide(row.calls, is_approved=row.approved)
+        program = Program(code="", functions=functions.functions)
+        result = await self.sandbox().resume(
+            program, row.snapshot, call=functions.answer, limits=self._options
+        )
+        return await self._finish(program, functions, result, approve, keeps=row.keeps)
+
+    async def _entities(self, functions: Mapping[str, str]) -> dict[str, Entity]:
+        snapshot = await self._gateway.snapshot()
+        by_id = snapshot.eligibility.by_id
+        return {
+            name: snapshot.entities[by_id[tool]]
+            for name, tool in functions.items()
+            if tool in by_id
+        }
+
+    async def waiting(self) -> dict[str, WaitingProgram]:
+        """Return the programs that wait for a decision, of all callers, by key, oldest first."""
+        rows = await in_thread(program_store(self._gateway.store).rows)
+        found = ((key, decode(text)) for key, text in rows.items())
+        return {
+            key: row
+            for key, row in found
+            if isinstance(row, WaitingProgram) and row.approved is None
+        }
+
+    async def decide(self, key: str, *, approved: bool) -> WaitingProgram:
+        """Decide about all calls of a program that waits.
+
+        It goes on when its conversation asks for it, in any process that shares the store.
+
+        Raises:
+            InvalidRequestError: No program waits under *key*, or somebody has decided already.
+        """
+        store = program_store(self._gateway.store)
+        text = await in_thread(store.read, key)
+        row = None if text is None else decode(text)
+        if not isinstance(row, WaitingProgram) or row.approved is not None or text is None:
+            raise InvalidRequestError(f"no program {key!r} waits for a decision")
+        row = replace(row, approved=approved)
+        if not await in_thread(store.replace, key, text, encode(row)):
+            raise InvalidRequestError(f"somebody else has decided about {key!r}")
+        return row
+
+    def _text(self, body: JsonObject) -> str:
+        """Write an answer for the model; a long value is cut."""
+        text, limit = json.dumps(body, ensure_ascii=False), self._options.output_chars
+        if len(text) <= limit or "result" not in body:
+            return text
+        value = json.dumps(body["result"], ensure_ascii=False)
+        rest = {key: item for key, item in body.items() if key != "result"}
+        note = f"cut: {len(value)} characters; return less, or keep it for the next program"
+        room = max(0, limit - len(json.dumps({**rest, "note": note}, ensure_ascii=False)))
+        return json.dumps({"result": value[:room], "note": note, **rest}, ensure_ascii=False)
+
+
+def run_program_of(gateway: Gateway) -> RunProgram | None:
+    """Return what runs programs over *gateway*; None unless its options offer that.
+
+    Raises:
+        MissingExtraError: They do, and Monty is not installed.
+    """
+    return Programs(gateway).answer if gateway.options.discovery.programs else None
+
+
+def _read_request(arguments: JsonObject, max_chars: int) -> ProgramRequest:
+    texts = {name: arguments.get(name, "") for name in ("code", "previous", "resume")}
+    keep = arguments.get("keep", False)
+    if not all(isinstance(text, str) for text in texts.values()) or not isinstance(keep, bool):
+        raise InvalidRequestError("'code', 'previous' and 'resume' are texts, 'keep' is a boolean")
+    code, previous, resume = map(str, texts.values())
+    if len(code) > max_chars:
+        raise InvalidRequestError(f"a program has at most {max_chars} characters")
+    return ProgramRequest(code=code, keep=keep, previous=previous, resume=resume)
+
+
+def _waiting_body(key: str, row: WaitingProgram) -> JsonObject:
+    calls = [{"tool": call.tool, "arguments": call.arguments} for call in row.calls]
+    note = (
+        "These calls wait for an approval. Do not make them again: say that they wait. When it is "
+        f"there, call this tool with resume={key!r} alone."
+    )
+    return {"waiting": key, "calls": calls, "note": note}
+
+
+def _problems(
+    code: str, functions: ProgramFunctions, problems: tuple[Problem, ...]
+) -> dict[str, object]:
+    """Return what is wrong with the types, each with its line, and what the tools take."""
+    if not problems:
+        return {}
+    rows = [_problem(functions, problem) for problem in problems[:_MAX_PROBLEMS]]
+    named = functions.named_in(code)
+    if not named and len(functions.signatures) <= _FEW_TOOLS:
+        named = [*functions.signatures]
+    near_names = {name for row in rows for name in row.get("near", ())}
+    shown = functions.declarations(dict.fromkeys([*named, *sorted(near_names)]))
+    return {"problems": rows, **({"functions": shown} if shown else {})}
+
+
+def _problem(functions: ProgramFunctions, problem: Problem) -> dict[str, Any]:
+    row: dict[str, Any] = {"line": problem.line, "problem": problem.message}
+    names = _QUOTED.findall(problem.message)
+    found: tuple[str, ...] = ()
+    if names and problem.code == "unresolved-reference":
+        found = near(names[0], functions.functions)
+        row["hint"] = "only tools that a search of this conversation has found are functions"
+    elif len(names) > 1 and problem.code == "unknown-argument":
+        signature = functions.signatures.get(names[-1])
+        found = near(names[0], signature.parameters) if signature else ()
+    return {**row, "near": [*found]} if found else row
