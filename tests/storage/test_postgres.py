@@ -143,12 +143,12 @@ def test_tables_of_a_newer_version_are_refused_and_left(
 def test_an_older_schema_is_brought_up_and_keeps_what_it_holds(
     opened: Open, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    """Version 1 told nobody of changes, and kept no sign-ins."""
+    """Version 1 told nobody of changes, and kept neither sign-ins nor programs."""
     first = opened()
     first.entries.put([entry("a")])
     with tables(postgres, tmp_path) as connection:
         connection.execute("DROP FUNCTION tell_change, tell_listing CASCADE")
-        connection.execute("DROP TABLE sign_ins")
+        connection.execute("DROP TABLE sign_ins, programs")
         connection.execute("UPDATE version SET steps = 1")
 
     second = opened()
