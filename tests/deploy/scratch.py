@@ -1,0 +1,222 @@
+"""A root of its own for a container's commands, without a container: what `unshare` runs.
+
+Over the machine's own root lies an empty layer, which goes with the process. There the commands of
+`deploy/Containerfile` run as they stand, as root and in namespaces of their own:
+
+* ``unshare --mount python -m tests.deploy.scratch build FOLDER`` carries out the stage that builds;
+  what it puts into /opt and /wheels is in FOLDER.
+* ``unshare --mount python -m tests.deploy.scratch exec FOLDER COMMAND…`` runs a command where that
+  is installed.
+* ``unshare --mount --net python -m tests.deploy.scratch serve SPEC`` carries out the stage that
+  runs; then its user starts the service on a root that nobody can write to. Standard output is one
+  JSON document that says what was seen. SPEC is JSON: ``layer``, an empty folder; ``opt``, what a
+  build left, or null for this environment; ``env``, ``command`` and ``requests``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+from tests.deploy.containerfile import ROOT, Stage, stages
+
+PATIENCE_S = 60
+PORT = 8930
+BUILT = ("opt", "wheels")
+"""The folders that a build fills."""
+HIDDEN = "/tmp"  # noqa: S108  (of the container)
+PYTHON = "/usr/local"
+"""Where the base image has it."""
+SHOWN = (sys.prefix, sys.base_prefix, str(ROOT))
+"""What the root shows though it lies in a folder that is hidden or private."""
+
+
+def is_possible() -> bool:
+    """Return whether this process may make a root of its own."""
+    layers = "mount -t overlay o -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w /mnt/r"
+    trial = f"mount -t tmpfs t /mnt && mkdir /mnt/u /mnt/w /mnt/r && {layers}"
+    return code_of(["unshare", "--mount", "--net", "sh", "-c", trial]) == 0
+
+
+def run(*command: str) -> None:
+    """Run a command that must not fail."""
+    subprocess.run(command, check=True)
+
+
+def bind(source: str, root: Path, target: str) -> None:
+    """Show a folder of the machine in *root*."""
+    (root / target[1:]).mkdir(parents=True, exist_ok=True)
+    run("mount", "--rbind", source, f"{root}{target}")
+
+
+def make_root(layer: Path) -> Path:
+    """Lay an empty layer over the machine's root, with an empty folder for what is temporary."""
+    run("mount", "-t", "tmpfs", "tmpfs", str(layer))
+    root = layer / "root"
+    for name in ("upper", "work", "root"):
+        (layer / name).mkdir()
+    layers = f"lowerdir=/,upperdir={layer}/upper,workdir={layer}/work"
+    run("mount", "-t", "overlay", "overlay", "-o", layers, str(root))
+    run("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", f"{root}{HIDDEN}")
+    for place in ("/dev", "/proc", *SHOWN):
+        if place.startswith(HIDDEN) or place in {"/dev", "/proc"}:
+            bind(place, root, place)
+        else:
+            for parent in list(Path(place).parents)[:-1]:
+                (root / str(parent)[1:]).chmod(0o755)
+    bind(sys.base_prefix, root, PYTHON)
+    return root
+
+
+def in_root(root: Path, stage: Stage, env: Mapping[str, str], command: Sequence[str]) -> list[str]:
+    """The command line that runs *command* as *stage* would."""
+    variables = [f"{name}={value}" for name, value in env.items()]
+    folder = f"--chdir={stage.one('WORKDIR')}"
+    user = [f"--userspec={each}" for each in stage.all("USER")]
+    return ["chroot", *user, "--groups=", str(root), "env", "-i", folder, *variables, *command]
+
+
+def build(folder: Path, layer: Path) -> None:
+    """Carry out the stage that builds; packages come as they come to this process."""
+    stage, _ = stages()
+    root = make_root(layer)
+    for name in BUILT:
+        (folder / name).mkdir(parents=True)
+    show_built(folder, root)
+    env = {"PATH": f"{PYTHON}/bin:/usr/bin:/bin", "HOME": "/root", **stage.env, **own_env()}
+    place = root / stage.one("WORKDIR")[1:]
+    place.mkdir(parents=True, exist_ok=True)
+    for text in stage.all("COPY"):
+        *sources, target = shlex.split(text)
+        for source in sources:
+            run("cp", "-r", str(ROOT / source), str(place / target))
+    for line in stage.all("RUN"):
+        print(f"RUN {line}", flush=True)  # noqa: T201
+        run(*in_root(root, stage, env, ["sh", "-ec", line]))
+
+
+def show_built(folder: Path, root: Path) -> None:
+    """Show what a build left in *folder*, where it left it."""
+    for name in BUILT:
+        bind(str(folder / name), root, f"/{name}")
+
+
+def own_env() -> dict[str, str]:
+    """Where packages come from, as this process was told."""
+    return {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+
+
+def execute(folder: Path, layer: Path, command: Sequence[str]) -> int:
+    """Run *command* with what was built, as root and with an empty home; return how it ended."""
+    _, stage = stages()
+    root = make_root(layer)
+    show_built(folder, root)
+    env = {**stage.env, **own_env(), "HOME": HIDDEN, "GATEWAY_CACHE_DIR": HIDDEN, "LANG": "C.UTF-8"}
+    variables = [f"{name}={value}" for name, value in env.items()]
+    inside = ["chroot", str(root), "env", "-i", f"--chdir={HIDDEN}", *variables, *command]
+    return subprocess.run(inside, check=False).returncode
+
+
+def install(root: Path, stage: Stage, opt: str | None) -> None:
+    """Carry out the stage that runs: what was built, its RUN lines, its volume; then lock it."""
+    if opt:
+        show_built(Path(opt), root)
+    else:
+        (root / "opt" / "gateway").symlink_to(sys.prefix)
+    shutil.copytree(ROOT / "deploy" / "config", root / stage.one("WORKDIR")[1:])
+    for line in stage.all("RUN"):
+        run("chroot", str(root), "sh", "-ec", line)
+    volume = f"{root}{stage.one('VOLUME')}"
+    run("mount", "--bind", volume, volume)
+    run("mount", "-o", "remount,ro,bind", str(root))
+
+
+def open_loopback() -> None:
+    """Bring up the loopback of a new network, which is down at first."""
+    with socket.socket() as link:
+        fcntl.ioctl(link, 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+
+
+def ask(path: str, headers: Mapping[str, str]) -> tuple[int, str]:
+    """Send a request; return the status and the body of the response."""
+    connection = HTTPConnection("127.0.0.1", PORT, timeout=PATIENCE_S)
+    connection.request("GET", path, headers=dict(headers))
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def code_of(command: Sequence[str]) -> int:
+    """How a command ends."""
+    return subprocess.run(command, capture_output=True, check=False).returncode
+
+
+@contextmanager
+def started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Start the service; yield it once it listens, and end it."""
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = ""
+        while "serving http" not in (line := process.stderr.readline()):
+            said += line
+            assert line, said
+        yield process
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def serve(
+    layer: Path,
+    opt: str | None,
+    env: Mapping[str, str],
+    command: Sequence[str],
+    requests: Sequence[tuple[str, Mapping[str, str]]],
+) -> dict[str, Any]:
+    """Run the service until it is ready, send *requests*, write where it must not, and end it."""
+    _, stage = stages()
+    root = make_root(layer)
+    open_loopback()
+    install(root, stage, opt)
+    check = in_root(root, stage, env, stage.command("HEALTHCHECK"))
+    stray = in_root(root, stage, env, ["touch", "/etc/stray", "/opt/stray", "/usr/stray"])
+    before = code_of(check)
+    with started(in_root(root, stage, env, command)) as process:
+        while ask("/readyz", {})[0] != 200:
+            assert process.poll() is None
+        answers = [ask(path, headers) for path, headers in requests]
+        health, wrote = [before, code_of(check)], code_of(stray) == 0
+    return {"health": health, "answers": answers, "wrote": wrote, "code": process.returncode}
+
+
+def main() -> None:
+    """Do what the arguments say."""
+    what, argument, *command = sys.argv[1:]
+    if what in {"build", "exec"}:
+        with tempfile.TemporaryDirectory() as layer:
+            folder, code = Path(argument), 0
+            if command:
+                code = execute(folder, Path(layer), command)
+            else:
+                build(folder, Path(layer))
+            run("umount", "--recursive", layer)
+        sys.exit(code)
+    else:
+        spec = json.loads(argument)
+        seen = serve(Path(spec.pop("layer")), **spec)
+        print(json.dumps(seen))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

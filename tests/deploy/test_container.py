@@ -1,0 +1,94 @@
+"""The Containerfile: what a checker says of it, and its commands in a root of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.containerfile import FILE, ROOT, stages
+from tests.deploy.scratch import is_possible
+
+DOWN = "postgresql://gateway:x@127.0.0.1:1/gateway"
+SECRETS = {"store": DOWN, "host-key": "k" * 32, "token": "o" * 32, "prometheus-token": "p" * 32}
+"""What the secret of the cluster would hold, but that the database is down."""
+REQUESTS = [
+    ("/livez", {"Host": "10.1.2.3:8930"}),
+    ("/readyz", {"Host": "10.1.2.3:8930"}),
+    ("/api/health", {"Host": "gateway:8930"}),
+    ("/api/health", {"Host": "10.1.2.3:8930"}),
+    ("/metrics", {"Host": "gateway:8930"}),
+    (
+        "/metrics",
+        {"Host": "gateway:8930", "Authorization": f"Bearer {SECRETS['prometheus-token']}"},
+    ),
+]
+"""Probes ask by an address, others by the name of the service; metrics need a token."""
+
+
+def pod() -> Any:
+    """The container of the deployment."""
+    text = (ROOT / "deploy/kubernetes/deployment.yaml").read_text("utf-8")
+    (container,) = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+def test_a_checker_of_containerfiles_finds_nothing() -> None:
+    """Beside advice on how many layers there are."""
+    checker = Path(sys.executable).with_name("hadolint")
+    checked = subprocess.run(
+        [checker, "--failure-threshold", "warning", FILE],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "") == (checked.returncode, checked.stderr)
+
+
+def test_no_secret_and_no_root_is_in_the_image() -> None:
+    """A user by number, for clusters that check it; what is built last copies no source."""
+    build, run = stages()
+    variables = " ".join((*build.env, *run.env)).casefold()
+
+    assert "10001:10001" == run.one("USER")
+    assert ["--from=build /opt/gateway /opt/gateway"] == run.all("COPY")
+    assert not any(word in variables for word in ("token", "key", "password", "secret"))
+
+
+@pytest.mark.skipif(not is_possible(), reason="it takes a root of its own")
+def test_the_command_serves_as_its_user_on_a_root_that_is_read_only(tmp_path: Path) -> None:
+    """With the variables of the deployment, without network; healthy though its store is down."""
+    _, run = stages()
+    env = {**run.env, "PYTHONPATH": str(ROOT), "POD_IP": "10.1.2.3"}
+    for each in pod()["env"]:
+        if reference := each["valueFrom"].get("secretKeyRef"):
+            env[each["name"]] = SECRETS[reference["key"]]
+    # The encoders are made when the image is built.
+    command = [*run.command("ENTRYPOINT"), *run.command("CMD"), "--strategy=graph"]
+    layer, command = str(tmp_path), [*command, "--drain-delay=0"]
+    spec: dict[str, object] = {"layer": layer, "opt": None, "env": env, "command": command}
+    spec |= {"requests": REQUESTS}
+    program = [sys.executable, "-m", "tests.deploy.scratch", "serve", json.dumps(spec)]
+    done = subprocess.run(
+        ["unshare", "--mount", "--net", *program],  # noqa: S607  (where it is differs)
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert 0 == done.returncode, done.stderr
+    seen = json.loads(done.stdout)
+    statuses, (_, probe, *_, metrics) = zip(*seen["answers"], strict=True)
+    ready = {"status": "ready", "failed_servers": 0, "degraded": True}
+    assert (200, 200, 200, 421, 401, 200) == statuses
+    assert ready == json.loads(probe)
+    assert "process_resident_memory_bytes" in metrics
+    assert ([1, 0], False, 0) == (seen["health"], seen["wrote"], seen["code"])

@@ -1,0 +1,148 @@
+"""The compose file and the manifests: their schemas, and that they fit each other and the image."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from gateway.cli.commands.dashboards import FILES
+from gateway.cli.signals import LIMIT_S
+from gateway.serve.http_options import HttpOptions
+from tests.deploy.containerfile import ROOT, stages
+
+DEPLOY = ROOT / "deploy"
+MANIFESTS = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
+OPEN = HttpOptions(host="0.0.0.0", token="t")  # noqa: S104, S106
+END_S = OPEN.delay_s + OPEN.drain_timeout_s + LIMIT_S
+"""How long the end may take."""
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text("utf-8"))
+
+
+BY_KIND = {each["kind"]: each for each in map(read, MANIFESTS)}
+COMPOSE = read(DEPLOY / "compose.yaml")
+POD = BY_KIND["Deployment"]["spec"]["template"]
+(CONTAINER,) = POD["spec"]["containers"]
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_a_manifest_fits_the_schema_of_kubernetes(path: Path) -> None:
+    """Of the newest version that the package has, without unknown fields."""
+    kubernetes_validate.validate(read(path), kubernetes_validate.latest_version(), strict=True)
+
+
+def test_the_compose_file_fits_its_schema() -> None:
+    """That of the specification."""
+    schemas = files("check_jsonschema.builtin_schemas.vendor")
+    schema = json.loads((schemas / "compose-spec.json").read_text("utf-8"))
+
+    jsonschema.validate(COMPOSE, schema)
+
+
+def test_a_pod_is_admitted_where_the_standard_is_restricted() -> None:
+    """The fields that Kubernetes' strictest standard for pods asks for."""
+    spec, own = POD["spec"]["securityContext"], CONTAINER["securityContext"]
+    _, image = stages()
+
+    assert (True, "RuntimeDefault") == (spec["runAsNonRoot"], spec["seccompProfile"]["type"])
+    assert f"{spec['runAsUser']}:{spec['runAsGroup']}" == image.one("USER")
+    assert (False, True) == (own["allowPrivilegeEscalation"], own["readOnlyRootFilesystem"])
+    assert {"drop": ["ALL"]} == own["capabilities"]
+    assert {"configMap", "emptyDir"} == {key for each in POD["spec"]["volumes"] for key in each} - {
+        "name"
+    }
+
+
+def test_what_selects_pods_selects_these() -> None:
+    """A budget or a policy for no pod is valid too."""
+    labels = POD["metadata"]["labels"]
+    selectors = [
+        BY_KIND["Deployment"]["spec"]["selector"]["matchLabels"],
+        BY_KIND["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+        BY_KIND["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+        BY_KIND["Service"]["spec"]["selector"],
+        *(
+            each["labelSelector"]["matchLabels"]
+            for each in POD["spec"]["topologySpreadConstraints"]
+        ),
+    ]
+    ports = {each["name"] for each in CONTAINER["ports"]}
+    named = {CONTAINER[probe]["httpGet"]["port"] for probe in ("readinessProbe", "livenessProbe")}
+
+    assert [labels] * 6 == selectors
+    assert {"http"} == ports == named
+    assert "http" == BY_KIND["Service"]["spec"]["ports"][0]["targetPort"]
+    assert "Deployment/gateway" == "/".join(
+        BY_KIND["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"][key]
+        for key in ("kind", "name")
+    )
+
+
+def test_both_say_what_the_image_says() -> None:
+    """Its command but for names of hosts, its folders, its configuration, its time to end."""
+    _, image = stages()
+    service = COMPOSE["services"]["gateway"]
+    command = [each for each in image.command("CMD") if each != "0.0.0.0"]  # noqa: S104
+    plain = {each.partition("=")[0] for each in CONTAINER["args"]}
+    mounts = {each["mountPath"] for each in CONTAINER["volumeMounts"]}
+    texts = {path.name: path.read_text("utf-8") for path in (DEPLOY / "config").iterdir()}
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+
+    assert {each for each in command if each.startswith("-")} <= plain
+    assert {image.one("WORKDIR"), image.one("VOLUME"), "/tmp"} == mounts  # noqa: S108
+    assert BY_KIND["ConfigMap"]["data"] == texts
+    assert [f"tool-gateway:{version}"] * 2 == [service["image"], CONTAINER["image"]]
+    assert POD["spec"]["terminationGracePeriodSeconds"] >= END_S
+    assert int(service["stop_grace_period"].removesuffix("s")) >= END_S
+    assert [True, ["/tmp"], ["ALL"]] == [  # noqa: S108
+        service[key] for key in ("read_only", "tmpfs", "cap_drop")
+    ]
+
+
+def test_the_variables_that_hold_secrets_are_named_everywhere() -> None:
+    """One that is named nowhere would be empty."""
+    service = COMPOSE["services"]["gateway"]["environment"]
+    example = (DEPLOY / ".env.example").read_text("utf-8")
+    pods = {each["name"] for each in CONTAINER["env"]} - {"POD_IP"}
+    tokens = (DEPLOY / "config" / "tokens.toml").read_text("utf-8")
+    text = (DEPLOY / "compose.yaml").read_text("utf-8")
+    wanted = {part.partition("}")[0].partition(":")[0] for part in text.split("${")[1:]}
+
+    assert set(service) == pods
+    assert {f"{name}=" for name in wanted} == {
+        line for line in example.splitlines() if not line.startswith("#")
+    }
+    assert all(f"${{{name}}}" in tokens for name in pods if name.endswith("_TOKEN"))
+
+
+def test_the_stack_mounts_what_is_exported_and_runs_the_same_images() -> None:
+    """The dashboards, the alerts and the data source are those of `gateway dashboards export`."""
+    services = COMPOSE["services"]
+    own = read(FILES / "compose.yaml")["services"]
+    sources = [
+        (DEPLOY / volume.split(":")[0]).resolve()
+        for service in services.values()
+        for volume in service["volumes"]
+        if volume.startswith(".")
+    ]
+
+    assert all(source.exists() for source in sources)
+    assert {FILES / "prometheus" / "alerts.yml", FILES / "grafana" / "dashboards"} <= {*sources}
+    for name in ("prometheus", "grafana"):
+        assert own[name]["image"] == services[name]["image"]
+    scrape = read(DEPLOY / "prometheus.yml")
+    (job,) = scrape["scrape_configs"]
+    assert ["gateway", [{"targets": ["gateway:8930"]}]] == [job["job_name"], job["static_configs"]]
+    assert [f"/run/secrets/{name}" for name in COMPOSE["secrets"]] == [
+        job["authorization"]["credentials_file"]
+    ]
