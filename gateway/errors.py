@@ -13,6 +13,7 @@
       + UpstreamFloodError    it sent more than its limits allow and was disconnected
       + UpstreamUnavailableError  it failed too often and is left alone for a while
       + CallerError           it asked its caller for what that cannot give; carries what
+      + SignInRequiredError   it wants the user's own sign-in; carries where to sign in
     + StoreError              a store could not be read or written
     + EmbeddingError          an embedder failed or gave unusable vectors
     + LoopError               the conversation used up its turns
@@ -100,6 +101,8 @@ class UpstreamError(GatewayError):
         self.detail = detail
         """The message without the server's name."""
         self.kind: UpstreamFault = kind
+        self.status = 0
+        """The HTTP status by which it refused; 0 if it was something else."""
         self.sent = sent
         """False if it is certain that no request left us: nothing can have run."""
         self.stderr: tuple[str, ...] = ()
@@ -143,6 +146,24 @@ class CallerError(UpstreamError):
         self.needed = needed
         """The client capabilities that were missing; empty if it was something else."""
         super().__init__(server, detail)
+
+
+class SignInRequiredError(UpstreamError):
+    """A server is called with the credentials of each user, and has none of this one."""
+
+    def __init__(self, server: str, address: str, *, previous: str = "") -> None:
+        self.address = address
+        """Where the user signs in, with the token by which it uses the gateway; empty if the host
+        says no address."""
+        self.previous = previous
+        """The sign-in that the server refused; empty if there was none."""
+        mend = (
+            f"sign in at {address} and call again"
+            if address
+            else "no sign-in is offered until the host sets public_url (GATEWAY_PUBLIC_URL)"
+        )
+        detail = f"needs a sign-in of your own: {mend}"
+        super().__init__(server, detail, kind="authorization", sent=False)
 
 
 class StoreError(GatewayError):

@@ -10,7 +10,7 @@ import threading
 import webbrowser
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,14 +20,16 @@ from gateway.cli.signals import OnChange, Shutdown, graceful_shutdown, watch_fil
 from gateway.errors import ConfigError, Failed, MissingExtraError, attempt
 from gateway.gateway import Gateway
 from gateway.mcp.traffic import Bucket
+from gateway.options import Options
 from gateway.search.rank.policies import log
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http import PATH, ConsoleRoutes, MetricsPage, Transport, serve_http
-from gateway.serve.http_options import HttpOptions
+from gateway.serve.http_options import HttpOptions, is_bare_ipv6, is_loopback
 from gateway.serve.mcp_server import mcp_server, serve_stdio
 from gateway.serve.probes import probe_routes
+from gateway.types import Caller
 
 _LOG_RECORDS_PER_S = 5
 _LOG_BURST_RECORDS = 100
@@ -92,12 +94,33 @@ def transport_of(
         on_listening=on_listening,
         on_stop=shutdown.note_signal,
     )
-    probes = probe_routes(gateway)
+    probes, pages = probe_routes(gateway), _sign_in_pages(gateway, address, authenticator)
     if not parts.api:
-        return partial(transport, routes=probes)
+        return partial(transport, routes=[*probes, *pages])
     from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
 
-    return partial(transport, routes=[*probes, *api_routes(gateway, address)])
+    return partial(transport, routes=[*probes, *pages, *api_routes(gateway, address)])
+
+
+def _sign_in_pages(
+    gateway: Gateway, address: HttpOptions, authenticator: Authenticator
+) -> ConsoleRoutes:
+    from gateway.serve.sign_in import sign_in_routes  # noqa: PLC0415  (pipes need no pages)
+
+    async def name_caller(token: str) -> Caller:
+        return (await authenticator.authenticate([f"Bearer {token}"])).caller
+
+    return sign_in_routes(gateway, name_caller, needs_token=address.needs_token)
+
+
+def with_public_url(own_options: Options, address: HttpOptions | None) -> Options:
+    """Return *own_options* with the address of the server, if it is on loopback; theirs wins."""
+    if own_options.public_url or address is None or not address.port:
+        return own_options
+    if not is_loopback(address.host):
+        return own_options
+    shown = f"[{address.host}]" if is_bare_ipv6(address.host) else address.host
+    return replace(own_options, public_url=f"http://{shown}:{address.port}")
 
 
 def show_console(gateway: Gateway, console: ConsoleOptions) -> None:

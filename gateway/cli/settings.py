@@ -26,9 +26,11 @@ _OTHERS = frozenset({"GATEWAY_CACHE_DIR"})
 """Variables that are no options, though they begin like those of a section."""
 _SHORT: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
 """Short keys."""
-_TRUST = frozenset({"upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation"})
-"""Options that decide what is trusted. With paths and those of provisioning they never come from
-the file: whoever can write that must not weaken them."""
+_TRUST = frozenset(
+    {"upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation", "public_url"}
+)
+"""Options that decide what is trusted, or where users type their tokens. With paths and those of
+provisioning they never come from the file: whoever can write that must not weaken them."""
 _SECRETS = frozenset({"store", "host_key"})
 """Options to which a file may refer, and which it may not hold: the first says where approvals
 are."""

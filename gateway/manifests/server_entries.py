@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from gateway.errors import ConfigError
 from gateway.manifests.secrets import expand, read_env_file
-from gateway.mcp.servers import HttpServer, OAuth, StdioServer, api_server
+from gateway.mcp.servers import HttpServer, OAuth, StdioServer, TokenExchange, api_server
 from gateway.runtime.json_models import StrictModel, Text
 from gateway.sources.protocol import Transform
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename
@@ -142,12 +142,30 @@ class _OAuth(StrictModel):
     client_metadata_url: Text | None = None
     callback_port: int = 0
     store: Literal["file", "keyring"] = "file"
+    per_user: bool = False
 
     def target(self) -> OAuth:
-        values: dict[str, Any] = self.model_dump(exclude={"type"}, exclude_none=True)
-        for key, value in values.items():
-            values[key] = expand(value) if isinstance(value, str) else value
-        return OAuth(**values)
+        """Return it with references resolved."""
+        return OAuth(**_expanded(self))
+
+
+class _TokenExchange(StrictModel):
+    type: Literal["token_exchange"]
+    token_url: Text
+    audience: Text | None = None
+    resource: Text | None = None
+    scope: Text | None = None
+    client_id: Text | None = None
+    client_secret: Text | None = None
+
+    def target(self) -> TokenExchange:
+        """Return it with references resolved."""
+        return TokenExchange(**_expanded(self))
+
+
+def _expanded(model: StrictModel) -> dict[str, Any]:
+    values: dict[str, Any] = model.model_dump(exclude={"type"}, exclude_none=True)
+    return {key: expand(each) if isinstance(each, str) else each for key, each in values.items()}
 
 
 class HttpEntry(_Server):
@@ -155,7 +173,7 @@ class HttpEntry(_Server):
 
     url: Text
     headers: dict[str, str] = Field(default_factory=dict)
-    auth: Annotated[_Bearer | _OAuth, Field(discriminator="type")] | None = None
+    auth: Annotated[_Bearer | _OAuth | _TokenExchange, Field(discriminator="type")] | None = None
 
     def settings(self) -> Mapping[str, object]:
         """Return what may hold secrets, by name."""
@@ -166,7 +184,7 @@ class HttpEntry(_Server):
         headers = _expand_all(self.headers)
         if isinstance(self.auth, _Bearer):
             headers["Authorization"] = f"Bearer {expand(self.auth.token)}"
-        auth = self.auth.target() if isinstance(self.auth, _OAuth) else None
+        auth = None if isinstance(self.auth, _Bearer | None) else self.auth.target()
         return HttpServer(url=expand(self.url), headers=headers, auth=auth)
 
 

@@ -59,7 +59,6 @@ class BearerAuth(httpx2.Auth):
                 record, is_tried = await run_to_end(self._refresh(refused, version))
             if refused and record.access_token == refused:
                 return
-            request.headers.pop("Authorization", None)
             if record.access_token:
                 request.headers["Authorization"] = f"Bearer {record.access_token}"
             response = yield request

@@ -14,7 +14,7 @@ from mcp.types import CONNECTION_CLOSED, PARSE_ERROR
 from pydantic import ValidationError
 
 from gateway.errors import UpstreamError, UpstreamFault, UpstreamTimeoutError
-from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.options import UpstreamOptions
 
 _HTTP_REMEDIES = {
@@ -72,7 +72,9 @@ def connect_error(
     else:
         detail = f"the server object could not be opened ({_error_name(cause)})"
         kind = "config"
-    return UpstreamError(server, detail, kind=kind, sent=False)
+    failure = UpstreamError(server, detail, kind=kind, sent=False)
+    failure.status = status
+    return failure
 
 
 def request_error(
@@ -107,7 +109,9 @@ def request_error(
         return UpstreamError(server, f"answered {method} in a form that MCP does not know")
     if status in _UNAUTHORIZED:
         detail = f"refused {method} with HTTP {status}: {_remedy(server, target, status)}"
-        return UpstreamError(server, detail, kind="authorization")
+        failure = UpstreamError(server, detail, kind="authorization")
+        failure.status = status
+        return failure
     return UpstreamError(server, f"refused {method} ({_error_name(cause)}); its own log says more")
 
 
@@ -146,7 +150,11 @@ def _http_detail(server: str, target: HttpServer, cause: BaseException, status: 
 
 
 def _remedy(server: str, target: object, status: int) -> str:
-    if isinstance(target, HttpServer) and target.auth is not None and status in _UNAUTHORIZED:
+    if (
+        isinstance(target, HttpServer)
+        and isinstance(target.auth, OAuth)
+        and status in _UNAUTHORIZED
+    ):
         fault = target.auth.tokens.fault if target.auth.tokens is not None else ""
         return f"sign in with: gateway login {server}{fault and f' ({fault})'}"
     return _HTTP_REMEDIES[status]

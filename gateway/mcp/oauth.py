@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
@@ -43,6 +44,21 @@ _PAGE = (
 )
 
 
+class SignInHandler(Protocol):
+    """How a person is asked to sign in."""
+
+    address: str
+    """Where the browser is sent back to."""
+    record: str
+    """What the sign-in gave, to be stored; empty until then."""
+
+    async def show(self, url: str) -> None:
+        """Bring the person to *url*."""
+
+    async def wait(self) -> AuthorizationCodeResult:
+        """Wait until the person has decided."""
+
+
 class LoopbackSignIn:
     """Asks a person to sign in, and listens on this machine for the answer.
 
@@ -65,7 +81,7 @@ class LoopbackSignIn:
 
     async def show(self, url: str) -> None:
         """Bring the person to *url*."""
-        self._state = _query_value(url, "state")
+        self._state = query_value(url, "state")
         self._on_address(url)
 
     async def wait(self) -> AuthorizationCodeResult:
@@ -83,17 +99,17 @@ class LoopbackSignIn:
         """
         if urlsplit(target).path != _PATH:
             return "404 Not Found", "Nothing is here."
-        state = _query_value(target, "state")
+        state = query_value(target, "state")
         if not self._state or state != self._state or self._response.done():
             return "400 Bad Request", "This is no answer to a sign-in that was asked for."
-        fault, code = _query_value(target, "error"), _query_value(target, "code")
+        fault, code = query_value(target, "error"), query_value(target, "code")
         if fault or not code:
             reason = fault if _ERROR_CODE.fullmatch(fault) else "no code"
             detail = f"the sign-in was refused ({reason})"
             error = UpstreamError(self._server, detail, kind="authorization", sent=False)
             self._response.set_exception(error)
             return "200 OK", "The sign-in was refused. You may close this page."
-        issuer = _query_value(target, "iss") or None
+        issuer = query_value(target, "iss") or None
         self._response.set_result(AuthorizationCodeResult(code=code, state=state, iss=issuer))
         return "200 OK", "You are signed in. You may close this page."
 
@@ -148,11 +164,19 @@ class SignInRecord(BaseModel):
     client: OAuthClientInformationFull | None = None
     issuer: OAuthMetadata | None = Field(default=None, alias="giver")
     resource: ProtectedResourceMetadata | None = None
+    sign_in: str = ""
+    """A random text of each sign-in of a user."""
 
     @property
     def access_token(self) -> str:
         """The token; empty if there is none."""
         return self.tokens.access_token if self.tokens is not None else ""
+
+    def with_tokens(self, tokens: OAuthToken) -> SignInRecord:
+        """Return the record with new *tokens*."""
+        life_s = tokens.expires_in
+        end = time.time() + life_s - _EXPIRY_MARGIN_S if life_s is not None else None
+        return self.model_copy(update={"tokens": tokens, "expires_at": end})
 
     def needs_refresh(self, refused: str) -> bool:
         """Whether the token ran out, or is the one that was *refused*."""
@@ -182,7 +206,7 @@ class _Storage:
     context: OAuthContext
     """Of the SDK's client that this is the storage of."""
 
-    def __init__(self, auth: OAuth, sign_in: LoopbackSignIn | None) -> None:
+    def __init__(self, auth: OAuth, sign_in: SignInHandler | None) -> None:
         self._auth = auth
         self._sign_in = sign_in
         self._record = SignInRecord()
@@ -201,14 +225,11 @@ class _Storage:
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store new tokens and their issuer."""
-        life_s = tokens.expires_in
-        fields = {
-            "tokens": tokens,
-            "expires_at": time.time() + life_s - _EXPIRY_MARGIN_S if life_s is not None else None,
+        issuer = {
             "issuer": self.context.oauth_metadata,
             "resource": self.context.protected_resource_metadata,
         }
-        self._record = self._record.model_copy(update=fields)
+        self._record = self._record.with_tokens(tokens).model_copy(update=issuer)
         text = self._record.model_dump_json(exclude_none=True)
         if self._sign_in is not None:
             self._sign_in.record = text
@@ -242,7 +263,7 @@ class _ClientMetadata(OAuthClientMetadata):
 
 
 def oauth_client(
-    url: str, auth: OAuth, sign_in: LoopbackSignIn | None = None
+    url: str, auth: OAuth, sign_in: SignInHandler | None = None
 ) -> OAuthClientProvider:
     """Return the SDK's client. Its flow refreshes the tokens first, where that can be.
 
@@ -269,5 +290,6 @@ def oauth_client(
     return client
 
 
-def _query_value(url: str, name: str) -> str:
+def query_value(url: str, name: str) -> str:
+    """Return the parameter *name* of *url*; empty if it has none."""
     return parse_qs(urlsplit(url).query).get(name, [""])[0]

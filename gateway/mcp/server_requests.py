@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
@@ -242,6 +243,34 @@ class ActiveCalls:
         except TimeoutError as error:
             detail = f"the client did not answer what it asks for within {limit_s} s"
             raise CallerError(self.server, detail, needed={}) from error
+
+
+async def ask_to_sign_in(server: str, address: str, limit_s: float) -> bool:
+    """Ask the client that waits for the call to have its user open *address*.
+
+    Returns:
+        Whether the user will; false if the client opens no addresses.
+
+    Raises:
+        CallerError: It went away, or did not answer in time.
+    """
+    caller = CALLING_CLIENT.get()
+    params = types.ElicitRequestURLParams(
+        message=f"{server} needs a sign-in of your own. Only go on at an address of your gateway.",
+        url=address,
+        # Of no use to anybody: the page asks its visitor for a token.
+        elicitation_id=secrets.token_urlsafe(16),
+    )
+    request = types.ElicitRequest(params=params)
+    if caller is None or missing_capabilities(caller, request):
+        return False
+    try:
+        async with asyncio.timeout(limit_s):
+            responses = await caller.ask({"sign_in": request})
+    except TimeoutError as error:
+        detail = f"the client did not say within {limit_s} s whether its user signs in"
+        raise CallerError(server, detail, needed={}) from error
+    return getattr(responses["sign_in"], "action", "") == "accept"
 
 
 def _clean(request: types.InputRequest) -> types.InputRequest:

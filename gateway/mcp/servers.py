@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -61,6 +61,10 @@ class OAuth:
     """Where the browser comes back to on this machine; 0 takes a free one."""
     store: TokenStoreKind = "file"
     """What keeps the tokens."""
+    per_user: bool = False
+    """Whether each user signs in; the server's own sign-in, if there is one, then only lists."""
+    user_tokens: Callable[[str], TokenStore] | None = field(default=None, repr=False, compare=False)
+    """Opens where the tokens of one user are, by the key of the user."""
     tokens: TokenStore | None = field(default=None, repr=False, compare=False)
     """Where they are; None has none, so every request is refused until a person signs in."""
 
@@ -76,9 +80,47 @@ class OAuth:
         if self.store not in {"file", "keyring"}:
             raise ConfigError(f"OAuth: store must be file or keyring, got {self.store!r}")
 
+    def for_user(self, key: str) -> OAuth:
+        """Return the same with the tokens of the user *key*.
+
+        Raises:
+            ConfigError: Users do not sign in here.
+        """
+        if not self.per_user or self.user_tokens is None:
+            raise ConfigError("no user signs in here")
+        return replace(self, tokens=self.user_tokens(key))
+
     def with_tokens(self, tokens: TokenStore) -> OAuth:
         """Return the same with *tokens*, if it has none."""
         return self if self.tokens is not None else replace(self, tokens=tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenExchange:
+    """Each user's access token is exchanged for one of the server (RFC 8693)."""
+
+    token_url: str = field(repr=False)
+    """The token endpoint."""
+    audience: str = ""
+    resource: str = ""
+    scope: str = ""
+    """What the new token is for, as the endpoint knows it; what is empty is not sent."""
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    """Of the gateway, at the endpoint."""
+    token: ExchangedToken | None = field(default=None, repr=False, compare=False)
+    """That of one user; None lists with the server's own headers alone."""
+
+
+class ExchangedToken(Protocol):
+    """The token that one user's own was exchanged for."""
+
+    async def get(self, *, refused: str = "") -> str:
+        """Return it; a new one if it ran out or is the one that was *refused*.
+
+        Raises:
+            UpstreamError: There is none.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +170,7 @@ class HttpServer:
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with every request."""
-    auth: OAuth | None = None
+    auth: OAuth | TokenExchange | None = None
     """How to sign in; None does not."""
     sse: bool = False
     """Whether it speaks the HTTP with SSE of MCP 2024-11-05."""
@@ -149,10 +191,14 @@ class HttpServer:
     @property
     def launch(self) -> str:
         """SHA-256 (hex) of what would be asked: the address, the headers' names, and as whom."""
-        auth = self.auth
-        identity = ("oauth", auth.scope, auth.client_id, auth.client_metadata_url) if auth else ()
         kind = ("openapi", self.openapi) if self.openapi else ("sse" if self.sse else "http",)
-        return _digest(*kind, self.url, sorted(self.headers), *identity)
+        return _digest(*kind, self.url, sorted(self.headers), *_identity(self.auth))
+
+    @property
+    def is_per_user(self) -> bool:
+        """Whether calls go with the credentials of the user."""
+        auth = self.auth
+        return isinstance(auth, TokenExchange) or (isinstance(auth, OAuth) and auth.per_user)
 
     def approval_digest(self, key: bytes) -> str:  # noqa: ARG002  (as `StdioServer` has it)
         """Return the digest (hex) that is pinned."""
@@ -168,6 +214,16 @@ class HttpServer:
         """Scheme, host and port: what may be shown of the address."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _identity(auth: OAuth | TokenExchange | None) -> tuple[str, ...]:
+    if isinstance(auth, TokenExchange):
+        parts = (auth.token_url, auth.audience, auth.resource, auth.scope, auth.client_id)
+        return ("exchange", *parts)
+    if auth is None:
+        return ()
+    user = ("user",) if auth.per_user else ()
+    return ("oauth", auth.scope, auth.client_id, auth.client_metadata_url, *user)
 
 
 def _digest(*parts: object) -> str:

@@ -35,7 +35,7 @@ from gateway.mcp.listing import (
 )
 from gateway.mcp.oauth import LoopbackSignIn, listen_for_sign_in
 from gateway.mcp.server_requests import ActiveCalls, capability_error
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import HttpServer, OAuth
 from gateway.mcp.ssrf_guard import check_url, is_local
 from gateway.mcp.traffic import Traffic
 from gateway.mcp.transports import ConnectionCallbacks, open_session
@@ -338,7 +338,7 @@ async def sign_in(
         UpstreamError: The sign-in failed, or the server could not be listed after it.
     """
     auth = target.auth
-    if auth is None:
+    if not isinstance(auth, OAuth):
         raise errors.ConfigError(
             f'server {server!r} does not sign in: add "auth": {{"type": "oauth"}} beside its url'
         )

@@ -15,8 +15,10 @@ import asyncio
 import ipaddress
 import re
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from typing import TypeAlias
 
 import httpx2
@@ -87,7 +89,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     ) -> None:
         self._private = tuple(private_hosts)
         self._local = local
-        self._inner = inner or httpx2.AsyncHTTPTransport(trust_env=False)
+        self._inner = inner or httpx2.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
         self._proxies: dict[str, httpx2.AsyncBaseTransport] = {}
         self._resolve = resolve
         self._unresolved = set[str]()
@@ -151,6 +153,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Close what sends."""
         for transport in (self._inner, *self._proxies.values()):
             await transport.aclose()
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """Return the context of all connections: to read certificates takes tens of milliseconds."""
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 def guarded_transport(url: str, private_hosts: Iterable[str]) -> GuardedTransport:

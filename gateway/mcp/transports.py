@@ -31,9 +31,10 @@ from gateway.mcp.bearer_auth import BearerAuth
 from gateway.mcp.oauth import LoopbackSignIn, oauth_client
 from gateway.mcp.openapi import openapi_server
 from gateway.mcp.server_requests import declare_capabilities
-from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp.servers import HttpServer, StdioServer, TokenExchange
 from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.mcp.stdio import open_stdio
+from gateway.mcp.token_exchange import ExchangeAuth
 from gateway.mcp.traffic import Traffic, ValueCounter
 from gateway.mcp.validation import hide_raw
 from gateway.options import UpstreamOptions
@@ -212,19 +213,20 @@ async def _http_client(
     # The document of an API may lie elsewhere, where its headers must not go.
     headers = {} if target.openapi else target.headers
     client = guarded_client(target.url, options, callbacks.traffic, on_status, headers)
-    if target.auth is not None and callbacks.sign_in is not None:
-        client.auth = oauth_client(target.url, target.auth, callbacks.sign_in)
-    elif target.auth is not None:
-        client.auth = BearerAuth(
-            target.url, target.auth, lambda: guarded_client(target.url, options, Traffic(options))
-        )
+    auth = target.auth
+    if isinstance(auth, TokenExchange):
+        client.auth = ExchangeAuth(auth.token) if auth.token is not None else httpx2.Auth()
+    elif auth is not None and callbacks.sign_in is not None:
+        client.auth = oauth_client(target.url, auth, callbacks.sign_in)
+    elif auth is not None:
+        client.auth = BearerAuth(target.url, auth, lambda: guarded_client(target.url, options))
     return client
 
 
 def guarded_client(
     url: str,
     options: UpstreamOptions,
-    traffic: Traffic,
+    traffic: Traffic | None = None,
     on_status: Callable[[int], None] = lambda _status: None,
     headers: Mapping[str, str] = MappingProxyType({}),
 ) -> httpx2.AsyncClient:
@@ -233,17 +235,18 @@ def guarded_client(
     Args:
         url: Where its first request goes.
         options: Limits of size.
-        traffic: Counts what comes.
+        traffic: Counts what comes; None is a count of its own.
         on_status: Called with the status of each answer.
         headers: Sent with every request.
 
     Raises:
         ConfigError: It may not go there.
     """
+    counted = Traffic(options) if traffic is None else traffic
 
     async def on_response(response: httpx2.Response) -> None:
         on_status(response.status_code)
-        _limit_response(response, traffic)
+        _limit_response(response, counted)
 
     return httpx2.AsyncClient(
         headers={**headers, **_NO_ENCODING},

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from gateway.options.programs import ProgramOptions as ProgramOptions
 from gateway.options.search import SearchOptions as SearchOptions
@@ -34,6 +35,7 @@ Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]
 
 _MIB = 1024 * 1024
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 Confirm = Literal["never", "destructive", "not_read_only", "all"]
 
 
@@ -190,6 +192,9 @@ class UpstreamOptions(OptionObject):
     result says so (``warn``), or it is left out until it is approved (``block``)."""
     on_suspicion: Policy = "warn"
     """The same for a tool whose definition looks like an attack on a model."""
+    max_user_sessions: PositiveCount = 100
+    """Sessions to one server whose credentials are the users': one more ends the one that was not
+    used for longest. Each ends when it was not used for ``idle_timeout_s``."""
     private_hosts: tuple[str, ...] = ()
     """Host names, addresses or networks (``10.0.0.0/8``) of servers in the host's own network: they
     may be private and speak plain HTTP. Loopback needs no entry; metadata services never get
@@ -304,6 +309,9 @@ class Options(OptionObject):
     installation: str = ""
     """What approvals of configuration files belong to instead of their paths: a name that all
     replicas have. One for each configuration in a store."""
+    public_url: str = ""
+    """Where users reach ``gateway serve --http``, such as ``https://gateway.example``: they sign in
+    below it to servers whose credentials are theirs. On loopback it is known without."""
     vector_store_path: Path | None = None
     """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
     catalog_store_path: Path | None = None
@@ -311,3 +319,10 @@ class Options(OptionObject):
     index: IndexOptions = field(default_factory=IndexOptions)
     index_path: Path | None = None
     """The folder where indexes are saved; None is ``index`` in the same folder."""
+
+    def _fault(self) -> str:
+        url = urlsplit(self.public_url)
+        is_local = url.scheme == "http" and url.hostname in _LOOPBACK
+        if self.public_url and not (url.hostname and (url.scheme == "https" or is_local)):
+            return "public_url must be an https address, or one of this machine"
+        return ""

@@ -23,7 +23,7 @@ from gateway.errors import (
     attempt,
 )
 from gateway.index.snapshot import IndexBuild, Snapshot
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import HttpServer, OAuth
 from gateway.registration.changes import Change, accept_similar, find_changes
 from gateway.registration.configuration import GatewayConfiguration
 from gateway.registration.issues import Issue, IssueFinder
@@ -193,7 +193,7 @@ class GatewayAttention(GatewayConfiguration, ABC):
         """
         source = self._servers.cached.get(server)
         target = source.live.target if source is not None else None
-        if not isinstance(target, HttpServer) or target.auth is None:
+        if not isinstance(target, HttpServer) or not isinstance(target.auth, OAuth):
             raise InvalidRequestError(f"nobody signs in to {server!r} by OAuth")
         changed = {each.item for each in await in_thread(self._changes) if each.server == server}
         if self._upstream_options.on_change == "block" and COMMAND_LINE_PIN in changed:

@@ -14,7 +14,7 @@ from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.catalog.identity import entity_id
 from gateway.errors import ConfigError
 from gateway.index.snapshot import IndexBuild
-from gateway.mcp.servers import HttpServer
+from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import UpstreamOptions
 from gateway.registration.changes import difference_lines, difference_of, find_changes, find_similar
 from gateway.runtime.cache import Clock
@@ -237,9 +237,10 @@ class IssueFinder:
         stale = "it could not be listed" if source.is_stale else ""
         reason = next(filter(None, (*notes, noted, stale)), "")
         auth = live.target.auth if isinstance(live.target, HttpServer) else None
-        if auth is not None and (
-            f"gateway login {name}" in reason or auth.tokens is None or not auth.tokens.read()
-        ):
+        is_empty = isinstance(auth, OAuth) and not (
+            auth.per_user or (auth.tokens is not None and auth.tokens.read())
+        )
+        if is_empty or f"gateway login {name}" in reason:
             detail, address = "it wants a person to sign in", self.addresses.get(name, "")
             yield Issue(
                 kind="signed_out",

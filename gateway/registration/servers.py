@@ -102,6 +102,7 @@ class Servers:
             clock=self.clock,
             on_change=invalidate,
             capabilities=self.capabilities,
+            public_url=self.options.public_url,
         )
         source = CachedSource(
             live,

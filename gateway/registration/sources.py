@@ -20,6 +20,7 @@ from gateway.options import Options
 from gateway.options.validation import check_members
 from gateway.registration.config_files import ConfigFiles, Configured
 from gateway.registration.servers import Servers
+from gateway.registration.user_sign_ins import UserSignIns
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
 from gateway.sources.entity_registry import EntityRegistry
@@ -65,6 +66,8 @@ class GatewaySources:
             tokens=open_tokens(options, store),
             clock=clock,
         )
+        self.user_sign_ins = UserSignIns(self._servers, bridge, options)
+        """The sign-ins of users to servers that are called with their credentials."""
         self._config_files = ConfigFiles()
         self._entity_registry = EntityRegistry(
             reserved=options.discovery.reserved,

@@ -15,6 +15,7 @@ from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, OTHER
 from gateway.runtime.text import visible, visible_json
 from gateway.sources.registry import Registration
 from gateway.types import Caller, Content, InvokeResult, JsonObject
+from gateway.types.caller import acting_for
 from gateway.usage.call_log import Call, Outcome, shape_of
 from gateway.usage.history import UsageTracker
 
@@ -49,7 +50,8 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
         call = partial(Call, tool=entity.id, shape=shape, task=task, tenant=caller.tenant)
         began = time.perf_counter()
         try:
-            result = await registration.source.call(entity.name, arguments, tool_id=entity.id)
+            with acting_for(caller):
+                result = await registration.source.call(entity.name, arguments, tool_id=entity.id)
         except GatewayError:
             await usage.note(call(outcome="failed", seconds=time.perf_counter() - began))
             raise

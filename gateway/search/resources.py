@@ -35,6 +35,7 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.types.access import NO_ACCESS_RULE
+from gateway.types.caller import acting_for
 from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import WatchCallbacks
 
@@ -90,20 +91,20 @@ class ResourceLibrary:
             UpstreamError: The server failed.
         """
         owner = await self.owner("resource", resource, caller=caller)
-        result = await self.read_contents(owner)
+        result = await self.read_contents(owner, caller=caller)
         return tuple(
             Content(type="resource", text=as_text(each.get("text")), data=each)
             for each in as_objects(result.get("contents"))
         )
 
-    async def read_contents(self, owner: tuple[str, str]) -> JsonObject:
+    async def read_contents(self, owner: tuple[str, str], *, caller: Caller = ANYONE) -> JsonObject:
         """Ask the server of a resource for it; a file of a skill must be as the skill lists it.
 
         Raises:
             UpstreamError: The server failed, or the file is another.
         """
         server, uri = owner
-        result = await self._ask("resources/read", owner, {"uri": uri})
+        result = await self._ask("resources/read", owner, {"uri": uri}, caller)
         wanted = canonical_uri(uri)
         for entity in _entities_of(await self.snapshot(), server).values():
             files = entity.definition.details.get(FILES) if entity.kind == "skill" else None
@@ -132,20 +133,31 @@ class ResourceLibrary:
             UpstreamError: The server failed.
         """
         owner = await self.owner("prompt", prompt, caller=caller)
-        result = await self.ask("prompts/get", owner, "name", {"arguments": dict(arguments)})
+        more = {"arguments": dict(arguments)}
+        result = await self.ask("prompts/get", owner, "name", more, caller=caller)
         return PromptResult(
             description=as_text(result.get("description")),
             messages=tuple(map(_message, as_objects(result.get("messages")))),
         )
 
     async def ask(
-        self, method: str, owner: tuple[str, str], key: str, more: JsonObject | None = None
+        self,
+        method: str,
+        owner: tuple[str, str],
+        key: str,
+        more: JsonObject | None = None,
+        *,
+        caller: Caller = ANYONE,
     ) -> JsonObject:
         """Send *method* to the server of a thing, whose own name goes under *key*."""
-        return visible_json(await self._ask(method, owner, {key: owner[1], **(more or {})}))
+        params = {key: owner[1], **(more or {})}
+        return visible_json(await self._ask(method, owner, params, caller))
 
-    async def _ask(self, method: str, owner: tuple[str, str], params: JsonObject) -> JsonObject:
-        return await resources_of(self._below(owner[0]), owner[0]).ask(method, params)
+    async def _ask(
+        self, method: str, owner: tuple[str, str], params: JsonObject, caller: Caller
+    ) -> JsonObject:
+        with acting_for(caller):
+            return await resources_of(self._below(owner[0]), owner[0]).ask(method, params)
 
     async def complete(
         self, kind: Kind, name: str, params: JsonObject, *, caller: Caller = ANYONE
@@ -161,7 +173,8 @@ class ResourceLibrary:
         owner = await self.owner(kind, name, caller=caller)
         prompt = {"type": "ref/prompt", "name": owner[1]}
         ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": owner[1]}
-        return await self.ask("completion/complete", owner, "ref", {**params, "ref": ref})
+        more = {**params, "ref": ref}
+        return await self.ask("completion/complete", owner, "ref", more, caller=caller)
 
     async def follow(self, owner: tuple[str, str], callbacks: WatchCallbacks) -> None:
         """Report changes of a resource until cancelled; see `Watchable.watch`."""

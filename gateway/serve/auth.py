@@ -128,9 +128,11 @@ class ConnectionContext:
 
 def caller_of(context: ServerRequestContext[Any]) -> Caller:
     """Return the caller that the access token of a request names, or else its connection."""
-    user = getattr(context.request, "scope", {}).get("user")
+    scope = getattr(context.request, "scope", {})
+    user, noted = scope.get("user"), scope.get(CALLER)
     if isinstance(user, AuthenticatedUser):
-        return caller_of_token(user.access_token)
+        # The guard's caller has its token too, if a server may want that in exchange.
+        return noted if isinstance(noted, Caller) else caller_of_token(user.access_token)
     connection = context.lifespan_context
     return connection.caller if isinstance(connection, ConnectionContext) else ANYONE
 

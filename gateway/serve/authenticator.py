@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.server.auth.routes import build_resource_metadata_url
@@ -14,6 +15,7 @@ from gateway.serve import auth
 from gateway.serve.auth import BearerToken, Challenge
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.identity.access_tokens import AccessTokens
+from gateway.types.caller import Secret
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 
@@ -89,7 +91,9 @@ class Authenticator:
             return found
         if not secret:
             raise self._access_tokens.missing()
-        return await self._access_tokens.verify(secret)
+        bearer = await self._access_tokens.verify(secret)
+        # A server may want it in exchange; a token of the file is nobody else's business.
+        return replace(bearer, caller=replace(bearer.caller, token=Secret(secret)))
 
 
 def _metadata(options: HttpOptions) -> Mapping[str, object]:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gateway.registration.user_sign_ins import PATH as SIGN_IN
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.serve import auth
 from gateway.serve.api.operations import problem
@@ -64,9 +65,9 @@ class Guard:
     * `PROBES` are passed on, whatever they are called by: they tell nothing.
     * Host: one of the server's own names, with any port: another one may be mapped to ours.
     * Origin: one that `HttpOptions.origins` lists, or, on loopback, the server's own, port and all.
-    * Token: needed for everything but `LIVENESS`, the console and the metadata of the protected
-      resource (RFC 9728), if there are any. The caller that it names is in the scope then, under
-      `CALLER`.
+    * Token: needed for everything but `LIVENESS`, the console, the pages below `SIGN_IN`, which ask
+      for it by themselves, and the metadata of the protected resource (RFC 9728), if there are any.
+      The caller that it names is in the scope then, under `CALLER`.
 
     Args:
         app: The application behind it.
@@ -136,6 +137,8 @@ class Guard:
 
     def _needs_no_token(self, scope: Scope) -> bool:
         path = scope["path"]
+        if path.startswith(f"{SIGN_IN}/"):
+            return True
         if path == auth.LIVENESS:
             return scope.get("method") in _SAFE
         return self._has_console and (path == CONSOLE or path.startswith(f"{CONSOLE}/"))

@@ -91,7 +91,7 @@ class ResourceHandlers:
 
         async def work() -> types.ReadResourceResult:
             owner = await self._library.owner("resource", params.uri, caller=caller)
-            result = await self._library.read_contents(owner)
+            result = await self._library.read_contents(owner, caller=caller)
             contents: Sequence[JsonObject] = as_objects(result.get("contents"))
             if from_gateway_uri("resource", params.uri) is not None:
                 contents = rewrite_contents(contents, owner, params.uri)
@@ -110,7 +110,7 @@ class ResourceHandlers:
         async def work() -> types.GetPromptResult:
             owner = await self._library.owner("prompt", params.name, caller=caller)
             arguments = {"arguments": params.arguments} if params.arguments else {}
-            result = await self._library.ask("prompts/get", owner, "name", arguments)
+            result = await self._library.ask("prompts/get", owner, "name", arguments, caller=caller)
             messages = [_message(each, owner[0]) for each in as_objects(result.get("messages"))]
             answer = {**result, "messages": messages}
             return _validate(types.GetPromptResult, answer, owner[0], "prompts/get")

@@ -14,14 +14,17 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from gateway.errors import ClosedError
+from gateway.errors import ClosedError, InvalidRequestError
 from gateway.mcp.naming import check_server_name
 from gateway.mcp.retry import retry_forever, retry_if_safe
+from gateway.mcp.servers import HttpServer
 from gateway.mcp.supervisor import ConnectionState, Supervisor
+from gateway.mcp.user_sessions import UserSessions
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
 from gateway.types import InvokeResult, JsonObject
+from gateway.types.caller import current_caller
 from gateway.types.listing import Listing, WatchCallbacks
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ class McpSource:
         clock: Seconds that only grow; the circuit breaker reads it.
         on_change: Called, on the background loop, when the server says that its lists changed.
         capabilities: What the callers can be asked for.
+        public_url: Where users reach this gateway, to sign in; empty if nowhere.
     """
 
     server: str
@@ -64,12 +68,15 @@ class McpSource:
     clock: Clock = time.monotonic
     on_change: Callable[[], None] = lambda: None
     capabilities: ClientCapabilities = field(default_factory=ClientCapabilities)
+    public_url: str = ""
 
     def __post_init__(self) -> None:
         """Begin without a connection."""
         self.server = check_server_name(self.server)
         self.supervisor = Supervisor(self.server, self._connect, self.options, clock=self.clock)
         """Keeps the connection; to be used on the background loop alone."""
+        self.users = self._user_sessions(self.target)
+        """Keep those of the users, if calls go with their credentials; likewise."""
         self._repeatable: frozenset[str] = frozenset()
 
     @property
@@ -97,24 +104,43 @@ class McpSource:
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool; see `Source.call`."""
-        return await self._use(
+        return await self._use_for_caller(
             lambda connection: connection.call(tool, arguments, tool_id=tool_id),
             repeatable=tool in self._repeatable,
         )
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `ResourceSource.ask`."""
-        return await self._use(lambda connection: connection.ask(method, params), repeatable=True)
+        return await self._use_for_caller(
+            lambda connection: connection.ask(method, params), repeatable=True
+        )
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of a resource; see `Watchable.watch`."""
+        if self.users is not None:
+            # One watch serves all who listen.
+            detail = f"{self.server!r} is read by each user: it reports no changes of {uri!r}"
+            raise InvalidRequestError(detail)
         await self.bridge.run(lambda: self._watch(uri, callbacks))
 
     async def close(self) -> None:
         """End the connection and its process. Twice is harmless, and so is a closed bridge."""
-        if self.supervisor.refuse():
+        if self.supervisor.refuse() or self.users is not None:
             with suppress(ClosedError):
-                await self.bridge.run(self.supervisor.close)
+                await self.bridge.run(self._close)
+
+    async def _close(self) -> None:
+        await self.supervisor.close()
+        if self.users is not None:
+            await self.users.close()
+
+    async def _use_for_caller(
+        self, work: Callable[[Session], Awaitable[T]], *, repeatable: bool
+    ) -> T:
+        users, caller = self.users, current_caller()
+        if users is None:
+            return await self._use(work, repeatable=repeatable)
+        return await self.bridge.run(lambda: users.use(caller, work, repeatable=repeatable))
 
     async def _use(self, work: Callable[[Session], Awaitable[T]], *, repeatable: bool) -> T:
         return await self.bridge.run(
@@ -141,13 +167,29 @@ class McpSource:
             can_retry=lambda: has_started,
         )
 
-    async def _connect(self) -> Session:
+    def _user_sessions(self, target: object) -> UserSessions | None:
+        if not isinstance(target, HttpServer) or not target.is_per_user:
+            return None
+        address = f"{self.public_url.rstrip('/')}/sign-in/{self.server}" if self.public_url else ""
+        return UserSessions(
+            self.server,
+            target,
+            # What one user's session hears of lists is not for all.
+            lambda own: self._connect(own, on_change=lambda: None),
+            self.options,
+            clock=self.clock,
+            address=address,
+        )
+
+    async def _connect(
+        self, target: HttpServer | None = None, on_change: Callable[[], None] | None = None
+    ) -> Session:
         session_type = await asyncio.to_thread(_import_session)
         return session_type(
             self.server,
-            self.target,
+            target or self.target,
             self.options,
-            on_change=self.on_change,
+            on_change=on_change or self.on_change,
             can_be_asked=self.capabilities.can_be_asked,
         )
 

@@ -99,5 +99,6 @@ def with_token_store(name: str, target: HttpServer, tokens: OpenTokens) -> HttpS
     auth = target.auth
     if not isinstance(auth, OAuth):
         return target
-    place = tokens(f"{name}-{target.launch[:16]}", auth.store)
-    return replace(target, auth=auth.with_tokens(place))
+    key, kind = f"{name}-{target.launch[:16]}", auth.store
+    auth = replace(auth, user_tokens=lambda user: tokens(f"{key}-{user}", kind))
+    return replace(target, auth=auth.with_tokens(tokens(key, kind)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
@@ -11,6 +13,27 @@ from gateway.types.entities import Filters, Kind, Status, texts_of
 
 ALL_SCOPES = "*"
 """Holds every scope."""
+
+
+class Secret:
+    """A text that no repr, log, copy as JSON or pickle shows; only `reveal` returns it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        """Return that there is something."""
+        return "Secret(…)"
+
+    def __reduce__(self) -> str:
+        """Refuse to be pickled."""
+        raise TypeError("a Secret is never written anywhere")
+
+    def reveal(self) -> str:
+        """Return the text."""
+        return self._text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +55,8 @@ class Caller:
     """The scopes that it holds; any collection of texts will do. ``*`` is every scope."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """What else the host's own hooks decide by, such as its approval."""
+    token: Secret | None = field(default=None, repr=False, compare=False)
+    """The access token that it came with, if a server wants one in exchange (RFC 8693)."""
 
     def __post_init__(self) -> None:
         """Check each value; the scopes become a frozen set."""
@@ -57,6 +82,25 @@ class Caller:
 
 ANYONE = Caller()
 """A caller of whom nothing is known: it sees what needs no scope."""
+_CURRENT: ContextVar[Caller] = ContextVar("gateway_caller", default=ANYONE)
+
+
+@contextmanager
+def acting_for(caller: Caller) -> Iterator[None]:
+    """Make what sources are asked in the block be asked for *caller*."""
+    token = _CURRENT.set(caller)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def current_caller() -> Caller:
+    """Return the caller that a source is asked for; `ANYONE` outside of `acting_for`.
+
+    To be read by the code that is asked, and passed on: tasks that outlive a request inherit it.
+    """
+    return _CURRENT.get()
 
 
 def filters_for(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> Filters:

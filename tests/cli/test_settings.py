@@ -71,6 +71,8 @@ _RANGE = "expected int from 1, got"
         ("file", "chat.confirm", "never", "is taken from GATEWAY_CHAT_CONFIRM or --set, not from"),
         ("file", "upstream.on_change", "warn", "is taken from GATEWAY_UPSTREAM_ON_CHANGE or --set"),
         ("file", "host_key", "k" * 32, "options: host_key must refer to a secret"),
+        ("file", "public_url", "https://a", "is taken from GATEWAY_PUBLIC_URL or --set"),
+        ("--set", "public_url", "http://a", "public_url must be an https address"),
         ("file", "catalog_store_path", "a", "is taken from GATEWAY_CATALOG_STORE_PATH or --set"),
         ("file", "provision.enough", 0.1, "is taken from GATEWAY_PROVISION_ENOUGH or --set, not"),
         ("file", "search", 1, "options: search: there is no such option"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
-from gateway.mcp.servers import HttpServer, OAuth
+from gateway.mcp.servers import HttpServer, OAuth, TokenExchange
 
 URL = "https://a/mcp"
 
@@ -26,6 +28,7 @@ def test_how_a_server_signs_in_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
             "client_secret": "env:MY_SECRET",
             "callback_port": 7777,
             "store": "keyring",
+            "per_user": True,
         }
     )
 
@@ -35,10 +38,30 @@ def test_how_a_server_signs_in_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         client_secret="s3cret-value",  # noqa: S106  (of this test)
         callback_port=7777,
         store="keyring",
+        per_user=True,
     )
     assert {"a": HttpServer(URL, auth=auth)} == found.servers
     assert () == found.warnings
     assert {"a": HttpServer(URL, auth=OAuth())} == read({"type": "oauth"}).servers
+
+
+def test_a_token_exchange_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out is empty; another endpoint is another server, to be approved."""
+    monkeypatch.setenv("MY_SECRET", "s3cret-value")
+    entry = {"type": "token_exchange", "token_url": "https://idp.example/token"}
+    full: dict[str, Any] = {
+        "audience": "https://a",
+        "resource": "https://b",
+        "scope": "read",
+        "client_id": "me",
+    }
+    found = read({**entry, **full, "client_secret": "env:MY_SECRET"})
+
+    own = TokenExchange(token_url="https://idp.example/token", **full, client_secret="s3cret-value")  # noqa: S106  (of this test)
+    assert {"a": HttpServer(URL, auth=own)} == found.servers
+    assert "s3cret" not in repr(found.servers)
+    other = read({**entry, "token_url": "https://evil.example/token"}).servers["a"]
+    assert read(entry).servers["a"].fingerprint != other.fingerprint
 
 
 def test_a_bearer_token_is_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +80,7 @@ def test_a_bearer_token_is_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
     ("auth", "message"),
     [
         ("oauth", "must be an object"),
-        ({"type": "basic"}, "auth must be of the type 'bearer', 'oauth'"),
+        ({"type": "basic"}, "auth must be of the type 'bearer', 'oauth', 'token_exchange'"),
         ({"type": "oauth", "port": 1}, "unknown key 'port'"),
         ({"type": "bearer"}, "auth.bearer: 'token' is missing"),
         ({"type": "bearer", "token": "x", "scope": "y"}, "unknown key 'scope'"),

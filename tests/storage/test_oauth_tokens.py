@@ -47,7 +47,7 @@ def files(folder: Path) -> OpenTokens:
 
 
 def tokens_of(target: HttpServer) -> TokenStore:
-    assert target.auth is not None
+    assert isinstance(target.auth, OAuth)
     assert target.auth.tokens is not None
     return target.auth.tokens
 

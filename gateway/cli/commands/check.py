@@ -129,4 +129,6 @@ def _states(
 def _is_empty(name: str, target: object, tokens: OpenTokens) -> bool:
     """Return whether *target* signs in, and nobody has."""
     auth = with_token_store(name, target, tokens).auth if isinstance(target, HttpServer) else None
-    return isinstance(auth, OAuth) and auth.tokens is not None and not auth.tokens.read()
+    if not isinstance(auth, OAuth) or auth.per_user or auth.tokens is None:
+        return False
+    return not auth.tokens.read()

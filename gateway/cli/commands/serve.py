@@ -12,7 +12,7 @@ from typer import Context, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
-from gateway.cli.server import ServedParts, run, transport_of, wants_console
+from gateway.cli.server import ServedParts, run, transport_of, wants_console, with_public_url
 from gateway.cli.session import command_options, open_gateway, provision_options, read_config
 from gateway.cli.signals import LIMIT_S, graceful_shutdown
 from gateway.errors import ConfigError, Failed, attempt
@@ -164,7 +164,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     )
     manifest = read_config(config)
     warn(manifest.warnings)
-    own_options = serve_options(manifest, extras, confirm)
+    own_options = serve_options(manifest, extras, confirm, address if http else None)
     spans = SpanRing() if has_console else None
     page = start_exporters(with_page=metrics, processor=spans)
     opened = open_gateway(
@@ -270,7 +270,12 @@ async def _read_again(tokens: Path, address: HttpOptions, authenticator: Authent
     note(f"who may call was read again: {counts}")
 
 
-def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm | None) -> Options:
+def serve_options(
+    manifest: Manifest,
+    extras: frozenset[Extra],
+    confirm: Confirm | None,
+    address: HttpOptions | None = None,
+) -> Options:
     """Return the options of the gateway that is served; what the command line says wins.
 
     It says what replicas do not share.
@@ -282,7 +287,7 @@ def serve_options(manifest: Manifest, extras: frozenset[Extra], confirm: Confirm
     )
     # No client waits for vectors.
     base = Options(search=SearchOptions(first_search="words"), discovery=discovery)
-    own_options = command_options(manifest, base)
+    own_options = with_public_url(command_options(manifest, base), address)
     if own_options.store:
         _say_what_is_not_shared(manifest, own_options)
     chat = replace(own_options.chat, confirm=confirm or own_options.chat.confirm)

@@ -158,15 +158,19 @@ def _auth_entry(
         if not _VARIABLE.fullmatch(bearer_env):
             raise InvalidRequestError("--bearer-env takes the name of a variable, not a token")
         return {"auth": {"type": "bearer", "token": f"env:{bearer_env}"}}
-    values: dict[str, object] = {**parse_pairs(settings, "=", "--oauth-set takes KEY=VALUE")}
-    secret, port = values.get("client_secret", "env:NAME"), values.get("callback_port")
-    if not _SECRET_REFERENCE.fullmatch(str(secret)):
+    values = {**parse_pairs(settings, "=", "--oauth-set takes KEY=VALUE")}
+    if not _SECRET_REFERENCE.fullmatch(str(values.get("client_secret", "env:NAME"))):
         raise InvalidRequestError(
             "client_secret is a reference such as env:NAME: what is typed stays in the history"
         )
-    if isinstance(port, str) and port.isdecimal():
-        values["callback_port"] = int(port)
-    return {"auth": {"type": "oauth", **values}}
+    return {"auth": {"type": "oauth", **{key: _typed(key, each) for key, each in values.items()}}}
+
+
+def _typed(key: str, text: str) -> object:
+    """Return what was typed as the value that the file wants."""
+    if key == "callback_port" and text.isdecimal():
+        return int(text)
+    return text == "true" if key == "per_user" else text
 
 
 @command(app)

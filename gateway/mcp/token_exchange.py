@@ -1,0 +1,135 @@
+"""The token of a user, exchanged for one that a server takes (RFC 8693).
+
+A user's own token goes to the token endpoint alone, never to a server. What it gives is kept for
+one user and one server, until it runs out or the server refuses it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from urllib.parse import quote
+
+import anyio
+import httpx2
+from mcp.shared.auth import OAuthToken
+from pydantic import BaseModel, ValidationError
+
+from gateway.errors import UpstreamError
+from gateway.mcp.bearer_auth import UNAUTHORIZED, Flow, MakeClient
+from gateway.mcp.servers import ExchangedToken, TokenExchange
+from gateway.runtime.cache import Clock
+from gateway.types.caller import Secret
+
+_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
+_ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  (no secret: the name of a type)
+_EXPIRY_MARGIN_S = 30.0
+_DEFAULT_LIFE_S = 60.0
+"""How long a token is kept whose end the endpoint does not tell."""
+_ERROR_CODE = re.compile(r"[a-z_]{1,40}")
+_OK = 200
+
+
+class _Refusal(BaseModel):
+    error: str = ""
+
+
+class UserToken:
+    """`gateway.mcp.servers.ExchangedToken` of one user of one server.
+
+    Args:
+        server: For messages.
+        exchange: The endpoint, and what the token is for.
+        make_client: Makes what asks the endpoint.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        exchange: TokenExchange,
+        make_client: MakeClient,
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._server = server
+        self._exchange = exchange
+        self._make_client = make_client
+        self._clock = clock
+        self._lock = anyio.Lock()
+        self._token = ""
+        self._until = 0.0
+        self.subject = Secret("")
+        """The user's own token, as it came last."""
+
+    async def get(self, *, refused: str = "") -> str:
+        """See `ExchangedToken.get`."""
+        async with self._lock:
+            if not self._token or self._token == refused or self._clock() >= self._until:
+                self._token = ""
+                given = await self._ask()
+                life_s = _DEFAULT_LIFE_S if given.expires_in is None else given.expires_in
+                self._until = self._clock() + life_s - min(_EXPIRY_MARGIN_S, life_s / 2)
+                self._token = given.access_token
+            return self._token
+
+    async def _ask(self) -> OAuthToken:
+        exchange = self._exchange
+        form = {
+            "grant_type": _GRANT,
+            "subject_token": self.subject.reveal(),
+            "subject_token_type": _ACCESS_TOKEN,
+            "requested_token_type": _ACCESS_TOKEN,
+            "audience": exchange.audience,
+            "resource": exchange.resource,
+            "scope": exchange.scope,
+            "client_id": "" if exchange.client_secret else exchange.client_id,
+        }
+        form = {name: text for name, text in form.items() if text}
+        pair = quote(exchange.client_id, safe=""), quote(exchange.client_secret, safe="")
+        auth = httpx2.BasicAuth(*pair) if exchange.client_secret else httpx2.Auth()
+        try:
+            async with self._make_client() as client:
+                response = await client.post(exchange.token_url, data=form, auth=auth)
+                if response.status_code == _OK:
+                    return OAuthToken.model_validate_json(response.content)
+                detail = _reason(response)
+        except httpx2.HTTPError as error:
+            detail = f"the token endpoint cannot be asked ({type(error).__name__})"
+        except ValidationError:
+            detail = "the token endpoint answered with no bearer token"
+        raise UpstreamError(self._server, detail, kind="authorization", sent=False)
+
+
+def _reason(response: httpx2.Response) -> str:
+    """Return why a token was refused: by its code alone, since the rest may be anything."""
+    try:
+        code = _Refusal.model_validate_json(response.content).error
+    except ValidationError:
+        code = ""
+    code = code if _ERROR_CODE.fullmatch(code) else f"HTTP {response.status_code}"
+    return f"the token endpoint refused to exchange your token ({code})"
+
+
+class ExchangeAuth(httpx2.Auth):
+    """Sends the token of one user; once more with a new one if it is refused.
+
+    Args:
+        token: That of the user.
+    """
+
+    def __init__(self, token: ExchangedToken) -> None:
+        self._token = token
+
+    async def async_auth_flow(self, request: httpx2.Request) -> Flow:
+        """Send *request* with the token; without one it is not sent."""
+        token = await self._token.get()
+        request.headers["Authorization"] = f"Bearer {token}"
+        response = yield request
+        if response.status_code == UNAUTHORIZED:
+            try:
+                token = await self._token.get(refused=token)
+            except UpstreamError:
+                return
+            request.headers["Authorization"] = f"Bearer {token}"
+            yield request

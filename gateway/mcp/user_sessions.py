@@ -1,0 +1,252 @@
+"""The sessions of a server that is called with the credentials of each user: one for each user.
+
+* A session belongs to one user for good. Its credentials come from nowhere else.
+* The server's own session lists; no call ever goes over it.
+* Sessions are bounded. An idle one ends; if there are too many, the one unused for longest does.
+
+Everything here runs on one loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from gateway.errors import ConfigError, SignInRequiredError, UpstreamError, UpstreamUnavailableError
+from gateway.mcp.retry import retry_if_safe
+from gateway.mcp.servers import HttpServer, OAuth, TokenExchange
+from gateway.mcp.supervisor import Supervisor
+from gateway.options import UpstreamOptions
+from gateway.runtime.cache import Clock
+from gateway.types import Caller
+
+if TYPE_CHECKING:
+    from gateway.mcp.oauth import SignInRecord
+    from gateway.mcp.session import Session  # mcp is heavy: a warm start must not pay for it
+    from gateway.mcp.token_exchange import UserToken
+
+T = TypeVar("T")
+_UNAUTHORIZED = 401
+_LOOK_S = 0.5
+"""How often is looked whether a user has signed in."""
+
+
+def user_key(caller: Caller, *parts: str) -> str:
+    """Return the key of a user's credentials: of its tenant and its name, and of *parts*."""
+    text = json.dumps([caller.tenant, caller.user, *parts])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+@dataclass(slots=True, eq=False)
+class _UserSession:
+    supervisor: Supervisor[Session]
+    token: UserToken | None
+    """What the user's token was exchanged for, where that is how."""
+    sign_in: str = ""
+    """Of the user's sign-ins, the one that it is of."""
+    uses: int = 0
+    """How many calls are under way, or about to be."""
+
+
+@dataclass(eq=False, repr=False)
+class UserSessions:
+    """The sessions of one server.
+
+    Args:
+        server: For messages.
+        target: How it is reached; its own headers of authorization go with no user's call.
+        connect: Opens a session with a target.
+        options: Limits.
+        clock: Seconds that only grow.
+        address: Where users sign in; empty if nowhere.
+    """
+
+    server: str
+    target: HttpServer
+    connect: Callable[[HttpServer], Awaitable[Session]]
+    options: UpstreamOptions
+    _: KW_ONLY
+    clock: Clock
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        """Begin without a session."""
+        self._sessions: dict[str, _UserSession] = {}
+        """By user; the last used one is last."""
+        self._closing = set[asyncio.Task[None]]()
+        headers = {
+            name: value
+            for name, value in self.target.headers.items()
+            if name.casefold() != "authorization"
+        }
+        self._bare = replace(self.target, headers=headers)
+        # A server that is idle for a user costs others their sessions.
+        self._limits = replace(
+            self.options,
+            lifecycle="idle" if self.options.lifecycle == "keep_alive" else self.options.lifecycle,
+        )
+
+    async def use(
+        self, caller: Caller, work: Callable[[Session], Awaitable[T]], *, repeatable: bool
+    ) -> T:
+        """Do *work* over the session of *caller*.
+
+        Raises:
+            SignInRequiredError: The user has no credentials here, or they are refused.
+            UpstreamError: As for `Supervisor.use`, or the caller's token cannot be exchanged.
+        """
+        try:
+            return await self._use(caller, work, repeatable=repeatable)
+        except SignInRequiredError as error:
+            from gateway.mcp.server_requests import ask_to_sign_in  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
+
+            limit_s = self.options.ask_timeout_s
+            if not error.address or not await ask_to_sign_in(self.server, error.address, limit_s):
+                raise
+            if not await self._wait_for_sign_in(caller, error.previous, limit_s):
+                raise
+        return await self._use(caller, work, repeatable=repeatable)
+
+    async def _use(
+        self, caller: Caller, work: Callable[[Session], Awaitable[T]], *, repeatable: bool
+    ) -> T:
+        session = await self._session(caller)
+        session.uses += 1
+        try:
+            return await retry_if_safe(lambda: session.supervisor.use(work), repeatable=repeatable)
+        except UpstreamError as error:
+            if error.status == _UNAUTHORIZED and isinstance(self.target.auth, OAuth):
+                raise self._sign_in_required(session.sign_in) from error
+            raise
+        finally:
+            session.uses -= 1
+
+    def _sign_in_required(self, previous: str = "") -> SignInRequiredError:
+        return SignInRequiredError(self.server, self.address, previous=previous)
+
+    async def _wait_for_sign_in(self, caller: Caller, previous: str, limit_s: float) -> bool:
+        """Wait until the user has signed in, also through another replica; return whether."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                while True:
+                    record = await self._record(caller)
+                    if record.access_token and record.sign_in != previous:
+                        return True
+                    await asyncio.sleep(_LOOK_S)
+        return False
+
+    async def _record(self, caller: Caller) -> SignInRecord:
+        from gateway.mcp.oauth import read_record  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
+
+        return await read_record(self.user_auth(caller))
+
+    def user_auth(self, caller: Caller) -> OAuth:
+        """Return how *caller* signs in, with the place of its tokens.
+
+        Raises:
+            ConfigError: Users do not sign in to this server.
+        """
+        auth = self.target.auth
+        if not isinstance(auth, OAuth):
+            raise ConfigError(f"no user signs in to {self.server!r}")
+        return auth.for_user(user_key(caller))
+
+    async def close(self) -> None:
+        """End all sessions."""
+        for key in tuple(self._sessions):
+            self._end(key)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    async def _session(self, caller: Caller) -> _UserSession:
+        if not caller.user:
+            raise UpstreamError(
+                self.server,
+                "is called with the credentials of each user, and this caller has no name: use a "
+                "token that names one (user), --user, or Caller(user=…)",
+                kind="authorization",
+                sent=False,
+            )
+        if isinstance(self.target.auth, TokenExchange):
+            return await self._exchanged(caller, self.target.auth)
+        return await self._signed_in(caller)
+
+    async def _signed_in(self, caller: Caller) -> _UserSession:
+        auth, record = self.user_auth(caller), await self._record(caller)
+        if not record.access_token:
+            raise self._sign_in_required()
+        # Who signs in anew may be somebody else at the server: that is another session.
+        session = self._take(
+            user_key(caller, record.sign_in), lambda: (replace(self._bare, auth=auth), None)
+        )
+        session.sign_in = record.sign_in
+        return session
+
+    async def _exchanged(self, caller: Caller, exchange: TokenExchange) -> _UserSession:
+        from gateway.mcp.token_exchange import UserToken  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
+        from gateway.mcp.transports import guarded_client  # noqa: PLC0415  (likewise)
+
+        if caller.token is None:
+            raise UpstreamError(
+                self.server,
+                "takes the user's access token in exchange, and this caller came without one of "
+                "the identity provider",
+                kind="authorization",
+                sent=False,
+            )
+
+        def make() -> tuple[HttpServer, UserToken]:
+            token = UserToken(
+                self.server,
+                exchange,
+                lambda: guarded_client(exchange.token_url, self.options),
+                clock=self.clock,
+            )
+            return replace(self._bare, auth=replace(exchange, token=token)), token
+
+        # What a token of fewer scopes may get is not what another one got.
+        session = self._take(user_key(caller, *sorted(caller.scopes)), make)
+        if session.token is not None:
+            session.token.subject = caller.token
+            await session.token.get()
+        return session
+
+    def _take(
+        self, key: str, make: Callable[[], tuple[HttpServer, UserToken | None]]
+    ) -> _UserSession:
+        """Return the session *key*, a new one if there is none."""
+        found = self._sessions.pop(key, None)
+        if found is None:
+            self._make_room()
+            target, token = make()
+            supervisor = Supervisor(
+                self.server, lambda: self.connect(target), self._limits, clock=self.clock
+            )
+            found = _UserSession(supervisor, token)
+        self._sessions[key] = found
+        return found
+
+    def _make_room(self) -> None:
+        if len(self._sessions) < self.options.max_user_sessions:
+            return
+        idle = next((key for key, each in self._sessions.items() if not each.uses), None)
+        if idle is None:
+            raise UpstreamUnavailableError(
+                self.server,
+                f"is busy: {self.options.max_user_sessions} users have calls under way; ask later, "
+                "or raise UpstreamOptions.max_user_sessions",
+                retry_after_s=self.options.breaker_s,
+            )
+        self._end(idle)
+
+    def _end(self, key: str) -> None:
+        supervisor = self._sessions.pop(key).supervisor
+        if supervisor.refuse():
+            task = asyncio.create_task(supervisor.close(), name=f"closing of {self.server}")
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
