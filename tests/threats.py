@@ -265,7 +265,7 @@ THREATS: Mapping[str, Threat] = dict(
                 "search/test_fallback.py": "the_graph_answers_and_the_next_request_tries_vectors_"
                 "again whatever_a_service_answers_the_search_goes_on",
                 "search/test_stalled.py": "a_query_that_nobody_embeds_is_answered_by_the_graph",
-                "embed/test_cache.py": "a_damaged_stored_row_is_embedded_again",
+                "embed/test_documents.py": "a_damaged_stored_row_is_embedded_again",
             },
         ),
         _threat(
@@ -432,6 +432,27 @@ THREATS: Mapping[str, Threat] = dict(
                 "embed/local/test_embedder.py": "the_installed_files_are_the_reviewed_ones "
                 "a_missing_or_changed_file_is_an_error_at_the_first_use",
                 "embed/local/test_encoders.py": "another_file_is_refused",
+            },
+        ),
+        _threat(
+            "28-forged-access-token",
+            "An access token is forged, stolen from another service, or not meant for access.",
+            "Only an allow list of signatures counts, by a key of the issuer's own set, for this "
+            "audience, in its time. Two issuers never name one user, and unknown keys flood no "
+            "provider. A token that is stolen from its user is good until it ends.",
+            "0 of 48 tokens of attackers taken, each refused for its own reason; 1 fetch for 100 "
+            "unknown keys at once; 0 rights by a prefix; 0 of 3 other parties in a session",
+            {
+                "serve/identity/test_access_tokens.py": "what_an_attacker_sends_is_refused "
+                "a_short_key_is_not_trusted",
+                "serve/identity/test_provider_keys.py": "a_flood_of_unknown_keys_costs_one_fetch "
+                "what_no_provider_should_send_is_named",
+                "serve/identity/test_issuers.py": "no_right_passes_by_a_prefix "
+                "users_and_tenants_of_two_issuers_are_never_one",
+                "serve/identity/test_authenticator.py": "a_token_comes_in_one_header",
+                "serve/identity/test_real_provider.py": (
+                    "a_session_belongs_to_one_subject_of_one_issuer"
+                ),
             },
         ),
     )
