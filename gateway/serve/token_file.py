@@ -12,9 +12,8 @@ resource and [issuers.NAME]: see `gateway.serve.identity.issuers`.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from pydantic import Field
 
@@ -29,14 +28,16 @@ MIN_SECRET_CHARS = 16
 """A shorter secret can be guessed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenFile:
-    """Who may call."""
+class TokenFile(TypedDict):
+    """Who may call, as options of `HttpOptions`."""
 
-    tokens: tuple[BearerToken, ...] = ()
-    issuers: tuple[Issuer, ...] = ()
-    resource: str = ""
-    """The address of ``/mcp`` as clients know it; empty only without issuers."""
+    tokens: tuple[BearerToken, ...]
+    issuers: tuple[Issuer, ...]
+    resource: str
+
+
+NOBODY = TokenFile(tokens=(), issuers=(), resource="")
+"""Where there is no file."""
 
 
 class _TokenEntry(StrictModel):

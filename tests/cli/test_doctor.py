@@ -10,6 +10,7 @@ from typing import Any
 from gateway.cli.commands.doctor import check_models
 from gateway.embed.local.encoders import USE
 from tests.cli.running import Place, Ran
+from tests.serve.identity.conftest import running
 
 
 def checks(ran: Ran) -> dict[str, list[Any]]:
@@ -107,6 +108,29 @@ def test_connecting_starts_each_and_says_what_came_of_it(place: Place) -> None:
     assert "ok" == data["connect srv"][0][0]
     assert data["connect srv"][0][1].startswith("1 tools in ")
     assert "fail" == data["connect exits"][0][0]
+
+
+def test_identity_providers_are_asked_for_their_keys(place: Place) -> None:
+    """Only when asked to; what is wrong with one is said."""
+    with running() as provider:
+        table = f'resource = "https://gw.example/mcp"\n[issuers.a]\nissuer = "{provider.url}'
+        good = str(place.put("good.toml", f'{table}"\n'))
+        slash = str(place.put("slash.toml", f'{table}/"\n'))
+        odd = str(place.put("odd.toml", f'{table}"\naudience = "x"\n'))
+        without = checks(place.at_home("doctor", "--tokens", slash, "--json"))
+        fetched = provider.fetches
+        found = [
+            place.at_home("doctor", "--connect", "--tokens", file, "--json")
+            for file in (good, slash, odd)
+        ]
+
+    by_keys = [checks(ran).get(f"identity provider {provider.url}") for ran in found]
+    wrong = checks(found[1])[f"identity provider {provider.url}/"][0]
+    assert (0, "ok") == (fetched, without["callers"][0][0])
+    assert [("ok", "its keys are there", ""), None, None] == [each and each[0] for each in by_keys]
+    assert ("fail", True) == (wrong[0], "to the letter" in wrong[1])
+    assert "unknown key 'audience'" in checks(found[2])["callers"][0][1]
+    assert [0, 3, 3] == [ran.code for ran in found]
 
 
 def test_a_broken_file_and_a_folder_that_cannot_be_written_are_faults(place: Place) -> None:

@@ -169,24 +169,51 @@ def test_what_cannot_be_served_is_said(place: Place) -> None:
     assert "choose another port (--host, --port)" in bare.err
 
 
-def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None:
-    """With a token by reference, which guards the protocol as well; not with --no-api."""
-    (place.folder / "tokens.toml").write_text('[tokens.me]\ntoken = "${MY_TOKEN}"\n')
+def test_without_the_api_the_protocol_alone_is_served(place: Place) -> None:
+    """Then the catalog has no address."""
+    with (
+        place.serve("--config", place.config({}), "--no-api") as (_, _, url),
+        httpx2.Client(trust_env=False) as client,
+    ):
+        tags = client.get(url.replace("/mcp", "/api/search/tags"))
+        protocol = client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
 
-    def statuses(*more: str) -> list[int]:
-        config = place.config({})
-        with (
-            place.serve("--config", config, *more, MY_TOKEN="0123456789abcdef") as (_, _, url),  # noqa: S106
-            httpx2.Client(trust_env=False) as client,
-        ):
-            tags = url.replace("/mcp", "/api/search/tags")
-            bare = client.get(tags)
-            named = client.get(tags, headers={"Authorization": "Bearer 0123456789abcdef"})
-            protocol = client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
-        return [bare.status_code, named.status_code, protocol.status_code]
+    assert [404, 400] == [tags.status_code, protocol.status_code]
 
-    assert [401, 200, 401] == statuses("--tokens", str(place.folder / "tokens.toml"))
-    assert [404, 404, 400] == statuses("--no-api")
+
+def test_the_catalog_is_served_for_whom_the_file_names_also_when_it_changes(place: Place) -> None:
+    """By references to secrets; who is taken out is refused from then on, without a restart."""
+    path = place.put("tokens.toml", '[tokens.me]\ntoken = "${MY_TOKEN}"\n')
+    secrets = {"MY_TOKEN": "0123456789abcdef", "OTHER_TOKEN": "fedcba9876543210"}
+    started = place.serve("--config", place.config({}), "--tokens", str(path), **secrets)
+    with started as (_, messages, url), httpx2.Client(trust_env=False) as client:
+
+        def replace(text: str) -> str:
+            place.put("new", text).replace(path)
+            return next(item for item in messages if "who may call" in item)
+
+        def statuses() -> list[int]:
+            address = url.replace("/mcp", "/api/search/tags")
+            bearers = [{"Authorization": f"Bearer {secret}"} for secret in secrets.values()]
+            found = [client.get(address, headers=each) for each in ({}, *bearers)]
+            found.append(client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+            return [each.status_code for each in found]
+
+        before = statuses()
+        broken = replace("[tokens")
+        kept = statuses()
+        changed = replace(
+            f'resource = "{url}"\n[issuers.a]\nissuer = "https://idp.example"\n'
+            '[tokens.other]\ntoken = "${OTHER_TOKEN}"\n'
+        )
+        after = statuses()
+        metadata = client.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"))
+
+    assert [401, 200, 401, 401] == before == kept
+    assert [401, 401, 200, 401] == after
+    assert "stays as it was" in broken
+    assert "tokens: 1, identity providers: 1" in changed
+    assert ["https://idp.example"] == metadata.json()["authorization_servers"]
 
 
 def test_searches_over_http_are_rewritten_too(place: Place) -> None:

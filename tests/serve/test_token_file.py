@@ -31,7 +31,7 @@ def test_a_token_is_read_by_reference(
 ) -> None:
     """Known by its digest, with its scopes."""
     monkeypatch.setenv("CI_TOKEN", "0123456789abcdef ")
-    (token,) = read_token_file(put(tmp_path, GOOD.replace("${CI_TOKEN}", reference))).tokens
+    (token,) = read_token_file(put(tmp_path, GOOD.replace("${CI_TOKEN}", reference)))["tokens"]
 
     caller = Caller(user="ada", tenant="acme", scopes=frozenset({"catalog:write", "billing"}))
     assert ("ci", caller) == (token.name, token.caller)

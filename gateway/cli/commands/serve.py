@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from typer import Context, Option
 
@@ -15,7 +15,7 @@ from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.server import ServedParts, run, transport_of, wants_console, with_public_url
 from gateway.cli.session import command_options, open_gateway, provision_options, read_config
 from gateway.cli.signals import LIMIT_S, graceful_shutdown
-from gateway.errors import ConfigError, Failed, attempt
+from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import StdioServer
@@ -34,7 +34,7 @@ from gateway.serve.exporters import start_exporters, stop_exporters
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import ExtraTool, mcp_server
-from gateway.serve.token_file import TokenFile, read_token_file
+from gateway.serve.token_file import NOBODY, read_token_file
 from gateway.types import ANYONE, Caller
 
 Extra = Literal[ExtraName, "route", "next", "programs"]
@@ -155,7 +155,7 @@ def serve(  # noqa: PLR0913  (one for each option)
         token=_read_token(token_env),
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
-        **_callers(tokens),
+        **(read_token_file(tokens) if tokens else NOBODY),
         caller=caller or ANYONE,
         max_connections=max_connections,
         max_sessions=max_sessions,
@@ -249,25 +249,16 @@ def _read_token(variable: str) -> str:
     return token
 
 
-def _callers(tokens: Path | None) -> dict[str, Any]:
-    """Return whom the file *tokens* names, as options of `HttpOptions`; None names nobody."""
-    file = read_token_file(tokens) if tokens else TokenFile()
-    return {"tokens": file.tokens, "issuers": file.issuers, "resource": file.resource}
-
-
 async def _read_again(tokens: Path, address: HttpOptions, authenticator: Authenticator) -> None:
     """Accept those whom the file *tokens* names now; a file with a fault changes nothing."""
-
-    def read() -> HttpOptions:
-        return replace(address, **_callers(tokens))
-
-    options = await attempt(asyncio.to_thread(read))
-    if isinstance(options, Failed):
-        note(f"who may call stays as it was: {options.reason}")
+    try:
+        options = replace(address, **read_token_file(tokens))
+    except ConfigError as error:
+        note(f"who may call stays as it was: {error}")
         return
     authenticator.replace(options)
-    counts = f"{len(options.tokens)} tokens, {len(options.issuers)} identity providers"
-    note(f"who may call was read again: {counts}")
+    counts = f"tokens: {len(options.tokens)}, identity providers: {len(options.issuers)}"
+    note(f"who may call was read again ({counts})")
 
 
 def serve_options(
