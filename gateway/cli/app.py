@@ -64,6 +64,7 @@ COMMANDS: Mapping[str, str] = {
     "lint": "Say what is wrong with your tools' definitions, what it costs and what would help.",
     "catalog": "Keep agents, skills, servers and things of your own beside the tools.",
     "servers": "Add, list, test and remove the servers of your configuration.",
+    "programs": "See the programs that wait for an approval, and decide about them.",
     "dashboards": "Write dashboards for Grafana and alerts for Prometheus as files.",
 }
 """Each command and its summary."""

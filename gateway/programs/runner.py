@@ -30,11 +30,13 @@ from gateway.programs.store import (
     WaitingCall,
     WaitingProgram,
     caller_row,
+    decide,
     decode,
     encode,
     encode_state,
     new_key,
     program_store,
+    waiting_programs,
 )
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.text import near
@@ -263,32 +265,14 @@ class Programs:
         }
 
     async def waiting(self) -> dict[str, WaitingProgram]:
-        """Return the programs that wait for a decision, of all callers, by key, oldest first."""
-        rows = await in_thread(program_store(self._gateway.store).rows)
-        found = ((key, decode(text)) for key, text in rows.items())
-        return {
-            key: row
-            for key, row in found
-            if isinstance(row, WaitingProgram) and row.approved is None
-        }
+        """Return the programs that wait for a decision; see `waiting_programs`."""
+        return await in_thread(waiting_programs, program_store(self._gateway.store))
 
     async def decide(self, key: str, *, approved: bool) -> WaitingProgram:
-        """Decide about all calls of a program that waits.
-
-        It goes on when its conversation asks for it, in any process that shares the store.
-
-        Raises:
-            InvalidRequestError: No program waits under *key*, or somebody has decided already.
-        """
-        store = program_store(self._gateway.store)
-        text = await in_thread(store.read, key)
-        row = None if text is None else decode(text)
-        if not isinstance(row, WaitingProgram) or row.approved is not None or text is None:
-            raise InvalidRequestError(f"no program {key!r} waits for a decision")
-        row = replace(row, approved=approved)
-        if not await in_thread(store.replace, key, text, encode(row)):
-            raise InvalidRequestError(f"somebody else has decided about {key!r}")
-        return row
+        """Decide about a program that waits; see `gateway.programs.store.decide`."""
+        return await in_thread(
+            decide, program_store(self._gateway.store), key, is_approved=approved
+        )
 
     def _text(self, body: JsonObject) -> str:
         """Write an answer for the model; a long value is cut."""

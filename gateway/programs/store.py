@@ -6,10 +6,10 @@ import json
 import secrets
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, InvalidRequestError
 from gateway.programs.sandbox import PendingCall, Snapshot
 from gateway.types import Caller, JsonObject
 
@@ -139,6 +139,32 @@ def decode(text: str) -> WaitingProgram | KeptValue:
         WaitingCall(**{**call, "call": _pending(call["call"])}) for call in row.pop("calls")
     )
     return WaitingProgram(**row, calls=calls)
+
+
+def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
+    """Return the programs that wait for a decision, of all callers, by key, oldest first."""
+    rows = ((key, decode(text)) for key, text in store.rows().items())
+    return {
+        key: row for key, row in rows if isinstance(row, WaitingProgram) and row.approved is None
+    }
+
+
+def decide(store: ProgramStore, key: str, *, is_approved: bool) -> WaitingProgram:
+    """Decide about all calls of a program that waits.
+
+    It goes on when its conversation asks for it, in any process that shares the store.
+
+    Raises:
+        InvalidRequestError: No program waits under *key*, or somebody has decided already.
+    """
+    text = store.read(key)
+    row = None if text is None else decode(text)
+    if text is None or not isinstance(row, WaitingProgram) or row.approved is not None:
+        raise InvalidRequestError(f"no program {key!r} waits for a decision")
+    row = replace(row, approved=is_approved)
+    if not store.replace(key, text, encode(row)):
+        raise InvalidRequestError(f"somebody else has decided about {key!r}")
+    return row
 
 
 def _pending(row: dict[str, Any]) -> PendingCall:

@@ -112,7 +112,7 @@ async def ask_client(approval: Approval, *, options: Options) -> bool:
     form: dict[str, Any] = {"type": "object", "properties": {}}
     params = types.ElicitRequestFormParams(message=message, requested_schema=form)
     request, caller = types.ElicitRequest(params=params), CALLING_CLIENT.get()
-    if caller is None or missing_capabilities(caller, request):
+    if caller is None or not can_ask_client():
         detail = (
             "it takes no elicitation; allow all calls with 'gateway serve --confirm never', or let "
             "it see each tool and decide, with --expose all"
@@ -121,6 +121,13 @@ async def ask_client(approval: Approval, *, options: Options) -> bool:
     async with asyncio.timeout(options.upstream.ask_timeout_s):
         responses = await caller.ask({"approval": request})
     return getattr(responses["approval"], "action", "") == "accept"
+
+
+def can_ask_client() -> bool:
+    """Return whether the client of the current call can be asked about an approval."""
+    form = types.ElicitRequestFormParams(message="", requested_schema={"type": "object"})
+    caller = CALLING_CLIENT.get()
+    return caller is not None and not missing_capabilities(caller, types.ElicitRequest(params=form))
 
 
 async def leave_to_client(_approval: Approval) -> bool:

@@ -54,6 +54,7 @@ from gateway.serve.client import (
     Context,
     PendingCalls,
     ask_client,
+    can_ask_client,
     is_stateless,
     leave_to_client,
     missing_capability,
@@ -260,8 +261,14 @@ class _ToolHandlers:
 
         async def work() -> CallResult:
             tools = ToolList(names=names, mode="stable", caller=caller, searchable=searchable)
+            # A program of a client that cannot be asked waits until somebody else decides.
+            waits = bool(names.run) and call.name == names.run and not can_ask_client()
             answer = await handle_call(
-                self.gateway, tools, call, approve=self._approve, run_program=self._run_program
+                self.gateway,
+                tools,
+                call,
+                approve=None if waits else self._approve,
+                run_program=self._run_program,
             )
             if answer.needed and is_stateless(context):
                 raise missing_capability(answer.error, answer.needed)

@@ -1,0 +1,66 @@
+"""`gateway programs`: programs of models that wait for an approval, and decisions about them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from typer import Argument
+
+from gateway.cli import options
+from gateway.cli.command import Output, command, command_group
+from gateway.cli.session import command_options, open_store, read_config
+from gateway.cli.tables import table
+from gateway.programs.store import ProgramStore, decide, program_store, waiting_programs
+
+app = command_group("programs")
+
+Key = Annotated[str, Argument(help="The key, as list shows it.")]
+
+
+@command(app, "list")
+def list_programs(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
+    """Show the programs that wait, each with the calls that it wants to make."""
+    with _programs(config) as store:
+        found = waiting_programs(store)
+    rows = [
+        {
+            "key": key,
+            "user": program.caller["user"],
+            "tenant": program.caller["tenant"],
+            "tool": call.tool,
+            "arguments": json.dumps(call.arguments, ensure_ascii=False),
+        }
+        for key, program in found.items()
+        for call in program.calls
+    ]
+    view = table(rows, "key", "user", "tenant", "tool", "arguments")
+    return Output({"programs": rows}, view if rows else "no program waits")
+
+
+@command(app)
+def approve(key: Key, *, config: options.Config = options.DEFAULT_CONFIG) -> Output:
+    """Allow all calls that a program waits for; it goes on when its model asks for it."""
+    return _decide(key, config, is_approved=True)
+
+
+@command(app)
+def refuse(key: Key, *, config: options.Config = options.DEFAULT_CONFIG) -> Output:
+    """Refuse all calls that a program waits for; it goes on without them."""
+    return _decide(key, config, is_approved=False)
+
+
+def _decide(key: str, config: options.Config, *, is_approved: bool) -> Output:
+    with _programs(config) as store:
+        program = decide(store, key, is_approved=is_approved)
+    tools = [call.tool for call in program.calls]
+    said = "approved" if is_approved else "refused"
+    return Output({"key": key, said: tools}, f"{said}: {', '.join(tools)}")
+
+
+@contextmanager
+def _programs(config: options.Config) -> Iterator[ProgramStore]:
+    with open_store(command_options(read_config(config))) as store:
+        yield program_store(store)
