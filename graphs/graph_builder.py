@@ -22,6 +22,7 @@ from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, NO_NAMES
 from graphs.graph import EDGE_PREDICATES, EdgeData, GraphIndex
 from graphs.lexical.analysis import DocumentTokens, Fields, Phrase, Vocabulary
 from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical.corpus import CorpusStatistics
 from graphs.markdown.document import Document
 from graphs.parameters import FIELD_WEIGHTS, MAX_UNUSED
 
@@ -90,7 +91,7 @@ class GraphBuilder:
         self._tokens: dict[str, tuple[Fields, Sequence[_Added], DocumentTokens]] = {}
         """The texts of each node, those that are added to them, and the tokens of both."""
 
-    def build(
+    def build(  # noqa: PLR0913  (keyword-only, each a part of the graph)
         self,
         documents: Iterable[Document] = (),
         *,
@@ -99,6 +100,7 @@ class GraphBuilder:
         derived: Iterable[tuple[Fact, ...]] = (),
         rows: Mapping[str, Fields] | None = None,
         texts: BM25Index | None = None,
+        whole: CorpusStatistics | None = None,
     ) -> GraphIndex:
         """Compile *documents* and *derived* facts, but those that the host's documents forbid.
 
@@ -113,6 +115,7 @@ class GraphBuilder:
                 before where they did not change. What the host declares of them is added. None
                 finds all documents, by all that is stated.
             texts: What `index` just made of *rows*: it serves if nothing is to be added.
+            whole: Of all texts, where *rows* are a part; as for `index`.
         """
         if texts is None:
             self._forget_unused()
@@ -130,7 +133,7 @@ class GraphBuilder:
         else:
             added = _added([source for source in sources if source.declared], labels, rows)
         if texts is None or added:
-            texts = self._index(rows, added)
+            texts = self._index(rows, added, whole)
         stated = np.concatenate([np.zeros((0, 3), np.int32), *(source.edges for source in sources)])
         order = self._order(rows, [described, stated[:, :2].ravel(), np.array([*labels], np.intp)])
         edges = self._edges(stated, order, bans)
@@ -263,13 +266,21 @@ class GraphBuilder:
         found: np.ndarray = chosen[allowed]
         return found
 
-    def index(self, rows: Mapping[str, Fields]) -> BM25Index:
-        """Index the texts of *rows*; those that are the same object are not tokenized again."""
+    def index(self, rows: Mapping[str, Fields], whole: CorpusStatistics | None = None) -> BM25Index:
+        """Index the texts of *rows*; those that are the same object are not tokenized again.
+
+        Args:
+            rows: The texts of each node.
+            whole: Of all texts, where *rows* are a part; None if they are all.
+        """
         self._forget_unused()
-        return self._index(rows, {})
+        return self._index(rows, {}, whole)
 
     def _index(
-        self, rows: Mapping[str, Fields], added: Mapping[str, Sequence[_Added]]
+        self,
+        rows: Mapping[str, Fields],
+        added: Mapping[str, Sequence[_Added]],
+        whole: CorpusStatistics | None,
     ) -> BM25Index:
         before, self._tokens = self._tokens, {}
         for node, fields in rows.items():
@@ -279,7 +290,7 @@ class GraphBuilder:
                 cached = fields, more, self._vocabulary.tokenize(_merged(fields, more))
             self._tokens[node] = cached
         tokens = [cached[2] for cached in self._tokens.values()]
-        return BM25Index.compile(tokens, self._vocabulary)
+        return BM25Index.compile(tokens, self._vocabulary, whole)
 
     def _forget_unused(self) -> None:
         """Begin anew if most of what is numbered is of the past."""

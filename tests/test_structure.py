@@ -99,7 +99,12 @@ HOMES = {
     "cryptography": ("gateway/storage/",),
     "ctranslate2": ("gateway/embed/local/ctranslate2_encoder.py",),
     "docstring_parser": ("gateway/sources/function_schema.py",),
-    "httpx2": ("gateway/mcp/", "gateway/provision/registry.py", "gateway/chat/interceptor.py"),
+    "httpx2": (
+        "gateway/mcp/",
+        "gateway/sharding/http_part.py",
+        "gateway/provision/registry.py",
+        "gateway/chat/interceptor.py",
+    ),
     "fastmcp": ("gateway/mcp/openapi.py",),
     "jsonschema_path": ("gateway/mcp/openapi.py",),
     "dotenv": ("gateway/manifests/secrets.py",),

@@ -41,6 +41,8 @@ class ServedParts:
 
     metrics: MetricsPage | None = None
     api: bool = True
+    part: bool = False
+    """Whether a coordinator may search it as a part of a catalog."""
     console: ConsoleOptions | None = None
     """None serves no console."""
     open_console: bool = False
@@ -94,12 +96,22 @@ def transport_of(
         on_listening=on_listening,
         on_stop=shutdown.note_signal,
     )
-    probes, pages = probe_routes(gateway), _sign_in_pages(gateway, address, authenticator)
-    if not parts.api:
-        return partial(transport, routes=[*probes, *pages])
-    from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
+    pages = _sign_in_pages(gateway, address, authenticator)
+    served = [*probe_routes(gateway), *pages, *_catalog_routes(gateway, address, parts)]
+    return partial(transport, routes=served)
 
-    return partial(transport, routes=[*probes, *pages, *api_routes(gateway, address)])
+
+def _catalog_routes(gateway: Gateway, address: HttpOptions, parts: ServedParts) -> ConsoleRoutes:
+    routes: ConsoleRoutes = ()
+    if parts.api:
+        from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
+
+        routes = api_routes(gateway, address)
+    if parts.part:
+        from gateway.serve.part_routes import part_routes  # noqa: PLC0415  (few serve a part)
+
+        routes = [*routes, *part_routes(gateway)]
+    return routes
 
 
 def _sign_in_pages(

@@ -23,6 +23,7 @@ from gateway.embed.cache import text_key
 from gateway.index.eligibility import Eligibility, Mask, Trait, traits_of
 from gateway.index.rules import EdgeDeriver, Edges
 from gateway.index.snapshot import Snapshot
+from gateway.index.statistics import CatalogStatistics
 from gateway.index.texts import (
     document_of,
     embedding_text,
@@ -42,6 +43,7 @@ from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import NO_NAMES
 from graphs.graph_builder import GraphBuilder
 from graphs.lexical.analysis import fold
+from graphs.lexical.bm25_index import BM25Index
 from graphs.markdown.document import Document
 from graphs.parameters import FIELD_WEIGHTS
 
@@ -111,6 +113,8 @@ class SnapshotCompiler:
         """The texts without a vector, by text key."""
         self._traits: dict[tuple[Trait, ...], tuple[Trait, ...]] = {}
         """Equal ones are one object."""
+        self._documents: Sequence[Document] = ()
+        """The host's own, as they were compiled last."""
         self._statements: dict[int, tuple[Fact, ...]] = {}
         """What blocks of entities state; those of a block where something changed are absent."""
         self._deriver = EdgeDeriver(options)
@@ -221,8 +225,42 @@ class SnapshotCompiler:
                 by_name[name] = (*by_name.get(name, ()), position)
         groups = [item.group for item in prepared]
         numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+        self._documents = documents
+        lexical, graph = self._texts(documents)
+        snapshot = Snapshot(
+            version=0,
+            entities=tuple(item.entity for item in prepared),
+            by_name=by_name,
+            eligibility=Eligibility.of(list(self._prepared), [item.traits for item in prepared]),
+            lexical=lexical,
+            graph=graph if prepared else None,
+            vectors=None,
+            mean_vector=None,
+            server_ids=np.asarray([numbers[group] for group in groups], dtype=np.intp),
+        )
+        return self.with_vectors(snapshot, diagnostics)
+
+    def part(self, snapshot: Snapshot, whole: CatalogStatistics) -> Snapshot | None:
+        """Return *snapshot* as a part of the catalog that *whole* counts.
+
+        Args:
+            snapshot: The last one, compiled by itself.
+            whole: Of all parts, this one among them.
+
+        Returns:
+            None if the catalog that was prepared is another one.
+        """
+        if [*snapshot.eligibility.by_id] != [*self._prepared]:
+            return None
+        lexical, graph = self._texts(self._documents, whole)
+        return replace(snapshot, lexical=lexical, graph=graph if self._prepared else None)
+
+    def _texts(
+        self, documents: Sequence[Document], whole: CatalogStatistics | None = None
+    ) -> tuple[BM25Index, ToolGraph]:
+        prepared = self._prepared.values()
         rows = {item.node: item.fields for item in prepared}
-        lexical = self._graph.index(rows)
+        lexical = self._graph.index(rows, None if whole is None else whole.words)
         graph = self._graph.build(
             documents,
             names=host_names([item.entity for item in prepared]) if documents else NO_NAMES,
@@ -230,19 +268,9 @@ class SnapshotCompiler:
             derived=self._blocks(),
             rows=rows,
             texts=lexical,
+            whole=None if whole is None else whole.graph_words,
         )
-        snapshot = Snapshot(
-            version=0,
-            entities=tuple(item.entity for item in prepared),
-            by_name=by_name,
-            eligibility=Eligibility.of(list(self._prepared), [item.traits for item in prepared]),
-            lexical=lexical,
-            graph=ToolGraph.of(graph) if prepared else None,
-            vectors=None,
-            mean_vector=None,
-            server_ids=np.asarray([numbers[group] for group in groups], dtype=np.intp),
-        )
-        return self.with_vectors(snapshot, diagnostics)
+        return lexical, ToolGraph.of(graph)
 
     def _blocks(self) -> list[tuple[Fact, ...]]:
         """Return what the entities state, in blocks; what did not change is the same object."""

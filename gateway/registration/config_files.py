@@ -100,7 +100,9 @@ class ConfigFiles:
         before = self.servers
         now = {name: entry for name, entry in before.items() if not entry.owner}
         manifests = [
-            replace(read_manifest(Path(each.origin)), installation=each.installation)
+            replace(
+                read_manifest(Path(each.origin)), installation=each.installation, part=each.part
+            )
             if each.origin
             else each
             for each in self.manifests
@@ -141,7 +143,7 @@ def _server_entries(manifest: Manifest) -> dict[str, Configured]:
             access=manifest.access.get(name, NO_ACCESS_RULE),
             trusted=name in manifest.trusted,
         )
-        for name, target in {**manifest.servers, **manifest.virtual}.items()
+        for name, target in manifest.targets.items()
     }
 
 

@@ -206,8 +206,41 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     Raises:
         ConfigError: The normalizer is none, or the caches are.
     """
+    search, queue = make_search(
+        options,
+        strategy=strategy,
+        embedder=embedder,
+        normalizer=normalizer,
+        caches=caches,
+        submit=submit,
+        telemetry=telemetry,
+    )
+    return CachedSearch(
+        search=search,
+        cache=caches.results,
+        telemetry=telemetry,
+        usage=usage,
+        identity=(urandom(16).hex(), search.model, normalizer.model_id if normalizer else ""),
+        queue=queue,
+    )
+
+
+def make_search(  # noqa: PLR0913  (keyword-only, wired in one place)
+    options: SearchOptions,
+    *,
+    strategy: Strategy,
+    embedder: Embedder | None,
+    normalizer: Normalizer | None,
+    caches: Caches,
+    submit: Submit[Any],
+    telemetry: Telemetry,
+) -> tuple[Search, Sized | None]:
+    """Make the stages of a search; the arguments are those of `cached_search`.
+
+    Returns:
+        The search, and the queries that are being embedded; None without an embedder.
+    """
     check_members("caches", caches, "a Caches", "normalized", "embeddings", "results")
-    model = rewriter = ""
     # Shared work outlives a search that gave it up: a late caller still waits for something, and a
     # request without an answer is not waited for by all to come.
     shared: dict[str, Any] = {"telemetry": telemetry, "timeout_s": 3 * options.query_timeout_s}
@@ -215,13 +248,12 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     guard = partial(ServiceGuard, patience_s=options.query_timeout_s, submit=submit)
     embed = normalize = queue = None
     if embedder is not None:
-        model, cache = embedder.info.model_id, caches.embeddings
+        cache = caches.embeddings
         queue = flights(name=cache.name)
         share = partial(guard("embedder").run, queue)
         embed = QueryEmbedder(embedder=embedder, cache=cache, share=share, **shared)
     if normalizer is not None:
         check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
-        rewriter = normalizer.model_id
         normalize = CachedNormalizer(
             normalizer=normalizer,
             cache=caches.normalized,
@@ -232,16 +264,9 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         options=options,
         strategy=strategy,
         embed=embed,
-        model=model,
+        model=embedder.info.model_id if embedder else "",
         is_preparing=partial(is_preparing, embedder),
         normalize=normalize,
         correct=SpellingCorrector(find_word_lists()) if options.spelling else None,
     )
-    return CachedSearch(
-        search=search,
-        cache=caches.results,
-        telemetry=telemetry,
-        usage=usage,
-        identity=(urandom(16).hex(), model, rewriter),
-        queue=queue,
-    )
+    return search, queue

@@ -28,15 +28,9 @@ from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.explanation import evidence_ranks, filtered_entities
 from gateway.search.query import Query
+from gateway.search.rank.choice import choose
 from gateway.search.rank.copies import move_copies
-from gateway.search.rank.display import select, spread
-from gateway.search.rank.fusion import (
-    RankedList,
-    fuse,
-    interleave,
-    pin_exact_names,
-    rerank_by_usage,
-)
+from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names, rerank_by_usage
 from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
@@ -102,7 +96,7 @@ class Search:
         if not request.queries and not request.context:
             return browse(state)
         queries = await self._prepare(state, request.queries or ("",))
-        queries = await self._embed(state, queries)
+        queries = await self.add_vectors(state, queries)
         if snapshot.graph is None and request.ranking == "strategy":
             queries = [query for query in queries if query.is_embedded]
         if not queries:
@@ -143,7 +137,7 @@ class Search:
             state.add_diagnostic("spelling", "query_mended", correction.summary)
         return correction.text
 
-    async def _embed(self, state: SearchState, queries: Sequence[Query]) -> list[Query]:
+    async def add_vectors(self, state: SearchState, queries: Sequence[Query]) -> list[Query]:
         """Embed all texts of *queries*.
 
         Returns:
@@ -326,18 +320,7 @@ class Search:
                 rerank_by_usage, multipliers=multipliers, entities=entities, limit=limit
             )
             lists = [rerank(ranking.ranked, named=ranking.named) for ranking in rankings]
-        if request.diversify:
-            lists = [
-                ranked.at(spread(kinds(ranked.positions), ranked.scores.tolist(), limit=limit))
-                for ranked in lists
-            ]
-        chosen = interleave(lists, limit=limit)
-        shown: list[tuple[int, float]] = []
-        if request.display_limit:
-            positions = np.array([position for _, position, _ in chosen], dtype=np.intp)
-            scores = [score for _, _, score in chosen]
-            shown = select(kinds(positions), scores, limit=request.display_limit)
-            chosen = [chosen[place] for place, _ in shown]
+        chosen, displayed = choose(lists, request, kinds)
         window = frozenset[int]().union(*(ranking.window for ranking in rankings))
         added = self._supplement(state, rankings, [position for _, position, _ in chosen], window)
         state.counts = replace(
@@ -347,7 +330,7 @@ class Search:
             graph_nodes=added.visited,
         )
         result = build_result(state, rankings, chosen, added, mode=mode)
-        result = replace(result, display_scores=tuple(score for _, score in shown))
+        result = replace(result, display_scores=displayed)
         result = judge(state, rankings, result)
         return self._explain(state, rankings, chosen, result) if request.explain else result
 

@@ -167,10 +167,22 @@ def extract_tags(
         The request, and diagnostics: which tags were taken, and of a filter that no entity
         has, which there are like it.
     """
-    filters = request.filters
-    if not filters.tags and not any("#" in query for query in request.queries):
+    if not may_have_tags(request):
         return request, ()
-    tags = _visible_tags(snapshot, filters)
+    mask = snapshot.mask(replace(request.filters, tags=frozenset()))
+    return take_tags(request, snapshot.eligibility.tags(mask))
+
+
+def may_have_tags(request: SearchRequest) -> bool:
+    """Return whether *request* asks for tags, or its queries may hold some."""
+    return bool(request.filters.tags) or any("#" in query for query in request.queries)
+
+
+def take_tags(
+    request: SearchRequest, counts: Mapping[str, int]
+) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
+    """Do what `extract_tags` does, with the tags of all eligible entities given in *counts*."""
+    filters, tags = request.filters, _spellings(counts)
     written = [list(words(query)) for query in request.queries]
     unknown = [tag for tag in sorted(filters.tags) if tag.casefold() not in tags]
     for _, _, tag in chain.from_iterable(written):
@@ -204,10 +216,8 @@ def words(query: str) -> Iterator[tuple[int, int, str]]:
             yield match.start(), match.start(1) + len(tag), tag.casefold()
 
 
-def _visible_tags(snapshot: Snapshot, filters: Filters) -> Mapping[str, str]:
-    """Return the tags of all eligible entities, by each way of writing them."""
-    mask = snapshot.mask(replace(filters, tags=frozenset()))
-    tags = snapshot.eligibility.tags(mask)
+def _spellings(tags: Iterable[str]) -> Mapping[str, str]:
+    """Return *tags* by each way of writing them."""
     ways = {re.sub(r"\s+", mark, tag): tag for tag in tags for mark in "_-"}
     return {**ways, **{tag: tag for tag in tags}}
 

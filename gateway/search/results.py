@@ -141,7 +141,7 @@ def browse(state: SearchState) -> SearchResult:
     request, entities = state.request, state.snapshot.entities
     limit = min(request.limit, request.display_limit or request.limit)
     positions = np.flatnonzero(state.mask)[:limit].tolist()
-    state.diagnostics += _suspicions(state.snapshot, positions)
+    state.diagnostics += suspicions(state.snapshot, positions)
     return state.result(
         "browse", tuple(to_match(entities[position], score=0.0) for position in positions)
     )
@@ -213,7 +213,7 @@ def judge(state: SearchState, rankings: Sequence[Ranking], result: SearchResult)
             state.add_diagnostic("confidence", "low_confidence_results")
         lists = (result.matches, result.prerequisites, result.related, result.next_steps)
         position = state.snapshot.position
-        state.diagnostics += _suspicions(
+        state.diagnostics += suspicions(
             state.snapshot, (position(match.id) for matches in lists for match in matches)
         )
     state.record_time("confidence")
@@ -284,7 +284,8 @@ def _names(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", note.detail) for name in hidden)
 
 
-def _suspicions(snapshot: Snapshot, positions: Iterable[int]) -> tuple[Diagnostic, ...]:
+def suspicions(snapshot: Snapshot, positions: Iterable[int]) -> tuple[Diagnostic, ...]:
+    """Return what is to be said of the definitions of the entities at *positions*."""
     definitions = (snapshot.entities[position].definition for position in positions)
     return tuple(dict.fromkeys(note for each in definitions for note in each.diagnostics))
 

@@ -1,8 +1,8 @@
 """Bearer tokens with scopes (RFC 6750).
 
 * A token is kept as its SHA-256 alone, and compared with every known one in constant time.
-* Five scopes are rights: of the API, of metrics, to install, to call; all others are scopes of
-  entities.
+* Six scopes are rights: of the API, of metrics, to install, to call, to search a part; all others
+  are scopes of entities.
 * `/mcp` and the API accept the same tokens. The SDK keeps a session to the party that began it.
 """
 
@@ -36,7 +36,9 @@ INSTALL = "catalog:install"
 """Allows to bring servers in, with `gateway serve --with install`."""
 CALL = "catalog:call"
 """Allows to call tools from the console. A client of `/mcp` needs no right to call."""
-OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL})
+SHARD = "catalog:shard"
+"""Allows to search a part of a sharded catalog in the name of any caller."""
+OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, SHARD})
 """The rights of the server's own token, and of every caller where no token is needed."""
 CALLER = "gateway.caller"
 """The key of a scope under which the guard notes the caller of a request."""

@@ -92,19 +92,19 @@ class CatalogWords:
 
     def contains(self, word: str) -> bool:
         """Return whether some entity holds *word*, in this or another form."""
-        return word in self.postings.word_ids or stem(word) in self.postings.terms
+        return word in self.postings.word_rows or stem(word) in self.postings.terms
 
     def occurs(self, word: str, mask: Mask) -> bool:
         """Return whether an entity that passes *mask* holds *word*, in this or another form."""
         index = self.postings
-        at = index.word_ids.get(word)
-        rows = [index.terms.get(stem(word)), None if at is None else int(index.word_terms[at])]
-        return any(index.occurs_in(row, mask) for row in rows if row is not None)
+        stemmed = index.terms.get(stem(word))
+        rows = [*index.word_rows.get(word, ()), *([] if stemmed is None else [stemmed])]
+        return any(index.occurs_in(row, mask) for row in rows)
 
     @cached_property
     def words(self) -> WordList:
         """The words as they are written, by how many entities hold them."""
-        counts = np.diff(self.postings.offsets)[self.postings.word_terms].tolist()
+        counts = self.postings.df[self.postings.word_terms].tolist()
         spelt = zip(counts, self.postings.words, strict=True)
         held = [(count, word) for count, word in spelt if word]
         total = math.log10(max(sum(count for count, _ in held), 1))

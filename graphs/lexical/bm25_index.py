@@ -18,6 +18,8 @@ import numpy as np
 
 from graphs import parameters
 from graphs.lexical.analysis import DocumentTokens, Fields, Token, Vocabulary, stem, tokens
+from graphs.lexical.corpus import CorpusStatistics, usual_lengths
+from graphs.lexical.index_terms import IndexTerms, joined
 from graphs.lexical.query import (
     AnalyzedQuery,
     DocumentMatches,
@@ -40,6 +42,8 @@ class BM25Index:
 
     size: int
     """How many documents are indexed."""
+    documents: int
+    """How many there are, of which these may be a part."""
     fields: tuple[str, ...]
     """The names of the fields, in the order of their numbers."""
     languages: tuple[str, ...]
@@ -50,6 +54,8 @@ class BM25Index:
     """The words as documents spell them; one stands there once for each term that it has."""
     word_terms: np.ndarray
     """Row of the term of each of those words, int32."""
+    df: np.ndarray
+    """In how many of all documents each term stands, int64, > 0."""
     idf: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
     offsets: np.ndarray
@@ -80,41 +86,50 @@ class BM25Index:
         return cls.compile(list(map(vocabulary.tokenize, documents)), vocabulary)
 
     @classmethod
-    def compile(cls, counted: Sequence[DocumentTokens], vocabulary: Vocabulary) -> BM25Index:
-        """Index documents that are tokenized already."""
+    def compile(
+        cls,
+        counted: Sequence[DocumentTokens],
+        vocabulary: Vocabulary,
+        whole: CorpusStatistics | None = None,
+    ) -> BM25Index:
+        """Index documents that are tokenized already.
+
+        Args:
+            counted: The documents.
+            vocabulary: Numbers their terms and words.
+            whole: Of all documents, where *counted* are a part of them; None if they are all.
+        """
         weights = np.array(list(vocabulary.weights.values()))
-        lengths = _joined([each.lengths for each in counted], len(weights))
-        entries = _joined([each.entries for each in counted], 3)
+        lengths = joined([each.lengths for each in counted], len(weights))
+        entries = joined([each.entries for each in counted], 3)
         sizes = np.array([len(each.entries) for each in counted], np.intp) // _ENTRY_BYTES
         positions = np.repeat(np.arange(len(counted), dtype=np.int32), sizes)
         # Entries stand by document and field; a stable sort by term keeps that order.
         order = _stable_order(entries[:, 0])
         terms, numbers, counts = (np.ascontiguousarray(column[order]) for column in entries.T)
         positions = positions[order]
-        # What each entry contributes before saturation, normalized by its field's length.
-        ratios = lengths / _usual_lengths(lengths)
-        ratios *= np.maximum(ratios / parameters.LONG_FIELD, 1)
-        shares = counts * (weights / (1 - parameters.B + parameters.B * ratios))[positions, numbers]
+        usual = _usual_lengths(lengths) if whole is None else whole.usual_lengths()
+        shares = counts * _normalized(lengths / usual, weights)[positions, numbers]
         changes = (np.diff(terms, prepend=-1) != 0) | (np.diff(positions, prepend=-1) != 0)
         starts = np.flatnonzero(changes)
         totals = np.add.reduceat(shares, starts) if starts.size else shares
-        df = np.bincount(terms[starts], minlength=len(vocabulary.terms))
-        used = np.flatnonzero(df)
-        words, word_terms = _spelt_words(counted, vocabulary, used)
-        names = list(vocabulary.terms)
-        idf = np.log1p((len(counted) - df[used] + 0.5) / (df[used] + 0.5)).astype(np.float32)
-        impacts = np.repeat(idf, df[used]) * (
-            totals * (parameters.K1 + 1) / (parameters.K1 + totals)
-        )
+        held = np.bincount(terms[starts], minlength=len(vocabulary.terms))
+        known = IndexTerms.of(counted, vocabulary, held, whole)
+        documents, df = known.documents, known.df
+        held = np.append(held[held > 0], np.zeros(len(df) - np.count_nonzero(held), np.int64))
+        idf = np.log1p((documents - df + 0.5) / (df + 0.5)).astype(np.float32)
+        impacts = np.repeat(idf, held) * (totals * (parameters.K1 + 1) / (parameters.K1 + totals))
         return cls(
             size=len(counted),
+            documents=documents,
             fields=tuple(vocabulary.weights),
-            languages=tuple(sorted({code for one in counted for code in one.languages})),
-            names=[names[term] for term in used.tolist()],
-            words=words,
-            word_terms=word_terms,
+            languages=tuple(sorted(known.languages)),
+            names=known.names,
+            words=known.words,
+            word_terms=known.word_terms,
+            df=df,
             idf=idf,
-            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(df[used])]),
+            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
             positions=positions[starts],
             impacts=impacts.astype(np.float32),
             entry_offsets=np.append(starts, len(shares)),
@@ -128,14 +143,30 @@ class BM25Index:
         return {term: row for row, term in enumerate(self.names)}
 
     @cached_property
-    def word_ids(self) -> Mapping[str, int]:
-        """Position of each word in `words`; the last one where there are several."""
-        return {word: number for number, word in enumerate(self.words)}
+    def word_rows(self) -> Mapping[str, Sequence[int]]:
+        """Rows of the terms of each word, by the names of the terms."""
+        rows: dict[str, list[int]] = {}
+        for word, row in zip(self.words, self.word_terms.tolist(), strict=True):
+            rows.setdefault(word, []).append(row)
+        for several in rows.values():
+            several.sort(key=self.names.__getitem__)
+        return rows
 
     @cached_property
     def spelling(self) -> TrigramIndex:
         """Suggestions for misspelt words; made when the first unknown word asks."""
-        return TrigramIndex(self.words)
+        return TrigramIndex(list(self.word_rows))
+
+    @property
+    def statistics(self) -> CorpusStatistics:
+        """What an index of more documents needs to know of these; not of an index of a part."""
+        terms = [self.names[row] for row in self.word_terms.tolist()]
+        return CorpusStatistics.of(
+            self.lengths,
+            languages=self.languages,
+            terms=dict(zip(self.names, self.df.tolist(), strict=True)),
+            words=zip(self.words, terms, strict=True),
+        )
 
     def match(self, query: Query) -> Hits:
         """Score every document for *query*.
@@ -210,6 +241,8 @@ class BM25Index:
 
     def _field_bits(self, row: int) -> np.ndarray:
         first, last = self.offsets[row : row + 2].tolist()
+        if first == last:
+            return np.zeros(self.size, dtype=np.uint64)
         starts = self.entry_offsets[first:last]
         entries = slice(int(starts[0]), int(self.entry_offsets[last]))
         flags = np.uint64(1) << self.entry_fields[entries].astype(np.uint64)
@@ -220,6 +253,8 @@ class BM25Index:
     def _holds(self, row: int, positions: Sequence[int]) -> np.ndarray:
         """Return whether each of the documents holds the term of *row*."""
         documents = self.positions[self.offsets[row] : self.offsets[row + 1]]
+        if not documents.size:
+            return np.zeros(len(positions), dtype=np.bool_)
         nearest = documents.take(documents.searchsorted(positions), mode="clip")
         held: np.ndarray = nearest == positions
         return held
@@ -267,12 +302,12 @@ class BM25Index:
         (word,) = token.spelt
         near: dict[tuple[int, ...], float] = {}
         if len(word) >= parameters.MIN_CORRECTED_LENGTH:
-            for number, share in self.spelling.suggest(word):
-                near.setdefault((int(self.word_terms[number]),), share)
+            for suggested, share in self.spelling.suggest(word):
+                for row in self.word_rows[suggested]:
+                    near.setdefault((row,), share)
             if halves := self._halves(word):
-                terms = tuple(int(self.word_terms[half]) for half in halves)
-                near.setdefault(terms, parameters.SPLIT_SHARE)
-        unknown = float(np.log1p((self.size + 0.5) / 0.5))
+                near.setdefault(halves, parameters.SPLIT_SHARE)
+        unknown = float(np.log1p((self.documents + 0.5) / 0.5))
         return QueryTerm(
             word=token.surface,
             expansions=tuple(near.items()),
@@ -281,15 +316,17 @@ class BM25Index:
         )
 
     def _halves(self, word: str) -> tuple[int, int] | None:
-        """Return the two known words, the most even ones, that *word* is without its space."""
+        """Return the terms of two known words, the most even ones, that *word* is without its
+        space.
+        """
         if len(word) > parameters.MAX_WORD_LENGTH:
             return None
         middle = len(word) / 2
         cuts = range(parameters.MIN_HALF, len(word) - parameters.MIN_HALF + 1)
         for cut in sorted(cuts, key=lambda cut: abs(cut - middle)):
-            left, right = self.word_ids.get(word[:cut]), self.word_ids.get(word[cut:])
-            if left is not None and right is not None:
-                return left, right
+            left, right = self.word_rows.get(word[:cut]), self.word_rows.get(word[cut:])
+            if left and right:
+                return left[0], right[0]
         return None
 
     def _matched(self, term: QueryTerm, weight: float) -> _Matched:
@@ -318,12 +355,20 @@ class BM25Index:
         return positions, impacts * share, np.bincount(inverse) * (share * weight / len(rows))
 
 
+def _normalized(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return what a term counts in each field of each document, before saturation.
+
+    Args:
+        ratios: The length of each field beside the usual one, shape (documents, fields).
+        weights: Of the fields.
+    """
+    ratios = ratios * np.maximum(ratios / parameters.LONG_FIELD, 1)
+    counts: np.ndarray = weights / (1 - parameters.B + parameters.B * ratios)
+    return counts
+
+
 def _usual_lengths(lengths: np.ndarray) -> np.ndarray:
-    """Return the usual length of each field where it is not empty; few long ones do not move it."""
-    filled = (column[column > 0] for column in lengths.T)
-    return np.array(
-        [np.quantile(each, parameters.USUAL_LENGTH) if each.size else 1 for each in filled]
-    )
+    return usual_lengths(column[column > 0] for column in lengths.T)
 
 
 def _stable_order(numbers: np.ndarray) -> np.ndarray:
@@ -333,19 +378,3 @@ def _stable_order(numbers: np.ndarray) -> np.ndarray:
         high = (numbers[order] >> 16).astype(np.uint16)
         order = order[np.argsort(high, kind="stable")]
     return order
-
-
-def _joined(parts: Iterable[bytes], width: int) -> np.ndarray:
-    return np.frombuffer(b"".join(parts), np.int32).reshape(-1, width)
-
-
-def _spelt_words(
-    counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
-) -> tuple[list[str], np.ndarray]:
-    """Return the words of the documents as they are spelt, and the row of the term of each."""
-    numbers = _joined([each.words for each in counted], 1)[:, 0]
-    uses = np.bincount(numbers, minlength=len(vocabulary.words))
-    spellings = list(vocabulary.words)
-    pairs = [spellings[number] for number in np.flatnonzero(uses).tolist()]
-    terms = np.fromiter((term for _, term in pairs), dtype=np.int32, count=len(pairs))
-    return [word for word, _ in pairs], used.searchsorted(terms).astype(np.int32)

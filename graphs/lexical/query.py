@@ -111,11 +111,11 @@ class TrigramIndex:
         self._offsets = np.append(starts, len(found))
         """Where a trigram's members begin and end."""
 
-    def suggest(self, word: str) -> tuple[tuple[int, float], ...]:
+    def suggest(self, word: str) -> tuple[tuple[str, float], ...]:
         """Return the known words that *word* may be a misspelling of.
 
         Returns:
-            Up to three pairs of a word's id and its share in (0, 1], best first; empty for words
+            Up to three pairs of a word and its share in (0, 1], best first; empty for words
             with digits or of more than 32 characters, and where nothing is near.
         """
         has_digits = any(mark.isdigit() for mark in word)
@@ -136,9 +136,14 @@ class TrigramIndex:
             last = np.partition(shared, -parameters.MAX_CANDIDATES)[-parameters.MAX_CANDIDATES]
             sharing = sharing[shared >= last]
         candidates = {number: self._words[number] for number in sharing.tolist()}
-        shares = _verified(word, candidates)
-        best = sorted(shares.items(), key=lambda pair: (-pair[1], self._words[pair[0]]))
+        shares = _verified(word, candidates).items()
+        best = sorted(((self._words[number], share) for number, share in shares), key=_best_first)
         return tuple(best[: parameters.MAX_SUGGESTIONS])
+
+
+def _best_first(suggestion: tuple[str, float]) -> tuple[float, str]:
+    word, share = suggestion
+    return -share, word
 
 
 def _verified(word: str, candidates: dict[int, str]) -> dict[int, float]:

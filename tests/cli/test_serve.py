@@ -108,6 +108,13 @@ def test_what_only_an_address_needs_is_refused_over_pipes(place: Place) -> None:
     assert (2, True) == (usual.code, "--host, --port needs --http" in usual.err)
 
 
+def test_a_part_that_there_cannot_be_is_refused(place: Place) -> None:
+    """Before anything is served: a fifth of four parts would hold no server."""
+    ran = place.run("serve", "--http", "--part", "5/4", "-c", place.config({}))
+
+    assert (2, True) == (ran.code, "--part takes a number" in ran.err)
+
+
 def test_over_http_it_says_where(place: Place) -> None:
     """And ends with the signal that any service manager sends."""
     with place.serve("--config", place.config()) as (_, messages, url):

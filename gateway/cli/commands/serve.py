@@ -57,7 +57,7 @@ Reports = Annotated[
 ]
 _DEFAULT = HttpOptions()
 _OF_ADDRESSES = (
-    *("host", "port", "max_connections", "max_sessions", "drain_delay", "drain_timeout"),
+    *("host", "port", "part", "max_connections", "max_sessions", "drain_delay", "drain_timeout"),
     *("token_env", "tokens", "allow_host", "allow_origin", "metrics"),
     *("console", "open_console", "requests", "reports"),
 )
@@ -116,6 +116,9 @@ def serve(  # noqa: PLR0913  (one for each option)
     open_console: Annotated[bool, Option("--open-console", help="Open it in a browser.")] = False,
     requests: Requests = None,
     reports: Reports = None,
+    part: Annotated[
+        str, Option(help="With --http: serve one part of a sharded catalog, such as 1/4.")
+    ] = "",
     max_connections: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_connections,
     max_sessions: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_sessions,
     drain_delay: Annotated[
@@ -145,8 +148,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     token, or with --token-env. Spans and metrics are exported where OTEL_EXPORTER_OTLP_ENDPOINT,
     OTEL_TRACES_EXPORTER or OTEL_METRICS_EXPORTER ask for it.
     """
-    if not http:
-        _refuse_options_of_addresses(context)
+    _refuse_options_of_addresses(context, needed=http)
     has_console = http and wants_console(console)
     extras = _read_extras(extra, expose)
     address = HttpOptions(
@@ -162,8 +164,7 @@ def serve(  # noqa: PLR0913  (one for each option)
         drain_delay_s=drain_delay,
         drain_timeout_s=drain_timeout,
     )
-    manifest = read_config(config)
-    warn(manifest.warnings)
+    manifest = _read_config(config, part)
     own_options = serve_options(manifest, extras, confirm, address if http else None)
     spans = SpanRing() if has_console else None
     page = start_exporters(with_page=metrics, processor=spans)
@@ -176,7 +177,9 @@ def serve(  # noqa: PLR0913  (one for each option)
         shutdown.close, shutdown.kill = partial(_close, gateway), kill_all
         files = ConsoleOptions(config=config, documents=documents, spans=spans)
         pages = _with_files(files, own_options, requests, reports) if has_console else None
-        parts = ServedParts(metrics=page, api=api, console=pages, open_console=open_console)
+        parts = ServedParts(
+            metrics=page, api=api, part=bool(part), console=pages, open_console=open_console
+        )
         authenticator = Authenticator(address)
         transport = transport_of(gateway, address if http else None, parts, shutdown, authenticator)
         watched = {tokens: partial(_read_again, tokens, address, authenticator)} if tokens else {}
@@ -231,15 +234,29 @@ def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
     return extras
 
 
-def _refuse_options_of_addresses(context: Context) -> None:
-    """Refuse those that were typed: a server whose user names a token must not run without."""
+def _refuse_options_of_addresses(context: Context, *, needed: bool) -> None:
+    """Refuse those that were typed but not *needed*: whoever names a token must be served by it."""
     misplaced = [
         f"--{name.replace('_', '-')}"
         for name in _OF_ADDRESSES
         if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     ]
-    if misplaced:
+    if misplaced and not needed:
         raise ConfigError(f"{', '.join(misplaced)} needs --http: over pipes there is no address")
+
+
+def _read_config(config: Path, part: str) -> Manifest:
+    """Read the configuration, and print what is wrong with it."""
+    manifest = replace(read_config(config), part=_read_part(part) if part else None)
+    warn(manifest.warnings)
+    return manifest
+
+
+def _read_part(text: str) -> tuple[int, int]:
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise ConfigError(f"--part takes a number and how many parts there are, as 1/4: {text!r}")
+    return int(number) - 1, int(parts)
 
 
 def _read_token(variable: str) -> str:

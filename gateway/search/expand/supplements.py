@@ -72,6 +72,7 @@ class Gatherer:
         nearness: Orders conditions that are equally far and equally sure.
         is_semantic: Whether vectors chose the window. If not, related tools and next steps that
             the host declares may come from anywhere.
+        leads: Whether the first of *primaries* is the first match of the search.
     """
 
     graph: ToolGraph
@@ -82,6 +83,7 @@ class Gatherer:
     options: SearchOptions
     nearness: Nearness
     is_semantic: bool = True
+    leads: bool = True
 
     def __post_init__(self) -> None:
         """Begin with nothing gathered."""
@@ -126,7 +128,8 @@ class Gatherer:
         room = self.options.max_prerequisites - len(above.difference(self.primaries))
         for primary in self.primaries:
             above.add(primary)
-            far = primary == self.primaries[0] and self.options.prerequisites == "derived"
+            first = self.leads and primary == self.primaries[0]
+            far = first and self.options.prerequisites == "derived"
             hops = PREREQUISITE_HOPS if declared else DERIVED_HOPS if far else 1
             for position, neighbour in self._needed(primary, declared=declared, hops=hops):
                 matched = position in self.primaries

@@ -23,7 +23,7 @@ def test_a_misspelt_word_meets_the_word_that_was_meant(word: str, expected: str)
     """A typo must not empty the result."""
     near = TrigramIndex(WORDS).suggest(word)
 
-    assert expected == WORDS[near[0][0]]
+    assert expected == near[0][0]
 
 
 @pytest.mark.parametrize("word", ["kitchen", "1ssu", "y" * 40, "qqqq", ""])
@@ -36,4 +36,4 @@ def test_the_nearer_comes_first_and_counts_more() -> None:
     """One edit is likelier than two."""
     found = TrigramIndex(["carpets", "carpet", "carped"]).suggest("carpett")
 
-    assert ((1, 0.8), (0, 0.8), (2, 0.5)) == found
+    assert (("carpet", 0.8), ("carpets", 0.8), ("carped", 0.5)) == found

@@ -1,0 +1,44 @@
+"""Rankings -> the matches of a search. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from gateway.index.eligibility import Positions
+from gateway.search.rank.display import select, spread
+from gateway.search.rank.fusion import RankedList, interleave
+from gateway.types import SearchRequest
+
+Chosen: TypeAlias = list[tuple[int, int, float]]
+"""The number of the ranking, the position of the entity and its score; best first."""
+
+
+def choose(
+    lists: Sequence[RankedList], request: SearchRequest, kinds: Callable[[Positions], Sequence[str]]
+) -> tuple[Chosen, tuple[float, ...]]:
+    """Choose the matches of *request*.
+
+    Args:
+        lists: One for each query.
+        request: Says how many are wanted, and whether kinds share the places.
+        kinds: Returns the kinds of the entities at positions.
+
+    Returns:
+        The matches, and their scores for display, if they were chosen for that.
+    """
+    limit = request.limit
+    if request.diversify:
+        lists = [
+            ranked.at(spread(kinds(ranked.positions), ranked.scores.tolist(), limit=limit))
+            for ranked in lists
+        ]
+    chosen = interleave(lists, limit=limit)
+    if not request.display_limit:
+        return chosen, ()
+    positions = np.array([position for _, position, _ in chosen], dtype=np.intp)
+    scores = [score for _, _, score in chosen]
+    shown = select(kinds(positions), scores, limit=request.display_limit)
+    return [chosen[place] for place, _ in shown], tuple(score for _, score in shown)

@@ -1,0 +1,272 @@
+"""One part of a catalog: what it has for the queries of a coordinator. Pure.
+
+It counts and scores by the same functions as a search in one process; nothing is ranked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import numpy as np
+
+from gateway.index.eligibility import Mask, Positions
+from gateway.index.snapshot import Snapshot
+from gateway.index.vectors import VectorIndex
+from gateway.runtime.vectors import Vector, top
+from gateway.search import retrieve
+from gateway.search.expand.supplements import Gatherer, Supplements
+from gateway.search.query import Query
+from gateway.search.rank.fusion import PoolMoments, RankedList, pool_moments
+from gateway.search.results import (
+    Ranking,
+    suspicions,
+    to_match,
+    unmatched_terms,
+    visible_build_notes,
+)
+from gateway.sharding.values import (
+    Details,
+    DetailsAnswer,
+    DetailsRequest,
+    Overview,
+    OverviewRequest,
+    PartChangedError,
+    QueryChoice,
+    Survey,
+    SurveyAnswer,
+    SurveyRequest,
+)
+from gateway.spelling.word_lists import CatalogWords
+from gateway.types.caller import filters_for
+from gateway.usage.transitions import LearnedSteps
+from graphs.lexical.query import AnalyzedQuery, Hits
+
+MAX_SEARCHES = 64
+"""So many searches wait for their details; the oldest then begins anew."""
+MAX_SERVERS = 50
+_NONE = np.zeros(0, dtype=np.float32)
+_UNRANKED = RankedList(positions=np.zeros(0, np.intp), scores=_NONE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Surveyed:
+    """One query between its survey and its details."""
+
+    query: Query
+    candidates: retrieve.Candidates | None
+    """None where the graph ranks."""
+    forms: Sequence[Hits]
+    """Empty for a query of one form that words do not rank."""
+    hits: Hits | None
+    """What the graph's words say, where it ranks."""
+    named: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CatalogPart:
+    """A part of a catalog. Not for two threads at once."""
+
+    snapshot: Snapshot
+    """Compiled with the statistics of the whole."""
+    key: str
+    """The name of these."""
+    _searches: dict[str, tuple[Mask, list[_Surveyed]]] = field(default_factory=dict)
+    _numbers: count[int] = field(default_factory=count)
+
+    def overview(self, request: OverviewRequest) -> Overview:
+        """Return what the filters of *request* leave."""
+        snapshot, filters = self.snapshot, request.filters
+        mask = snapshot.mask(filters)
+        seen = replace(filters_for(None, filters.kinds), scopes=filters.scopes)
+        vectors, words = snapshot.vectors, CatalogWords(postings=snapshot.lexical)
+        present = mask if vectors is None or vectors.present is None else mask & vectors.present
+        first = [snapshot.entities[at] for at in np.flatnonzero(mask)[: request.first].tolist()]
+        notes = dict.fromkeys(note for each in first for note in each.definition.diagnostics)
+        return Overview(
+            size=len(mask),
+            eligible=int(np.count_nonzero(mask)),
+            visible=int(np.count_nonzero(snapshot.mask(seen))),
+            embedded=0 if vectors is None else int(np.count_nonzero(present)),
+            dimensions=snapshot.dimensions,
+            has_graph=snapshot.graph is not None,
+            tags=snapshot.eligibility.tags(mask),
+            servers=tuple(sorted(snapshot.eligibility.servers(mask))[:MAX_SERVERS]),
+            words=tuple(word for word in request.words if words.occurs(word, mask)),
+            first=tuple(to_match(entity, score=0.0) for entity in first),
+            notes=(*visible_build_notes(snapshot, filters, mask), *notes),
+        )
+
+    def survey(self, request: SurveyRequest) -> SurveyAnswer:
+        """Return the candidates for each query of *request*."""
+        mask = self.snapshot.mask(request.filters)
+        found = [self._survey(each.query(), mask, request) for each in request.queries]
+        while len(self._searches) >= MAX_SEARCHES:
+            del self._searches[next(iter(self._searches))]
+        search = str(next(self._numbers))
+        self._searches[search] = mask, [surveyed for surveyed, _ in found]
+        return SurveyAnswer(search=search, surveys=tuple(survey for _, survey in found))
+
+    def _survey(self, query: Query, mask: Mask, request: SurveyRequest) -> tuple[_Surveyed, Survey]:
+        snapshot, index = self.snapshot, self.snapshot.lexical
+        candidates = hits = None
+        forms: Sequence[Hits] = ()
+        moments, words, clauses = PoolMoments(size=len(mask)), _NONE, _NONE
+        if query.is_embedded:
+            candidates = retrieve.find_candidates(
+                self._vectors(query), query.vectors, mask=mask, count=request.count
+            )
+            pool, strengths = candidates.pool, candidates.strengths
+            moments = replace(moments, vectors=candidates.scan.moments)
+        else:
+            pool, strengths, hits = self._by_graph(query, mask, request.count)
+        if candidates is not None and request.by_words:
+            lexical = retrieve.score_lexical(index, query)
+            forms, words = lexical.forms, lexical.scores[pool]
+            clauses = _NONE if lexical.clauses is None else lexical.clauses[pool]
+            moments = pool_moments(candidates, lexical, mask)
+        elif len(query.confidence_texts) > 1:
+            forms = retrieve.match_forms(index, query)
+        named = [self._named(name, mask) for name in retrieve.names_in(query.text)]
+        called = list(dict.fromkeys(at for _, positions in named for at in positions))
+        positions = np.concatenate([pool, np.setdiff1d(called, pool).astype(np.intp)])
+        entities = [snapshot.entities[at] for at in positions.tolist()]
+        groups = snapshot.server_ids[positions]
+        survey = Survey(
+            eligible=int(np.count_nonzero(mask)),
+            positions=positions,
+            strengths=strengths,
+            words=words,
+            clauses=clauses,
+            groups=groups,
+            group_sizes=np.bincount(snapshot.server_ids)[groups],
+            moments=moments,
+            coverages=tuple(map(retrieve.max_coverage, forms)) if len(forms) > 1 else (),
+            named=tuple(named),
+            names=tuple(entity.exposed_name for entity in entities),
+            ids=tuple(entity.id for entity in entities),
+            kinds=tuple(entity.kind for entity in entities),
+        )
+        return _Surveyed(query, candidates, forms, hits, frozenset(called)), survey
+
+    def _vectors(self, query: Query) -> VectorIndex:
+        if self.snapshot.vectors is not None:
+            return self.snapshot.vectors
+        size = len(self.snapshot.entities)
+        rows = np.zeros((size, query.vectors.texts.shape[1]), dtype=np.float32)
+        return VectorIndex(matrix=rows, present=np.zeros(size, dtype=np.bool_))
+
+    def _by_graph(
+        self, query: Query, mask: Mask, wanted: int
+    ) -> tuple[Positions, Vector, Hits | None]:
+        if self.snapshot.graph is None:
+            return np.zeros(0, dtype=np.intp), _NONE, None
+        hits = retrieve.score_graph(self.snapshot.graph, query)
+        scores = np.where(mask, hits.scores, np.float32(0))
+        best = top(scores, wanted)
+        best = best[scores[best] > 0]
+        return best, scores[best], hits
+
+    def _named(self, name: str, mask: Mask) -> tuple[bool, tuple[int, ...]]:
+        is_id = name in self.snapshot.eligibility.by_id
+        return is_id, tuple(at for at in self.snapshot.named(name) if mask[at])
+
+    def details(self, request: DetailsRequest) -> DetailsAnswer:
+        """Return what is shown of the entities of *request*, and the neighbours of its matches."""
+        if request.search not in self._searches:
+            raise PartChangedError("the search is not remembered")
+        mask, searches = self._searches[request.search]
+        hits = [self._hits(surveyed) for surveyed in searches]
+        rankings = [
+            self._ranking(surveyed, choice, scored, request.model)
+            for surveyed, choice, scored in zip(searches, request.queries, hits, strict=True)
+        ]
+        added = self._supplements(request, mask, rankings)
+        lists = added.prerequisites, added.related, added.next_steps
+        wanted = [*request.wanted.tolist(), *(each.position for found in lists for each in found)]
+        index = self.snapshot.lexical
+        return DetailsAnswer(
+            details=self._details(list(dict.fromkeys(wanted)), rankings),
+            hits=tuple(map(_graph_hits, rankings, hits)),
+            prerequisites=tuple(added.prerequisites),
+            related=tuple(added.related),
+            next_steps=tuple(added.next_steps),
+            unmatched=tuple(unmatched_terms(index, [each.reading], mask) for each in rankings),
+            visited=added.visited,
+        )
+
+    def _hits(self, surveyed: _Surveyed) -> Hits | None:
+        if surveyed.hits is not None or self.snapshot.graph is None:
+            return surveyed.hits
+        return retrieve.score_graph(self.snapshot.graph, surveyed.query)
+
+    def _ranking(
+        self, surveyed: _Surveyed, choice: QueryChoice, hits: Hits | None, model: str
+    ) -> Ranking:
+        """Return the evidence for one query, with what the whole catalog says of it."""
+        candidates, index = surveyed.candidates, self.snapshot.lexical
+        if candidates is not None:
+            scan = replace(
+                candidates.scan, moments=choice.moments.vectors, eligible=choice.eligible
+            )
+            candidates = replace(candidates, scan=scan)
+        reading: AnalyzedQuery
+        if surveyed.forms:
+            reading = surveyed.forms[choice.form]
+        else:
+            reading = retrieve.read_words(index, surveyed.query)
+        return Ranking(
+            query=surveyed.query,
+            ranked=_UNRANKED,
+            lexical=index,
+            reading=reading,
+            eligible=choice.eligible,
+            named=surveyed.named,
+            candidates=candidates,
+            model=model,
+            graph={} if hits is None else retrieve.graph_coverage(hits, choice.listed),
+        )
+
+    def _details(
+        self, positions: Sequence[int], rankings: Sequence[Ranking]
+    ) -> tuple[Details, ...]:
+        assessed = zip(*(ranking.assess(positions) for ranking in rankings), strict=True)
+        found = []
+        for position, scores in zip(positions, assessed, strict=True):
+            entity = self.snapshot.entities[position]
+            details = Details(
+                position=position,
+                match=to_match(entity, score=0.0),
+                trusted=entity.trusted,
+                generation=entity.generation,
+                assessed=scores,
+                notes=suspicions(self.snapshot, [position]),
+            )
+            found.append(details)
+        return tuple(found)
+
+    def _supplements(
+        self, request: DetailsRequest, mask: Mask, rankings: Sequence[Ranking]
+    ) -> Supplements:
+        graph = self.snapshot.graph
+        if graph is None or not len(request.matches):
+            return Supplements()
+        gatherer = Gatherer(
+            graph,
+            request.matches.tolist(),
+            window=request.window.tolist(),
+            mask=mask,
+            options=request.options,
+            nearness=lambda at: np.max([ranking.nearness(at) for ranking in rankings], axis=0),
+            is_semantic=any(ranking.candidates is not None for ranking in rankings),
+            leads=request.leads,
+        )
+        return gatherer.gather((), LearnedSteps())
+
+
+def _graph_hits(ranking: Ranking, hits: Hits | None) -> tuple[tuple[int, float, float], ...]:
+    """Return what the graph's words found: positions, scores and coverages."""
+    if hits is None:
+        return ()
+    return tuple((at, float(hits.scores[at]), share) for at, share in ranking.graph.items())
