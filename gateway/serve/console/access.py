@@ -1,8 +1,9 @@
 """Access to the console: a cookie made from a token, and a secret in every form.
 
 * A browser signs in once with a token that the API accepts too, or, where the API needs none, with
-  the launch token that `gateway serve` prints. The token itself is not kept. A session ends with
-  its token, and when whom the API accepts is changed.
+  the launch token that `gateway serve` prints. Of tokens only that of an identity provider is kept,
+  since a server may want it in exchange. A session ends with its token, and when whom the API
+  accepts is changed.
 * The cookie is HttpOnly and SameSite=Strict, so no other site's request bears it. Every form holds
   a secret of its session besides (CSRF, OWASP's synchronizer token).
 """

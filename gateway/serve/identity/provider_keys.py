@@ -68,12 +68,14 @@ class ProviderKeys:
         age = now - self._fetched_at
         is_known = key_id in self._keys and age < MAX_AGE_S
         is_due = age >= REFRESH_S or not is_known
-        if is_due and self._fetching is None and now - self._tried_at >= RETRY_S:
+        task = self._fetching
+        # One that was cancelled with its loop is over too.
+        if is_due and (task is None or task.done()) and now - self._tried_at >= RETRY_S:
             self._tried_at = now
-            self._fetching = asyncio.create_task(self._refresh())
+            task = self._fetching = asyncio.create_task(self._refresh())
         if not is_known:
-            if self._fetching is not None:
-                await asyncio.shield(self._fetching)
+            if task is not None and not task.done():
+                await asyncio.shield(task)
             if self._fault:
                 raise UpstreamError(self.issuer.issuer, self._fault, kind="connect")
         return self._keys.get(key_id)
@@ -81,7 +83,6 @@ class ProviderKeys:
     async def _refresh(self) -> None:
         """Fetch the keys; if that fails, note why and keep what there is."""
         keys = await attempt(self.fetch())
-        self._fetching = None
         if isinstance(keys, Failed):
             self._fault = keys.reason
             log.warning("the keys of %s cannot be fetched: %s", self.issuer.issuer, self._fault)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
@@ -12,7 +13,11 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from hypothesis import given
+from hypothesis import strategies as st
+from jwt.algorithms import HMACAlgorithm, RSAAlgorithm
 
+from gateway.errors import Failed, attempt
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.identity.access_tokens import LEEWAY_S
@@ -33,8 +38,6 @@ def encoded(value: object) -> str:
 
 def signed_by_hand(provider: Provider, header: Mapping[str, Any], key: bytes) -> str:
     """A token under HMAC, which PyJWT would not make with a public key."""
-    from jwt.algorithms import HMACAlgorithm  # noqa: PLC0415
-
     text = f"{encoded(header)}.{encoded(provider.claims())}"
     signature = HMACAlgorithm(HMACAlgorithm.SHA256).sign(text.encode(), key)
     return f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
@@ -223,3 +226,43 @@ async def test_a_required_scope_is_named_by_the_refusal(provider: Provider) -> N
     header = (refused.value.headers or {})["WWW-Authenticate"]
     assert 403 == refused.value.status
     assert 'error="insufficient_scope", scope="tools.use", resource_metadata="http' in header
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=6,
+)
+CLAIMS = st.sampled_from(
+    ["iss", "sub", "aud", "exp", "nbf", "iat", "scope", "scp", "groups", "typ", "token_use", "cnf"]
+)
+HEADERS = st.sampled_from(["alg", "kid", "typ", "crit", "b64", "jku", "jwk", "zip", "cty"])
+
+
+@given(
+    header=st.dictionaries(HEADERS, JSON, max_size=4),
+    claims=st.dictionaries(CLAIMS, JSON, max_size=4),
+    signature=st.none() | st.binary(max_size=30),
+)
+def test_whatever_a_token_holds_it_is_accepted_or_refused(
+    shared_provider: Provider,
+    accepting: Authenticator,
+    header: dict[str, Any],
+    claims: dict[str, Any],
+    signature: bytes | None,
+) -> None:
+    """Also what the provider itself signs: no claim of another type breaks a request."""
+    good = {"alg": "RS256", "kid": "rsa", "typ": "at+jwt"}
+    text = f"{encoded(good | header)}.{encoded(shared_provider.claims() | claims)}"
+    if signature is None:
+        signature = RSAAlgorithm(RSAAlgorithm.SHA256).sign(text.encode(), RSA_KEY)
+    token = f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
+
+    named = asyncio.run(attempt(accepting.authenticate([f"Bearer {token}"])))
+
+    if isinstance(named, Failed):
+        assert isinstance(named.error, RefusedError), named
+        assert 401 == named.error.status
+    else:
+        assert named.caller.user.startswith(f"{shared_provider.url}#")
+        assert not named.caller.scopes
