@@ -155,6 +155,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """See `Store.close`."""
+        self.call_log.close()
         self.vectors.close()
         self.listings.close()
 

@@ -301,6 +301,11 @@ class PostgresDatabase:
             raise StoreError(f"{self.place}: {_reason(error)}") from error
 
 
+def is_away(error: StoreError) -> bool:
+    """Return whether the same may work once the server is back, or less busy."""
+    return isinstance(error.__cause__, psycopg.OperationalError)
+
+
 def _parsed(url: str) -> Mapping[str, Any]:
     """Return the settings of a URL; a fault in it is never shown, since it may be the password."""
     scheme, _, rest = url.partition("://")

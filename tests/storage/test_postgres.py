@@ -59,14 +59,17 @@ def entry(name: str) -> Entry:
 def test_a_store_works_again_as_soon_as_its_server_does(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
-    """While that is down an error says so; the first call after it needs no second one."""
+    """While that is down an error says so, and what is noted of usage waits; the first call after
+    it needs no second one.
+    """
     store.entries.put([entry("a")])
     postgres.stop()
     try:
         with pytest.raises(StoreError, match="check that the server runs") as down:
             store.entries.rows()
-        with pytest.raises(StoreError):
-            store.call_log.note(Call(tool="t", outcome="ok"))
+        store.call_log.note(Call(tool="t", outcome="ok"))
+        for _ in range(2):
+            store.call_log.note_search(SearchNote(found=("t",), query="a\0b"))
     finally:
         postgres.start()
     after = store.entries.rows()
@@ -75,6 +78,8 @@ def test_a_store_works_again_as_soon_as_its_server_does(
     again = store.entries.rows()
 
     assert ["agent:catalog/a"] == [*after] == [*again]
+    assert [("t", 1)] == [(each.tool, each.succeeded) for each in store.call_log.tallies()]
+    assert {"t": 2} == store.call_log.found()
     assert "sesame" not in str(down.value) + repr(store)
 
 
