@@ -151,7 +151,7 @@ class CallerError(UpstreamError):
 class SignInRequiredError(UpstreamError):
     """A server is called with the credentials of each user, and has none of this one."""
 
-    def __init__(self, server: str, address: str, *, previous: str = "") -> None:
+    def __init__(self, server: str, address: str, *, previous: str = "", fault: str = "") -> None:
         self.address = address
         """Where the user signs in, with the token by which it uses the gateway; empty if the host
         says no address."""
@@ -162,7 +162,7 @@ class SignInRequiredError(UpstreamError):
             if address
             else "no sign-in is offered until the host sets public_url (GATEWAY_PUBLIC_URL)"
         )
-        detail = f"needs a sign-in of your own: {mend}"
+        detail = f"needs a sign-in of your own{fault and f' ({fault})'}: {mend}"
         super().__init__(server, detail, kind="authorization", sent=False)
 
 

@@ -22,10 +22,9 @@ from pydantic import BaseModel, ValidationError
 
 from gateway.errors import UpstreamError
 from gateway.mcp.oauth import SignInRecord, oauth_client, query_value
-from gateway.mcp.servers import HttpServer, OAuth, TokenStore
 from gateway.mcp.ssrf_guard import check_url, is_local
 from gateway.mcp.transports import guarded_client
-from gateway.options import UpstreamOptions
+from gateway.mcp.user_sessions import UserSignIn
 
 LIFE_S = 600.0
 """How long a person may take to sign in."""
@@ -76,32 +75,17 @@ class _Redirect:
         return AuthorizationCodeResult(code=_PLACEHOLDER, state=state, iss=issuer)
 
 
-async def begin(
-    server: str,
-    target: HttpServer,
-    auth: OAuth,
-    options: UpstreamOptions,
-    *,
-    pending: TokenStore,
-    callback: str,
-) -> str:
-    """Return the address at which a user signs in.
-
-    Args:
-        server: For messages.
-        target: The server.
-        auth: How the user signs in.
-        options: Limits of time and size.
-        pending: Where it is kept what `complete` needs; what was begun before is forgotten.
-        callback: Where the browser is sent back to.
+async def begin(sign_in: UserSignIn) -> str:
+    """Return the address at which a user signs in; what was begun before is forgotten.
 
     Raises:
-        UpstreamError: It offers no sign-in, or cannot be reached.
+        UpstreamError: The server offers no sign-in, or cannot be reached.
         ConfigError: An address may not be used.
     """
-    redirect = _Redirect(callback)
+    target, options = sign_in.target, sign_in.options
+    redirect = _Redirect(sign_in.callback)
     request = httpx2.Request("GET", target.url, headers={"Accept": "text/event-stream"})
-    provider = oauth_client(target.url, replace(auth, tokens=None), redirect)
+    provider = oauth_client(target.url, replace(sign_in.auth, tokens=None), redirect)
     redirect.context = context = provider.context
     flow = provider.async_auth_flow(request)
     try:
@@ -116,7 +100,7 @@ async def begin(
             await step.aread()
     except (httpx2.HTTPError, OAuthFlowError, StopAsyncIteration, TimeoutError) as error:
         detail = f"cannot be signed in to ({type(error).__name__}): look at its log"
-        raise UpstreamError(server, detail, kind="authorization", sent=False) from error
+        raise _failure(sign_in, detail) from error
     finally:
         await flow.aclose()
     # The browser of a person is sent there: that must be as safe as where we would go ourselves.
@@ -134,7 +118,7 @@ async def begin(
             sign_in=secrets.token_urlsafe(16),
         ),
     )
-    await asyncio.to_thread(pending.write, kept.model_dump_json(exclude_none=True))
+    await asyncio.to_thread(sign_in.pending.write, kept.model_dump_json(exclude_none=True))
     return redirect.url
 
 
@@ -147,36 +131,23 @@ async def _challenge(client: httpx2.AsyncClient, request: httpx2.Request) -> htt
     return httpx2.Response(_UNAUTHORIZED, request=request)
 
 
-async def complete(  # noqa: PLR0913  (keyword-only, wired in one place)
-    server: str,
-    target: HttpServer,
-    auth: OAuth,
-    options: UpstreamOptions,
-    *,
-    pending: TokenStore,
-    code: str,
-    state: str,
-    issuer: str | None,
-) -> None:
+async def complete(sign_in: UserSignIn, code: str, state: str, issuer: str | None) -> None:
     """Take what the browser brought back, and keep the tokens of the user.
 
     Args:
-        server: For messages.
-        target: The server.
-        auth: How the user signs in, with the place of its tokens.
-        options: Limits of time and size.
-        pending: As for `begin`. It is good once.
+        sign_in: Of the user.
         code: What stands in the address that the browser came to.
-        state: Likewise.
+        state: Likewise. It is good once.
         issuer: Likewise (RFC 9207); None if nothing does.
 
     Raises:
         UpstreamError: It answers nothing that was begun, or gets no tokens.
     """
+    target, options, pending = sign_in.target, sign_in.options, sign_in.pending
     begun = _begun(await asyncio.to_thread(pending.read), state)
     if begun is None:
         detail = "the sign-in is over or was not begun here: begin it anew"
-        raise UpstreamError(server, detail, kind="authorization", sent=False)
+        raise _failure(sign_in, detail)
     await asyncio.to_thread(pending.forget)
     try:
         validate_authorization_response_iss(issuer, begun.record.issuer)
@@ -187,10 +158,13 @@ async def complete(  # noqa: PLR0913  (keyword-only, wired in one place)
             tokens = await _ask_for_tokens(client, begun, code)
     except (httpx2.HTTPError, OAuthFlowError, TimeoutError, ValidationError) as error:
         detail = f"gave no token ({type(error).__name__}): begin the sign-in anew"
-        raise UpstreamError(server, detail, kind="authorization", sent=False) from None
+        raise _failure(sign_in, detail) from None
     text = begun.record.with_tokens(tokens).model_dump_json(exclude_none=True)
-    if auth.tokens is not None:
-        await asyncio.to_thread(auth.tokens.write, text)
+    await asyncio.to_thread(sign_in.tokens.write, text)
+
+
+def _failure(sign_in: UserSignIn, detail: str) -> UpstreamError:
+    return UpstreamError(sign_in.server, detail, kind="authorization", sent=False)
 
 
 def _begun(text: str | None, state: str) -> _PendingSignIn | None:

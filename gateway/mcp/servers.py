@@ -80,16 +80,6 @@ class OAuth:
         if self.store not in {"file", "keyring"}:
             raise ConfigError(f"OAuth: store must be file or keyring, got {self.store!r}")
 
-    def for_user(self, key: str) -> OAuth:
-        """Return the same with the tokens of the user *key*.
-
-        Raises:
-            ConfigError: Users do not sign in here.
-        """
-        if not self.per_user or self.user_tokens is None:
-            raise ConfigError("no user signs in here")
-        return replace(self, tokens=self.user_tokens(key))
-
     def with_tokens(self, tokens: TokenStore) -> OAuth:
         """Return the same with *tokens*, if it has none."""
         return self if self.tokens is not None else replace(self, tokens=tokens)

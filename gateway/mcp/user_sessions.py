@@ -17,16 +17,21 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from gateway.errors import ConfigError, SignInRequiredError, UpstreamError, UpstreamUnavailableError
+from gateway.errors import (
+    InvalidRequestError,
+    SignInRequiredError,
+    StoreError,
+    UpstreamError,
+    UpstreamUnavailableError,
+)
 from gateway.mcp.retry import retry_if_safe
-from gateway.mcp.servers import HttpServer, OAuth, TokenExchange
+from gateway.mcp.servers import HttpServer, OAuth, TokenExchange, TokenStore
 from gateway.mcp.supervisor import Supervisor
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 from gateway.types import Caller
 
 if TYPE_CHECKING:
-    from gateway.mcp.oauth import SignInRecord
     from gateway.mcp.session import Session  # mcp is heavy: a warm start must not pay for it
     from gateway.mcp.token_exchange import UserToken
 
@@ -42,12 +47,28 @@ def user_key(caller: Caller, *parts: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSignIn:
+    """How one user signs in to one server."""
+
+    server: str
+    target: HttpServer
+    auth: OAuth
+    options: UpstreamOptions
+    tokens: TokenStore
+    """Where the tokens of the user are."""
+    pending: TokenStore
+    """Where a sign-in is kept that has begun."""
+    callback: str
+    """Where the browser is sent back to; empty if nowhere."""
+
+
 @dataclass(slots=True, eq=False)
 class _UserSession:
     supervisor: Supervisor[Session]
     token: UserToken | None
     """What the user's token was exchanged for, where that is how."""
-    sign_in: str = ""
+    sign_in: str
     """Of the user's sign-ins, the one that it is of."""
     uses: int = 0
     """How many calls are under way, or about to be."""
@@ -76,8 +97,8 @@ class UserSessions:
 
     def __post_init__(self) -> None:
         """Begin without a session."""
-        self._sessions: dict[str, _UserSession] = {}
-        """By user; the last used one is last."""
+        self._sessions: dict[tuple[str, str], _UserSession] = {}
+        """By user and sign-in; the last used one is last."""
         self._closing = set[asyncio.Task[None]]()
         headers = {
             name: value
@@ -118,43 +139,46 @@ class UserSessions:
         session = await self._session(caller)
         session.uses += 1
         try:
+            if session.token is not None:
+                await session.token.get()
             return await retry_if_safe(lambda: session.supervisor.use(work), repeatable=repeatable)
         except UpstreamError as error:
             if error.status == _UNAUTHORIZED and isinstance(self.target.auth, OAuth):
-                raise self._sign_in_required(session.sign_in) from error
+                previous = session.sign_in
+                raise SignInRequiredError(self.server, self.address, previous=previous) from error
             raise
         finally:
             session.uses -= 1
-
-    def _sign_in_required(self, previous: str = "") -> SignInRequiredError:
-        return SignInRequiredError(self.server, self.address, previous=previous)
 
     async def _wait_for_sign_in(self, caller: Caller, previous: str, limit_s: float) -> bool:
         """Wait until the user has signed in, also through another replica; return whether."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 while True:
-                    record = await self._record(caller)
-                    if record.access_token and record.sign_in != previous:
-                        return True
+                    with suppress(SignInRequiredError):
+                        if (await self._signed_in(caller)).sign_in != previous:
+                            return True
                     await asyncio.sleep(_LOOK_S)
         return False
 
-    async def _record(self, caller: Caller) -> SignInRecord:
-        from gateway.mcp.oauth import read_record  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
-
-        return await read_record(self.user_auth(caller))
-
-    def user_auth(self, caller: Caller) -> OAuth:
-        """Return how *caller* signs in, with the place of its tokens.
+    def sign_in_of(self, caller: Caller) -> UserSignIn:
+        """Return how *caller* signs in.
 
         Raises:
-            ConfigError: Users do not sign in to this server.
+            InvalidRequestError: Users do not sign in to this server, or the caller has no name.
         """
-        auth = self.target.auth
-        if not isinstance(auth, OAuth):
-            raise ConfigError(f"no user signs in to {self.server!r}")
-        return auth.for_user(user_key(caller))
+        auth, user = self.target.auth, user_key(caller)
+        if not isinstance(auth, OAuth) or auth.user_tokens is None or not caller.user:
+            raise InvalidRequestError(f"this caller does not sign in to {self.server!r}")
+        return UserSignIn(
+            server=self.server,
+            target=self.target,
+            auth=auth,
+            options=self.options,
+            tokens=auth.user_tokens(user),
+            pending=auth.user_tokens(f"{user}-pending"),
+            callback=self.address and f"{self.address}/callback",
+        )
 
     async def close(self) -> None:
         """End all sessions."""
@@ -173,21 +197,29 @@ class UserSessions:
                 sent=False,
             )
         if isinstance(self.target.auth, TokenExchange):
-            return await self._exchanged(caller, self.target.auth)
+            return self._exchanged(caller, self.target.auth)
         return await self._signed_in(caller)
 
     async def _signed_in(self, caller: Caller) -> _UserSession:
-        auth, record = self.user_auth(caller), await self._record(caller)
-        if not record.access_token:
-            raise self._sign_in_required()
-        # Who signs in anew may be somebody else at the server: that is another session.
-        session = self._take(
-            user_key(caller, record.sign_in), lambda: (replace(self._bare, auth=auth), None)
-        )
-        session.sign_in = record.sign_in
-        return session
+        from gateway.mcp.oauth import read_record  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
 
-    async def _exchanged(self, caller: Caller, exchange: TokenExchange) -> _UserSession:
+        user, sign_in = user_key(caller), self.sign_in_of(caller)
+        auth = replace(sign_in.auth, tokens=sign_in.tokens)
+        try:
+            record = await read_record(auth)
+        except StoreError:
+            # The last sign-in serves while the store cannot be read.
+            key = next((each for each in reversed(self._sessions) if each[0] == user), None)
+            if key is None:
+                raise
+            return self._sessions[key]
+        if not record.access_token:
+            raise SignInRequiredError(self.server, self.address, fault=sign_in.tokens.fault)
+        # Who signs in anew may be somebody else at the server: that is another session.
+        key = user, record.sign_in
+        return self._take(key, lambda: (replace(self._bare, auth=auth), None))
+
+    def _exchanged(self, caller: Caller, exchange: TokenExchange) -> _UserSession:
         from gateway.mcp.token_exchange import UserToken  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
         from gateway.mcp.transports import guarded_client  # noqa: PLC0415  (likewise)
 
@@ -210,14 +242,13 @@ class UserSessions:
             return replace(self._bare, auth=replace(exchange, token=token)), token
 
         # What a token of fewer scopes may get is not what another one got.
-        session = self._take(user_key(caller, *sorted(caller.scopes)), make)
+        session = self._take((user_key(caller, *sorted(caller.scopes)), ""), make)
         if session.token is not None:
             session.token.subject = caller.token
-            await session.token.get()
         return session
 
     def _take(
-        self, key: str, make: Callable[[], tuple[HttpServer, UserToken | None]]
+        self, key: tuple[str, str], make: Callable[[], tuple[HttpServer, UserToken | None]]
     ) -> _UserSession:
         """Return the session *key*, a new one if there is none."""
         found = self._sessions.pop(key, None)
@@ -227,7 +258,7 @@ class UserSessions:
             supervisor = Supervisor(
                 self.server, lambda: self.connect(target), self._limits, clock=self.clock
             )
-            found = _UserSession(supervisor, token)
+            found = _UserSession(supervisor, token, key[1])
         self._sessions[key] = found
         return found
 
@@ -244,7 +275,7 @@ class UserSessions:
             )
         self._end(idle)
 
-    def _end(self, key: str) -> None:
+    def _end(self, key: tuple[str, str]) -> None:
         supervisor = self._sessions.pop(key).supervisor
         if supervisor.refuse():
             task = asyncio.create_task(supervisor.close(), name=f"closing of {self.server}")

@@ -66,7 +66,7 @@ class GatewaySources:
             tokens=open_tokens(options, store),
             clock=clock,
         )
-        self.user_sign_ins = UserSignIns(self._servers, bridge, options)
+        self.user_sign_ins = UserSignIns(self._servers, bridge)
         """The sign-ins of users to servers that are called with their credentials."""
         self._config_files = ConfigFiles()
         self._entity_registry = EntityRegistry(

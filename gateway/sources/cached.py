@@ -158,7 +158,7 @@ class CachedSource:
             ClosedError: After `close`.
         """
         try:
-            self._check_command_line()
+            self.check_command_line()
             if not self._loaded:
                 self._load()
         finally:
@@ -173,23 +173,23 @@ class CachedSource:
             return self._listing
         listing = await self._read_or_keep()
         # It may be that which could not be read.
-        self._check_command_line()
+        self.check_command_line()
         return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool; see `Source.call`."""
-        self._check_command_line()
+        self.check_command_line()
         return await self.live.call(tool, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `ResourceSource.ask`."""
-        self._check_command_line()
+        self.check_command_line()
         self._check_shown(*request_target(params))
         return await self.live.ask(method, params)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of a resource; see `Watchable.watch`."""
-        self._check_command_line()
+        self.check_command_line()
         self._check_shown("resource", uri)
         await self.live.watch(uri, callbacks)
 
@@ -238,7 +238,8 @@ class CachedSource:
         """Delete the stored listing."""
         self._attempt(lambda: self.store.forget(self.key.fingerprint), None)
 
-    def _check_command_line(self, *, again: bool = False) -> None:
+    def check_command_line(self, *, again: bool = False) -> None:
+        """Refuse under ``block`` to go on if what would run is not what was approved."""
         digest = self.key.command_line
         if not digest:
             return
@@ -337,7 +338,7 @@ class CachedSource:
 
     async def _read(self) -> Listing:
         # A store that failed the first time may only have been busy.
-        self._check_command_line(again=True)
+        self.check_command_line(again=True)
         listing = await self.live.list_tools()
         self._expired = self.is_stale = False
         _, notes = self._attempt(

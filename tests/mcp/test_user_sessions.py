@@ -8,19 +8,21 @@ import logging
 import pickle
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from gateway.errors import (
     InvalidRequestError,
     SignInRequiredError,
+    StoreError,
     UpstreamError,
     UpstreamUnavailableError,
 )
-from gateway.mcp.servers import HttpServer, OAuth, TokenExchange
+from gateway.mcp.servers import HttpServer, OAuth, TokenExchange, TokenStore
 from gateway.mcp.user_sessions import user_key
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
@@ -217,6 +219,47 @@ async def test_a_refused_sign_in_is_asked_for_again(place: Place) -> None:
 
     assert ([("ada/1", "ada")], True) == (place.delegation.calls, healthy)
     assert raised.value.previous
+
+
+async def test_while_the_store_is_down_a_user_keeps_its_session(place: Place) -> None:
+    """And no other's: who has none is told that the store fails."""
+    place.sign_in("ada")
+    down = Event()
+
+    def tokens(key: str) -> TokenStore:
+        return DownTokens(place.tokens(key), down)
+
+    async with place.source(OAuth(per_user=True, user_tokens=tokens)) as source:
+        await call(source, "ada", "ada/1")
+        down.set()
+        await call(source, "ada", "ada/2")
+        with pytest.raises(StoreError):
+            await call(source, "eve", "eve/1")
+
+    assert [("ada/1", "ada"), ("ada/2", "ada")] == place.delegation.calls
+
+
+@dataclass
+class DownTokens:
+    """Tokens that cannot be read while their store is down."""
+
+    inner: FileTokens
+    down: Event
+    fault: str = ""
+
+    def read(self) -> str | None:
+        if self.down.is_set():
+            raise StoreError("down")
+        return self.inner.read()
+
+    def write(self, text: str) -> None:
+        self.inner.write(text)
+
+    def forget(self) -> None:
+        self.inner.forget()
+
+    def lock(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 async def test_a_token_is_exchanged_once_until_it_ends_or_is_refused(place: Place) -> None:

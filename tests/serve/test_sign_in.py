@@ -26,17 +26,23 @@ from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
 from gateway.serve.sign_in import sign_in_routes
 from gateway.storage.oauth_tokens import open_tokens, with_token_store
-from gateway.types import Caller
+from gateway.types import Access, Caller
 from tests.conftest import OpenGateway
 from tests.mcp.servers.authority import Authority
 from tests.mcp.sign_in_place import Place, signing_place
 
 ROOT = "http://127.0.0.1:8930"
 PAGE = f"{ROOT}/sign-in/srv"
-ADA, EVE = (Caller(user=user, tenant="acme") for user in ("ada", "eve"))
+USE = frozenset({"use"})
+ADA, EVE = (Caller(user=user, tenant="acme", scopes=USE) for user in ("ada", "eve"))
 TOKENS = tuple(
-    BearerToken.from_secret(name, f"token-of-{name}", Caller(user=user, tenant="acme"))
-    for name, user in [("ada", "ada"), ("eve", "eve"), ("robot", "")]
+    BearerToken.from_secret(name, f"token-of-{name}", caller)
+    for name, caller in {
+        "ada": ADA,
+        "eve": EVE,
+        "robot": replace(ADA, user=""),
+        "guest": Caller(user="guest"),
+    }.items()
 )
 HTTP = HttpOptions(tokens=TOKENS)
 OPTIONS = Options(
@@ -86,7 +92,7 @@ async def team(open_gateway: OpenGateway, tmp_path: Path) -> AsyncIterator[Team]
         gateways = open_gateway(options=own), open_gateway(options=own)
         target = HttpServer(place.url, auth=OAuth(per_user=True))
         for gateway in gateways:
-            gateway.add_server("srv", server=target)
+            gateway.add_server("srv", server=target, access=Access(scopes=USE))
         # The server's own sign-in lists its tools.
         auth = with_token_store("srv", target, open_tokens(own, gateways[0].store)).auth
         assert isinstance(auth, OAuth)
@@ -157,10 +163,11 @@ async def test_nobody_completes_what_another_browser_began(team: Team) -> None:
     [
         ("guess", {}, 401),
         ("token-of-robot", {}, 400),
+        ("token-of-guest", {}, 400),
         ("token-of-ada", {"Origin": "https://evil.example"}, 403),
         ("token-of-ada", {"Host": "evil.example"}, 421),
     ],
-    ids=["unknown token", "no user", "a page of others", "a name of others"],
+    ids=["unknown token", "no user", "no scope", "a page of others", "a name of others"],
 )
 async def test_only_a_user_begins_and_only_at_our_page(
     team: Team, token: str, headers: dict[str, str], status: int

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -26,10 +27,17 @@ SERVICE = {"service-SECRET": "service"}
 """The owner of the server's own credential."""
 
 
+def _subject(token: str) -> str:
+    kind, _, user = token.partition("-SECRET-")
+    return user if kind == "subject" else ""
+
+
 @dataclass
 class Delegation:
     """Both, in memory."""
 
+    subject: Callable[[str], str] = _subject
+    """Tells whose token it is that is to be exchanged; empty for nobody's."""
     life_s: int | None = 3600
     owners: dict[str, str] = field(default_factory=dict)
     """The users of access tokens that are valid."""
@@ -86,8 +94,7 @@ class Delegation:
         if grant == "refresh_token":
             user = self.refreshes.pop(form["refresh_token"], "")
         else:
-            kind, _, user = form["subject_token"].partition("-SECRET-")
-            user = user if kind == "subject" else ""
+            user = self.subject(form["subject_token"])
         if not user:
             refusal = {"error": "invalid_grant", "error_description": "SECRET reasons"}
             return JSONResponse(refusal, 400)
