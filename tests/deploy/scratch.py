@@ -120,11 +120,17 @@ def own_env() -> dict[str, str]:
 
 
 def execute(folder: Path, layer: Path, command: Sequence[str]) -> int:
-    """Run *command* with what was built, as root and with an empty home; return how it ended."""
+    """Run *command* with what was built, as root; return how it ended. What it writes is lost."""
     _, stage = stages()
     root = make_root(layer)
     show_built(folder, root)
-    env = {**stage.env, **own_env(), "HOME": HIDDEN, "GATEWAY_CACHE_DIR": HIDDEN, "LANG": "C.UTF-8"}
+    env = {
+        **stage.env,
+        **own_env(),
+        "HOME": "/root",
+        "GATEWAY_CACHE_DIR": HIDDEN,
+        "LANG": "C.UTF-8",
+    }
     variables = [f"{name}={value}" for name, value in env.items()]
     inside = ["chroot", str(root), "env", "-i", f"--chdir={HIDDEN}", *variables, *command]
     return subprocess.run(inside, check=False).returncode
@@ -204,14 +210,14 @@ def main() -> None:
     """Do what the arguments say."""
     what, argument, *command = sys.argv[1:]
     if what in {"build", "exec"}:
-        with tempfile.TemporaryDirectory() as layer:
-            folder, code = Path(argument), 0
-            if command:
-                code = execute(folder, Path(layer), command)
-            else:
-                build(folder, Path(layer))
-            run("umount", "--recursive", layer)
-        sys.exit(code)
+        folder = Path(argument)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Never removed from here, where folders of the machine are shown in it.
+        layer = Path(tempfile.mkdtemp(dir=folder))
+        if what == "build":
+            build(folder, layer)
+        else:
+            sys.exit(execute(folder, layer, command))
     else:
         spec = json.loads(argument)
         seen = serve(Path(spec.pop("layer")), **spec)
