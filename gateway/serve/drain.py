@@ -21,10 +21,9 @@ from gateway.runtime.cache import Clock
 from gateway.serve.api.operations import problem
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import READYZ
+from gateway.serve.guard import LISTEN
 from gateway.serve.probes import Readiness, readiness_response
 
-_LISTEN = "subscriptions/listen"
-"""The method whose answer is a stream since 2026-07-28; the header names it."""
 _EVENTS = "text/event-stream"
 
 
@@ -124,7 +123,7 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._is_get = scope["method"] == "GET"
-        self._counts = headers.get("mcp-method") != _LISTEN
+        self._counts = headers.get("mcp-method") != LISTEN
         self._is_open = False
         """Whether a stream of ours was begun and not completed."""
 

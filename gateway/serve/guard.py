@@ -6,15 +6,19 @@ CVE-2025-66416).
 
 from __future__ import annotations
 
+import asyncio
+import math
 import re
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.registration.user_sign_ins import PATH as SIGN_IN
 from gateway.runtime.library_logs import quiet_libraries
@@ -36,6 +40,8 @@ _HTTP_ERRORS: Mapping[int, tuple[str, str]] = {
     405: ("wrong_method", "this cannot be done here: see Allow"),
 }
 _SAFE = frozenset({"GET", "HEAD"})
+LISTEN = "subscriptions/listen"
+"""The method whose answer is a stream since 2026-07-28; a header names it."""
 
 
 def guarded(
@@ -65,6 +71,7 @@ class Guard:
     * `PROBES` are passed on, whatever they are called by: they tell nothing.
     * Host: one of the server's own names, with any port: another one may be mapped to ours.
     * Origin: one that `HttpOptions.origins` lists, or, on loopback, the server's own, port and all.
+    * A stream ends with the token of its request. A call that runs does not.
     * Token: needed for everything but `LIVENESS`, the console, the pages below `SIGN_IN`, which ask
       for it by themselves, and the metadata of the protected resource (RFC 9728), if there are any.
       The caller that it names is in the scope then, under `CALLER`.
@@ -133,7 +140,9 @@ class Guard:
         scope[auth.CHALLENGE] = self._authenticator.challenge_of(bearer)
         if self._authenticator.needs_token:
             scope["user"] = bearer.to_user()
-        return self._admitted
+        if not _is_stream(scope["method"], headers) or math.isinf(bearer.expires_at):
+            return self._admitted
+        return _limited(self._admitted, bearer.expires_at - time.time())
 
     def _needs_no_token(self, scope: Scope) -> bool:
         path = scope["path"]
@@ -151,6 +160,31 @@ class Guard:
         _, own_port = scope.get("server") or (None, 0)
         is_own_port = (port or 80) == (80 if own_port is None else own_port)
         return scheme.casefold() == "http" and host in self._own and is_own_port
+
+
+def _is_stream(method: str, headers: Headers) -> bool:
+    """Return whether a request of the protocol opens a stream that lasts, and is no call."""
+    return method == "GET" or headers.get("mcp-method") == LISTEN
+
+
+def _limited(app: ASGIApp, seconds: float) -> ASGIApp:
+    """Return *app* with responses that end after so many seconds, whatever is still to come."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        is_open = False
+
+        async def note(message: Message) -> None:
+            nonlocal is_open
+            is_open = message["type"] == "http.response.start" or message.get("more_body", False)
+            await send(message)
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await app(scope, receive, note)
+        if is_open:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return answer
 
 
 def _bracketed(name: str) -> str:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import httpx2
 import pytest
+from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
+from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
 
 from gateway.serve.api.app import api_routes
 from gateway.serve.auth import BearerToken
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.console.access import Sessions
+from gateway.serve.guard import Guard
 from gateway.serve.http import http_app
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.identity.access_tokens import LEEWAY_S
@@ -136,6 +142,41 @@ async def test_who_is_accepted_may_change_while_it_serves(
 
     assert [[200, 200], [401, 200], [200, 401]] == [before, without_file, without_provider]
     assert 1 == provider.fetches
+
+
+class Expiring(Authenticator):
+    """Names parties whose tokens end in a moment."""
+
+    async def authenticate(self, authorization: Sequence[str], query: str = "") -> BearerToken:
+        bearer = await super().authenticate(authorization, query)
+        return replace(bearer, expires_at=time.time() + 0.05)
+
+
+async def test_a_stream_ends_with_its_token(provider: Provider) -> None:
+    """Whoever is no longer let in hears nothing more; a call that runs is not cut."""
+    released, sent = asyncio.Event(), list[str]()
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"1", "more_body": True})
+        await released.wait()
+        sent.append(scope["method"])
+        await send({"type": "http.response.body", "body": b"2"})
+
+    app = Starlette(routes=[Mount("/", answer)])
+    guard = Guard(app, provider.options(), authenticator=Expiring(provider.options()))
+    bearer = {"Authorization": f"Bearer {provider.token()}"}
+    transport = httpx2.ASGITransport(app=guard)
+    async with httpx2.AsyncClient(transport=transport, base_url=URL, headers=bearer) as client:
+        stream = await client.get("/mcp")
+        listened = await client.post("/mcp", headers={"Mcp-Method": "subscriptions/listen"})
+        call = asyncio.create_task(client.post("/mcp"))
+        await asyncio.wait({call}, timeout=0.1)
+        released.set()
+        called = await call
+
+    assert ["1", "1", "12"] == [stream.text, listened.text, called.text]
+    assert ["POST"] == sent
 
 
 async def test_a_session_of_the_console_ends_with_its_token(provider: Provider) -> None:
