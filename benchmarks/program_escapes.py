@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.options.programs import ProgramOptions
+from gateway.options.programs import ProgramsOptions
 from gateway.programs.sandbox import CallAnswer, PendingCall, Program, ProgramResult, Sandbox
 
 CANARY = "canary-5f1d0c"
-LIMITS = ProgramOptions(
+LIMITS = ProgramsOptions(
     seconds=0.3, wall_s=5.0, memory_bytes=32 * 1024 * 1024, calls=10, output_chars=2000
 )
 

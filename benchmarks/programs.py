@@ -39,7 +39,7 @@ from benchmarks.program_server import total_of
 from benchmarks.tables import print_figures, print_table
 from gateway import Gateway, Middleware
 from gateway.errors import LoopError
-from gateway.options import ChatOptions, DiscoveryOptions, Options, ProgramOptions
+from gateway.options import ChatOptions, DiscoveryOptions, Options, ProgramsOptions
 from gateway.programs.monty import MontySandbox, wrapper_in_use
 from gateway.programs.sandbox import CallAnswer, PendingCall, Program
 from gateway.runtime.text import json_tokens
@@ -48,7 +48,7 @@ Kind = Literal["apart", "chain"]
 SIZES = (10, 100, 500)
 CALLS = (1, 3, 10, 50)
 _REPEATS = 50
-_LIMITS = ProgramOptions(calls=60)
+_LIMITS = ProgramsOptions(calls=60)
 app = typer.Typer(add_completion=False)
 
 
@@ -211,12 +211,12 @@ async def measure_sandbox() -> dict[str, float]:
     """Return the figures of the sandbox itself."""
     began = time.perf_counter()
     sandbox = MontySandbox()
-    await sandbox.run(Program(code="1", functions=()), call=_answer, limits=ProgramOptions())
+    await sandbox.run(Program(code="1", functions=()), call=_answer, limits=ProgramsOptions())
     started = time.perf_counter() - began
     stubs = "async def tool(*, x: int) -> int: ...\n"
     warm = [await _time(sandbox, stubs, "await tool(x=1)") for _ in range(_REPEATS)][1:]
     checked = [await _time(sandbox, stubs, f"await tool(x={n})") for n in range(2, _REPEATS)]
-    limits = ProgramOptions(seconds=0.5, wall_s=60.0)
+    limits = ProgramsOptions(seconds=0.5, wall_s=60.0)
     box = MontySandbox(seconds=limits.seconds)
     spin = Program(code="while True:\n    pass", functions=())
     began = time.perf_counter()
@@ -237,7 +237,7 @@ async def measure_sandbox() -> dict[str, float]:
 async def _time(sandbox: MontySandbox, stubs: str, code: str) -> float:
     program = Program(code=code, functions={"tool"}, stubs=stubs)
     began = time.perf_counter()
-    await sandbox.run(program, call=_answer, limits=ProgramOptions())
+    await sandbox.run(program, call=_answer, limits=ProgramsOptions())
     return time.perf_counter() - began
 
 
@@ -248,7 +248,7 @@ async def _search_beside_runaways() -> dict[str, float]:
         "shop", command=sys.executable, args=("-m", "benchmarks.program_server", "500")
     )
     await gateway.search("an order")
-    sandbox, limits = MontySandbox(), ProgramOptions(wall_s=60.0)
+    sandbox, limits = MontySandbox(), ProgramsOptions(wall_s=60.0)
     alone = await _search_seconds(gateway, "letter")
     spin = Program(code="while True:\n    pass", functions=())
     spinning = [

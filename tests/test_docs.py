@@ -34,7 +34,7 @@ OPTION_CLASSES = (
     options.CatalogOptions,
     options.CustomKind,
     options.ChatOptions,
-    options.ProgramOptions,
+    options.ProgramsOptions,
     options.UsageOptions,
     options.Options,
     ProvisionOptions,

@@ -27,7 +27,10 @@ _OTHERS = frozenset({"GATEWAY_CACHE_DIR"})
 _SHORT: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
 """Short keys."""
 _TRUST = frozenset(
-    {"upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation", "public_url"}
+    {
+        *("upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation"),
+        *("public_url", "programs.destructive", "programs.wrapper"),
+    }
 )
 """Options that decide what is trusted, or where users type their tokens. With paths and those of
 provisioning they never come from the file: whoever can write that must not weaken them."""

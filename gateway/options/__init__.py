@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from gateway.options.programs import ProgramOptions as ProgramOptions
+from gateway.options.programs import ProgramsOptions as ProgramsOptions
 from gateway.options.search import SearchOptions as SearchOptions
 from gateway.options.search import UsageOptions as UsageOptions
 from gateway.options.validation import (
@@ -55,7 +55,7 @@ class DiscoveryOptions(OptionObject):
     next_name: str = ""
     """The name of a meta-tool that asks the graph what comes after tools; empty leaves it out."""
     programs: bool = False
-    """Whether the model may write programs over the found tools; see `ProgramOptions`."""
+    """Whether the model may write programs over the found tools; see `ProgramsOptions`."""
     run_name: str = "run_program"
     """The name of the meta-tool that runs them."""
     min_tools: Count = 0
@@ -297,7 +297,7 @@ class Options(OptionObject):
     chat: ChatOptions = field(default_factory=ChatOptions)
     catalog: CatalogOptions = field(default_factory=CatalogOptions)
     usage: UsageOptions = field(default_factory=UsageOptions)
-    programs: ProgramOptions = field(default_factory=ProgramOptions)
+    programs: ProgramsOptions = field(default_factory=ProgramsOptions)
     capture_content: bool = False
     """Put queries, results and arguments on spans. Off by default: they are content."""
     store: str = field(default="", repr=False)

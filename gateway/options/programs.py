@@ -11,7 +11,7 @@ Wrapper = Literal["auto", "required", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramOptions(OptionObject):
+class ProgramsOptions(OptionObject):
     """What a program may take, and what it may call."""
 
     seconds: Timeout = 2.0

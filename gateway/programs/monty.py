@@ -24,7 +24,7 @@ import pydantic_monty as monty
 from pydantic_monty._binary import find_monty_binary
 
 from gateway.errors import ConfigError
-from gateway.options.programs import ProgramOptions, Wrapper
+from gateway.options.programs import ProgramsOptions, Wrapper
 from gateway.programs.bubblewrap import wrapped
 from gateway.programs.json_values import ValueRefusedError, to_json
 from gateway.programs.sandbox import (
@@ -51,7 +51,7 @@ _RECURSION = 200
 Begin = Callable[[monty.MontySession, monty.CollectString], monty.SyncSnapshot]
 
 
-def monty_sandbox(options: ProgramOptions) -> MontySandbox:
+def monty_sandbox(options: ProgramsOptions) -> MontySandbox:
     """Return the sandbox of this process for these *options*; its workers are shared.
 
     Raises:
@@ -77,7 +77,7 @@ class MontySandbox:
     Args:
         processes: The most workers.
         seconds: The longest that a program computes.
-        wrapper: See `ProgramOptions.wrapper`.
+        wrapper: See `ProgramsOptions.wrapper`.
 
     Raises:
         ConfigError: Bubblewrap is required and does not work here.
@@ -89,7 +89,7 @@ class MontySandbox:
         binary = wrapper_in_use(wrapper)
         if binary is None and wrapper == "required":
             raise ConfigError(
-                "ProgramOptions.wrapper is 'required', and bubblewrap does not work here: install "
+                "ProgramsOptions.wrapper is 'required', and bubblewrap does not work here: install "
                 "it (bwrap) and allow user namespaces, or use 'auto'"
             )
         self._pool = monty.Monty(
@@ -106,7 +106,7 @@ class MontySandbox:
         self._checked = Cache[bool]("programs", max_items=_CHECKED)
 
     async def run(
-        self, program: Program, *, call: AnswerCall, limits: ProgramOptions
+        self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
         """See `Sandbox.run`."""
 
@@ -125,7 +125,7 @@ class MontySandbox:
         return await self._in_thread(_Run(program, call, limits), begin)
 
     async def resume(
-        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramOptions
+        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
         """See `Sandbox.resume`."""
 
@@ -157,7 +157,7 @@ class _Run:
         self,
         program: Program,
         call: AnswerCall,
-        limits: ProgramOptions,
+        limits: ProgramsOptions,
         snapshot: Snapshot | None = None,
     ) -> None:
         self._program = program

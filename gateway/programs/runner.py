@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import secrets
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from gateway.discovery.approval import Approve
@@ -27,20 +26,21 @@ from gateway.programs.functions import ProgramFunctions, functions_of, new_shape
 from gateway.programs.sandbox import Problem, Program, ProgramResult, Sandbox, Snapshot
 from gateway.programs.store import (
     KeptValue,
+    Row,
     WaitingCall,
     WaitingProgram,
     caller_row,
     decide,
-    decode,
-    encode,
-    encode_state,
-    new_key,
     program_store,
+    read_row,
     waiting_programs,
 )
 from gateway.runtime.background_loop import in_thread
+from gateway.runtime.json_models import StrictModel, read_value
 from gateway.runtime.text import near
-from gateway.types import Caller, Entity, JsonObject
+from gateway.types import Caller, JsonObject
+
+R = TypeVar("R", WaitingProgram, KeptValue)
 
 _QUOTED = re.compile(r"[`\"]([^`\"]+)[`\"]")
 _MAX_PROBLEMS = 10
@@ -48,8 +48,7 @@ _FEW_TOOLS = 8
 """Up to so many declarations are shown for a program that names none of the tools."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramRequest:
+class ProgramRequest(StrictModel):
     """What a model wants of the meta-tool."""
 
     code: str = ""
@@ -59,14 +58,6 @@ class ProgramRequest:
     """The key of a value that was kept."""
     resume: str = ""
     """The key of a program that waits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What the model is told of a program."""
-
-    body: JsonObject
-    error: str = ""
 
 
 class Programs:
@@ -107,14 +98,15 @@ class Programs:
         task: str = "",
     ) -> ToolAnswer:
         """Answer a call of the meta-tool; see `gateway.discovery.call_handler.RunProgram`."""
-        answer = ToolAnswer(call=call, text="", tool=call.name, arguments=arguments)
         try:
-            request = _read_request(arguments, self._options.max_code_chars)
-            outcome = await self.run(request, tools, call_id=call.id, approve=approve, task=task)
+            request = read_value(ProgramRequest, arguments, where=call.name)
+            body = await self.run(request, tools, call_id=call.id, approve=approve, task=task)
         except GatewayError as error:
-            text = json.dumps({"error": str(error)}, ensure_ascii=False)
-            return replace(answer, text=text, error=str(error))
-        return replace(answer, text=self._text(outcome.body), error=outcome.error)
+            body = {"error": str(error)}
+        error_text = str(body.get("error", ""))
+        return ToolAnswer(
+            call=call, text=self._text(body), tool=call.name, arguments=arguments, error=error_text
+        )
 
     async def run(
         self,
@@ -124,7 +116,7 @@ class Programs:
         call_id: str = "",
         approve: Approve | None = None,
         task: str = "",
-    ) -> Outcome:
+    ) -> JsonObject:
         """Run a program, or go on with one that waits.
 
         Args:
@@ -134,10 +126,18 @@ class Programs:
             approve: Asked about calls as `ChatOptions.confirm` says; None keeps the program.
             task: As for `Gateway.invoke`; a program without one is a task of its own.
 
+        Returns:
+            What the model is told: ``result`` or ``kept``, ``waiting`` or ``error``.
+
         Raises:
-            InvalidRequestError: Nothing waits or was kept under the key for this caller.
+            InvalidRequestError: It is too long, or nothing waits or was kept under the key for
+                this caller.
             StoreError: What was kept cannot be read.
         """
+        if len(request.code) > self._options.max_code_chars:
+            raise InvalidRequestError(
+                f"a program has at most {self._options.max_code_chars} characters"
+            )
         make = partial(self._functions, tools, call_id=call_id, can_ask=approve is not None)
         if request.resume:
             return await self._resume(request.resume, tools.caller, make, approve)
@@ -145,11 +145,10 @@ class Programs:
         task = task or uuid4().hex
         functions = make(entities=entities, task=task, any_tool=tools.found is None)
         if not request.code.strip():
-            return Outcome(body={"functions": functions.declarations(entities)})
+            return {"functions": functions.declarations(entities)}
         previous: object = None
         if request.previous:
-            row = await self._row(request.previous, tools.caller)
-            previous = row.value if isinstance(row, KeptValue) else None
+            previous = (await self._row(request.previous, tools.caller, KeptValue)).value
         program = Program(
             code=request.code,
             functions=functions.functions,
@@ -176,7 +175,7 @@ class Programs:
         approve: Approve | None,
         *,
         keeps: bool,
-    ) -> Outcome:
+    ) -> JsonObject:
         """Go on until the program has ended, or waits for somebody who cannot be asked now."""
         while result.snapshot is not None:
             if approve is None:
@@ -189,64 +188,62 @@ class Programs:
         if result.error:
             body |= {"error": result.error, **_problems(program.code, functions, result.problems)}
         elif keeps:
-            body["kept"] = await self._keep(functions.caller, result.value)
+            caller = caller_row(functions.caller)
+            body["kept"] = await self._put(KeptValue(caller=dict(caller), value=result.value))
         else:
             body["result"] = result.value
         if result.printed:
             body["printed"] = result.printed
-        return Outcome(body={**body, "calls": result.calls}, error=result.error)
+        return {**body, "calls": result.calls}
 
-    async def _keep(self, caller: Caller, value: object) -> str:
-        return await self._put(KeptValue(caller=caller_row(caller), value=value))
-
-    async def _put(self, row: KeptValue | WaitingProgram) -> str:
-        key, store = new_key(), program_store(self._gateway.store)
-        await in_thread(store.put, key, encode(row), keep_s=self._options.keep_s)
+    async def _put(self, row: Row) -> str:
+        # A key that nobody can guess.
+        key, store = secrets.token_urlsafe(18), program_store(self._gateway.store)
+        await in_thread(store.put, key, row.model_dump_json(), keep_s=self._options.keep_s)
         return key
 
-    async def _row(self, key: str, caller: Caller) -> KeptValue | WaitingProgram:
-        text = await in_thread(program_store(self._gateway.store).read, key)
-        row = None if text is None else decode(text)
-        if row is None or row.caller != caller_row(caller):
-            raise InvalidRequestError(f"nothing is kept under {key!r}, or no longer")
+    async def _row(self, key: str, caller: Caller, kind: type[R]) -> R:
+        _, row = await in_thread(read_row, program_store(self._gateway.store), key) or ("", None)
+        if not isinstance(row, kind) or row.caller != caller_row(caller):
+            raise InvalidRequestError(f"nothing is kept under {key!r} for that, or no longer")
         return row
 
     async def _pause(
         self, functions: ProgramFunctions, snapshot: Snapshot, *, keeps: bool
-    ) -> Outcome:
+    ) -> JsonObject:
         """Keep a program until somebody has decided."""
-        calls = tuple(
-            WaitingCall(
-                id=call.id, tool=entity.id, arguments=arguments, digest=entity.digest, call=call
-            )
-            for call in snapshot.waiting
-            for entity, arguments in [functions.targets[call.id]]
-        )
         waiting = WaitingProgram(
-            caller=caller_row(functions.caller),
+            caller=dict(caller_row(functions.caller)),
             functions={name: entity.id for name, entity in functions.entities.items()},
-            calls=calls,
-            state=encode_state(snapshot.state),
-            calls_made=snapshot.calls,
-            printed=snapshot.printed,
+            calls=tuple(
+                WaitingCall(id=id_, tool=entity.id, arguments=dict(arguments), digest=entity.digest)
+                for id_, (entity, arguments) in functions.targets.items()
+            ),
+            snapshot=snapshot,
             task=functions.task,
             keeps=keeps,
             any_tool=functions.any_tool,
         )
-        return Outcome(body=_waiting_body(await self._put(waiting), waiting))
+        return _waiting_body(await self._put(waiting), waiting)
 
     async def _resume(
         self, key: str, caller: Caller, make: Any, approve: Approve | None
-    ) -> Outcome:
-        row = await self._row(key, caller)
-        if not isinstance(row, WaitingProgram):
-            raise InvalidRequestError(f"{key!r} is a value, and no program that waits")
+    ) -> JsonObject:
+        row = await self._row(key, caller, WaitingProgram)
         if row.approved is None:
-            return Outcome(body=_waiting_body(key, row))
+            return _waiting_body(key, row)
         if await in_thread(program_store(self._gateway.store).take, key) is None:
             raise InvalidRequestError(f"the program {key!r} went on elsewhere")
+        snapshot = await self._gateway.snapshot()
+        positions = snapshot.eligibility.by_id
         functions: ProgramFunctions = make(
-            entities=await self._entities(row.functions), task=row.task, any_tool=row.any_tool
+            entities={
+                name: snapshot.entities[positions[tool]]
+                for name, tool in row.functions.items()
+                if tool in positions
+            },
+            task=row.task,
+            any_tool=row.any_tool,
         )
         await functions.decide(row.calls, is_approved=row.approved)
         program = Program(code="", functions=functions.functions)
@@ -254,15 +251,6 @@ class Programs:
             program, row.snapshot, call=functions.answer, limits=self._options
         )
         return await self._finish(program, functions, result, approve, keeps=row.keeps)
-
-    async def _entities(self, functions: Mapping[str, str]) -> dict[str, Entity]:
-        snapshot = await self._gateway.snapshot()
-        by_id = snapshot.eligibility.by_id
-        return {
-            name: snapshot.entities[by_id[tool]]
-            for name, tool in functions.items()
-            if tool in by_id
-        }
 
     async def waiting(self) -> dict[str, WaitingProgram]:
         """Return the programs that wait for a decision; see `waiting_programs`."""
@@ -293,17 +281,6 @@ def run_program_of(gateway: Gateway) -> RunProgram | None:
         MissingExtraError: They do, and Monty is not installed.
     """
     return Programs(gateway).answer if gateway.options.discovery.programs else None
-
-
-def _read_request(arguments: JsonObject, max_chars: int) -> ProgramRequest:
-    texts = {name: arguments.get(name, "") for name in ("code", "previous", "resume")}
-    keep = arguments.get("keep", False)
-    if not all(isinstance(text, str) for text in texts.values()) or not isinstance(keep, bool):
-        raise InvalidRequestError("'code', 'previous' and 'resume' are texts, 'keep' is a boolean")
-    code, previous, resume = map(str, texts.values())
-    if len(code) > max_chars:
-        raise InvalidRequestError(f"a program has at most {max_chars} characters")
-    return ProgramRequest(code=code, keep=keep, previous=previous, resume=resume)
 
 
 def _waiting_body(key: str, row: WaitingProgram) -> JsonObject:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gateway.options.programs import ProgramOptions
+from gateway.options.programs import ProgramsOptions
 from gateway.types import JsonObject
 
 
@@ -98,12 +98,12 @@ class Sandbox(Protocol):
     """Runs programs. Used from any loop and any thread."""
 
     async def run(
-        self, program: Program, *, call: AnswerCall, limits: ProgramOptions
+        self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
         """Check and run *program*; nothing is called before its types are right."""
 
     async def resume(
-        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramOptions
+        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
         """Go on from *snapshot*; its waiting calls are answered first.
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import secrets
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
+
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.programs.sandbox import PendingCall, Snapshot
+from gateway.programs.sandbox import Snapshot
+from gateway.runtime.json_models import StrictModel
 from gateway.types import Caller, JsonObject
 
 
@@ -58,56 +58,54 @@ def new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingCall:
+class WaitingCall(StrictModel):
     """A call of a program that waits for a person."""
 
     id: int
+    """Its number in the program."""
     tool: str
     """The canonical id."""
-    arguments: JsonObject
+    arguments: dict[str, object]
     digest: str
     """Of the tool's definition, as it is asked about."""
-    call: PendingCall
-    """As the program made it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingProgram:
+class WaitingProgram(StrictModel):
     """A program that waits until somebody has decided about its calls."""
 
-    caller: JsonObject
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    kind: Literal["program"] = "program"
+    caller: dict[str, object]
     """The party that it runs for; see `caller_row`."""
-    functions: Mapping[str, str]
+    functions: dict[str, str]
     """The ids of its tools, by the functions' names."""
     calls: tuple[WaitingCall, ...]
-    state: str
-    """The snapshot, in Base64."""
-    calls_made: int
-    printed: str
+    snapshot: Snapshot
+    """From which it goes on."""
     task: str
     keeps: bool
     any_tool: bool
     approved: bool | None = None
     """None until somebody has decided."""
 
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot from which it goes on."""
-        return Snapshot(
-            state=b64decode(self.state),
-            waiting=tuple(waiting.call for waiting in self.calls),
-            calls=self.calls_made,
-            printed=self.printed,
-        )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptValue:
+class KeptValue(StrictModel):
     """The value of a program, for the next ones."""
 
-    caller: JsonObject
+    kind: Literal["value"] = "value"
+    caller: dict[str, object]
     value: object
+
+
+Row = WaitingProgram | KeptValue
+_ROW: TypeAdapter[Row] = TypeAdapter(Annotated[Row, Field(discriminator="kind")])
+
+
+def read_row(store: ProgramStore, key: str) -> tuple[str, Row] | None:
+    """Return a row of *store*, as it stands there and read; None if there is none."""
+    text = store.read(key)
+    return None if text is None else (text, _ROW.validate_json(text))
 
 
 def caller_row(caller: Caller) -> JsonObject:
@@ -120,30 +118,9 @@ def caller_row(caller: Caller) -> JsonObject:
     }
 
 
-def encode_state(state: bytes) -> str:
-    """Return a snapshot's state as text."""
-    return b64encode(state).decode("ascii")
-
-
-def encode(row: WaitingProgram | KeptValue) -> str:
-    """Write a row."""
-    return json.dumps({"kind": type(row).__name__, **asdict(row)})
-
-
-def decode(text: str) -> WaitingProgram | KeptValue:
-    """Read a row of this package."""
-    row: dict[str, Any] = json.loads(text)
-    if row.pop("kind") == KeptValue.__name__:
-        return KeptValue(**row)
-    calls = tuple(
-        WaitingCall(**{**call, "call": _pending(call["call"])}) for call in row.pop("calls")
-    )
-    return WaitingProgram(**row, calls=calls)
-
-
 def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
     """Return the programs that wait for a decision, of all callers, by key, oldest first."""
-    rows = ((key, decode(text)) for key, text in store.rows().items())
+    rows = ((key, _ROW.validate_json(text)) for key, text in store.rows().items())
     return {
         key: row for key, row in rows if isinstance(row, WaitingProgram) and row.approved is None
     }
@@ -157,15 +134,10 @@ def decide(store: ProgramStore, key: str, *, is_approved: bool) -> WaitingProgra
     Raises:
         InvalidRequestError: No program waits under *key*, or somebody has decided already.
     """
-    text = store.read(key)
-    row = None if text is None else decode(text)
-    if text is None or not isinstance(row, WaitingProgram) or row.approved is not None:
+    text, row = read_row(store, key) or ("", None)
+    if not isinstance(row, WaitingProgram) or row.approved is not None:
         raise InvalidRequestError(f"no program {key!r} waits for a decision")
-    row = replace(row, approved=is_approved)
-    if not store.replace(key, text, encode(row)):
+    decided = row.model_copy(update={"approved": is_approved})
+    if not store.replace(key, text, decided.model_dump_json()):
         raise InvalidRequestError(f"somebody else has decided about {key!r}")
-    return row
-
-
-def _pending(row: dict[str, Any]) -> PendingCall:
-    return PendingCall(**{**row, "positional": tuple(row["positional"])})
+    return decided

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.program_server import server
 from benchmarks.programs import Kind, ScriptedTask, run_task
-from gateway.options import DiscoveryOptions, Options, ProgramOptions
+from gateway.options import DiscoveryOptions, Options, ProgramsOptions
 from tests.conftest import OpenGateway
 
 
@@ -19,7 +19,7 @@ async def test_a_program_takes_three_turns_however_many_calls_there_are(
         gateway = open_gateway(
             options=Options(
                 discovery=DiscoveryOptions(programs=uses_program),
-                programs=ProgramOptions(seconds=20, wall_s=120),
+                programs=ProgramsOptions(seconds=20, wall_s=120),
             )
         )
         gateway.add_server("shop", server=server(3))
@@ -34,7 +34,7 @@ async def test_a_wrong_program_takes_one_turn_more(open_gateway: OpenGateway) ->
     gateway = open_gateway(
         options=Options(
             discovery=DiscoveryOptions(programs=True),
-            programs=ProgramOptions(seconds=20, wall_s=120),
+            programs=ProgramsOptions(seconds=20, wall_s=120),
         )
     )
     gateway.add_server("shop", server=server(3))

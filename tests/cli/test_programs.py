@@ -7,7 +7,7 @@ import asyncio
 from mcp import Client, types
 
 from gateway.gateway import Gateway
-from gateway.options import DiscoveryOptions, Options, ProgramOptions
+from gateway.options import DiscoveryOptions, Options, ProgramsOptions
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import Hints
 from tests.cli.running import Place
@@ -34,7 +34,7 @@ def test_a_client_that_cannot_be_asked_waits_for_whoever_runs_the_gateway(place:
         options=Options(
             discovery=DiscoveryOptions(programs=True),
             catalog_store_path=place.cache / "catalog.sqlite3",
-            programs=ProgramOptions(seconds=20, wall_s=120, destructive=True),
+            programs=ProgramsOptions(seconds=20, wall_s=120, destructive=True),
         )
     )
     gateway.add_tool(refund_order, hints=Hints(destructive=True))

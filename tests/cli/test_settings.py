@@ -69,6 +69,7 @@ _RANGE = "expected int from 1, got"
         ("file", "catalog.rules", 1, "it is a table of its own in the file: 'rules'"),
         ("file", "installation", "a", "is taken from GATEWAY_INSTALLATION or --set, not from"),
         ("file", "chat.confirm", "never", "is taken from GATEWAY_CHAT_CONFIRM or --set, not from"),
+        ("file", "programs.destructive", True, "is taken from GATEWAY_PROGRAMS_DESTRUCTIVE or"),
         ("file", "upstream.on_change", "warn", "is taken from GATEWAY_UPSTREAM_ON_CHANGE or --set"),
         ("file", "host_key", "k" * 32, "options: host_key must refer to a secret"),
         ("file", "public_url", "https://a", "is taken from GATEWAY_PUBLIC_URL or --set"),

@@ -12,11 +12,11 @@ from gateway import Middleware
 from gateway.adapters.broker import ToolBroker, functions_of, tool_calls_message
 from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.gateway import Gateway
-from gateway.options import DiscoveryOptions, Options, ProgramOptions
+from gateway.options import DiscoveryOptions, Options, ProgramsOptions
 from gateway.serve.mcp_server import mcp_server
 from tests.conftest import OpenGateway
 
-LIMITS = ProgramOptions(seconds=20, wall_s=120)
+LIMITS = ProgramsOptions(seconds=20, wall_s=120)
 
 
 def list_orders(customer: str) -> list[int]:

@@ -14,7 +14,7 @@ from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.options import DiscoveryOptions, Options, ProgramOptions, UsageOptions
+from gateway.options import DiscoveryOptions, Options, ProgramsOptions, UsageOptions
 from gateway.programs.runner import Programs
 from gateway.storage.postgres import PostgresStore
 from gateway.types import ANYONE, Access, Caller, Hints
@@ -22,7 +22,7 @@ from tests.conftest import OpenGateway
 from tests.metrics import Watch
 from tests.postgres_server import PostgresServer
 
-LIMITS = ProgramOptions(seconds=20, wall_s=120, destructive=True)
+LIMITS = ProgramsOptions(seconds=20, wall_s=120, destructive=True)
 ADA, BOB = Caller(user="ada", tenant="acme"), Caller(user="bob", tenant="acme")
 
 
@@ -179,7 +179,7 @@ async def test_calls_are_for_the_same_caller_and_what_it_may_not_see_is_not_ther
 async def test_what_destroys_is_refused_unless_the_host_allows_it(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
-    careful = filled(open_gateway(options=options(tmp_path, programs=ProgramOptions(seconds=20))))
+    careful = filled(open_gateway(options=options(tmp_path, programs=ProgramsOptions(seconds=20))))
 
     body = await Chat(careful, "refund_order", approve=lambda _: True).run(
         "await refund_order(order_id=1)"
@@ -321,8 +321,8 @@ async def test_a_value_is_kept_only_if_it_is_asked_for_and_only_for_its_caller(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"code": 1}, "'code'"),
-        ({"keep": "yes"}, "boolean"),
+        ({"code": 1}, "code must be a text"),
+        ({"keep": "yes"}, "keep must be true or false"),
         ({"code": "#" * 30_000}, "at most 20000 characters"),
         ({"resume": "x"}, "nothing is kept"),
     ],
@@ -371,7 +371,7 @@ async def test_searches_are_answered_while_ten_programs_spin(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     """A runaway takes a worker until its time is up, never the gateway."""
-    limits = ProgramOptions(seconds=0.2, wall_s=60)
+    limits = ProgramsOptions(seconds=0.2, wall_s=60)
     gateway = filled(open_gateway(options=options(tmp_path, programs=limits)))
     chat = Chat(gateway)
     programs = [asyncio.create_task(chat.run("while True:\n    pass")) for _ in range(10)]

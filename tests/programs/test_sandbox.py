@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.program_escapes import ATTEMPTS, attempt_all
-from gateway.options import ProgramOptions
+from gateway.options import ProgramsOptions
 from gateway.programs.monty import MontySandbox, wrapper_in_use
 from gateway.programs.sandbox import (
     AnswerCall,
@@ -21,7 +21,7 @@ from gateway.programs.sandbox import (
     Snapshot,
 )
 
-PATIENT = ProgramOptions(seconds=20, wall_s=120)
+PATIENT = ProgramsOptions(seconds=20, wall_s=120)
 STUBS = "async def add(*, a: int, b: int = ...) -> int: ...\n"
 
 
@@ -60,7 +60,7 @@ class InProcess:
     """A box that holds nothing: it reads what a program wants to read."""
 
     async def run(
-        self, program: Program, *, call: AnswerCall, limits: ProgramOptions
+        self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
         if program.code.endswith(".read_text()"):
             path = Path(program.code.split("'")[1])
@@ -68,7 +68,7 @@ class InProcess:
         return ProgramResult(value=2)
 
     async def resume(
-        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramOptions
+        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
     ) -> ProgramResult:
         raise AssertionError("nothing waits")
 
