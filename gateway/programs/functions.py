@@ -145,12 +145,14 @@ class ProgramFunctions:
                 f"{entity.exposed_name!r} destroys, and no program may call it: call it directly"
             )
         confirm = self.gateway.options.chat.confirm
-        if call.id not in self.decisions and needs_approval(entity, confirm, can_ask=self.can_ask):
+        # Taken out: a decision is for one call, whatever number the next one claims to have.
+        refusal = self.decisions.pop(call.id, None)
+        if refusal is None and needs_approval(entity, confirm, can_ask=self.can_ask):
             # Nobody is asked about a call that cannot go out.
             await check_arguments(entity, arguments)
             self.targets[call.id] = entity, arguments
             return CallAnswer(waits=True)
-        if refusal := self.decisions.get(call.id):
+        if refusal:
             raise NotApprovedError(refusal)
         result = await self.gateway.invoke(
             entity.id, arguments, call_id=self.call_id, caller=self.caller, task=self.task

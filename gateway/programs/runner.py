@@ -44,6 +44,9 @@ R = TypeVar("R", WaitingProgram, KeptValue)
 
 _QUOTED = re.compile(r"[`\"]([^`\"]+)[`\"]")
 _MAX_PROBLEMS = 10
+_LONG = ("result", "functions", "waits_for")
+"""What may be long in an answer; printed texts have their limit already."""
+_MAX_ROW_CHARS = 8 * 1024 * 1024
 _FEW_TOOLS = 8
 """Up to so many declarations are shown for a program that names none of the tools."""
 
@@ -199,7 +202,10 @@ class Programs:
     async def _put(self, row: Row) -> str:
         # A key that nobody can guess.
         key, store = secrets.token_urlsafe(18), program_store(self._gateway.store)
-        await in_thread(store.put, key, row.model_dump_json(), keep_s=self._options.keep_s)
+        text = row.model_dump_json()
+        if len(text) > _MAX_ROW_CHARS:
+            raise InvalidRequestError("the program holds too much to be kept: hold less in it")
+        await in_thread(store.put, key, text, keep_s=self._options.keep_s)
         return key
 
     async def _row(self, key: str, caller: Caller, kind: type[R]) -> R:
@@ -263,15 +269,16 @@ class Programs:
         )
 
     def _text(self, body: JsonObject) -> str:
-        """Write an answer for the model; a long value is cut."""
+        """Write an answer for the model; what is long in it is cut."""
         text, limit = json.dumps(body, ensure_ascii=False), self._options.output_chars
-        if len(text) <= limit or "result" not in body:
+        long = next((key for key in _LONG if key in body), None)
+        if len(text) <= limit or long is None:
             return text
-        value = json.dumps(body["result"], ensure_ascii=False)
-        rest = {key: item for key, item in body.items() if key != "result"}
-        note = f"cut: {len(value)} characters; return less, or keep it for the next program"
-        room = max(0, limit - len(json.dumps({**rest, "note": note}, ensure_ascii=False)))
-        return json.dumps({"result": value[:room], "note": note, **rest}, ensure_ascii=False)
+        value = json.dumps(body[long], ensure_ascii=False)
+        rest = {key: item for key, item in body.items() if key != long}
+        cut = f"{long} has {len(value)} characters; return less, or keep it for the next program"
+        room = max(0, limit - len(json.dumps({**rest, "cut": cut}, ensure_ascii=False)))
+        return json.dumps({long: value[:room], "cut": cut, **rest}, ensure_ascii=False)
 
 
 def run_program_of(gateway: Gateway) -> RunProgram | None:
@@ -289,7 +296,7 @@ def _waiting_body(key: str, row: WaitingProgram) -> JsonObject:
         "These calls wait for an approval. Do not make them again: say that they wait. When it is "
         f"there, call this tool with resume={key!r} alone."
     )
-    return {"waiting": key, "calls": calls, "note": note}
+    return {"waiting": key, "waits_for": calls, "note": note}
 
 
 def _problems(

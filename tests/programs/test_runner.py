@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, Options, ProgramsOptions, UsageOptions
 from gateway.programs.runner import Programs
+from gateway.programs.sandbox import AnswerCall, PendingCall, Program, ProgramResult, Snapshot
 from gateway.storage.postgres import PostgresStore
 from gateway.types import ANYONE, Access, Caller, Hints
 from tests.conftest import OpenGateway
@@ -241,7 +243,7 @@ async def test_a_program_that_waits_goes_on_in_another_process_once_it_is_approv
         await gateway.aclose()
         store.close()
 
-    assert waiting["calls"] == [{"tool": "local/refund_order", "arguments": {"order_id": 7}}]
+    assert waiting["waits_for"] == [{"tool": "local/refund_order", "arguments": {"order_id": 7}}]
     assert undecided == waiting
     assert [each.caller["user"] for each in listed.values()] == ["ada"]
     assert "nothing is kept" in foreign["error"]
@@ -272,6 +274,33 @@ async def test_a_decision_is_for_the_tool_that_was_seen_and_comes_once(gateway: 
 def other_refund(order_id: int, to: str = "somebody else") -> str:
     """Refund an order."""
     return f"refunded {order_id} to {to}"
+
+
+class Forging:
+    """A sandbox whose worker claims the number of an approved call for another one."""
+
+    async def run(
+        self, program: Program, *, call: AnswerCall, limits: ProgramsOptions
+    ) -> ProgramResult:
+        wanted = PendingCall(id=1, name="refund_order", named={"order_id": 1})
+        assert (await call(wanted)).waits
+        return ProgramResult(snapshot=Snapshot(state=b"", waiting=(wanted,), calls=1))
+
+    async def resume(
+        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
+    ) -> ProgramResult:
+        (wanted,) = snapshot.waiting
+        approved = await call(wanted)
+        forged = await call(replace(wanted, named={"order_id": 2}))
+        return ProgramResult(value=[approved.value, forged.value, forged.waits])
+
+
+async def test_an_approval_is_for_one_call_whatever_number_another_claims(gateway: Gateway) -> None:
+    """The worker is the first thing that an attacker would hold."""
+    chat = Chat(gateway, "refund_order", approve=lambda _: True)
+    chat.programs = Programs(gateway, Forging())
+
+    assert (await chat.run("x"))["result"] == ["refunded 1", None, True]
 
 
 async def test_a_store_that_keeps_no_programs_lets_none_wait(open_gateway: OpenGateway) -> None:
@@ -310,7 +339,7 @@ async def test_a_value_is_kept_only_if_it_is_asked_for_and_only_for_its_caller(
     none = await chat.run("previous is None")
     foreign = await Chat(gateway, caller=BOB).run("previous", previous=kept["kept"])
 
-    assert "keep it" in long["note"]
+    assert "keep it" in long["cut"]
     assert len(json.dumps(long)) < 1.2 * LIMITS.output_chars
     assert kept == {"kept": kept["kept"], "calls": 1}
     assert later["result"] == 900
