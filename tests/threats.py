@@ -455,6 +455,40 @@ THREATS: Mapping[str, Threat] = dict(
                 ),
             },
         ),
+        _threat(
+            "29-token-of-another-user",
+            "One user's credential at a server goes with another user's call, or with nobody's.",
+            "Each user has a session of its own with its own credential; the server's own one only "
+            "lists. A row of a store that is copied to another user cannot be read.",
+            "0 tokens sent for another by 50 users at once over 30 sessions, with calls cancelled, "
+            "tokens revoked, refreshed and exchanged, users signed out and in; 0 calls without a "
+            "user; 0 of 1 rows read that was moved",
+            {
+                "mcp/test_user_sessions.py": "no_users_token_is_ever_sent_for_another "
+                "the_servers_own_credential_lists_and_calls_nothing "
+                "while_the_store_is_down_a_user_keeps_its_session "
+                "the_token_of_a_caller_is_shown_nowhere",
+                "mcp/test_bearer_auth.py": "a_row_that_is_moved_to_another_user_is_not_read "
+                "of_two_processes_one_refreshes_even_if_its_caller_goes_away",
+                "serve/identity/test_token_exchange.py": (
+                    "each_users_token_is_exchanged_for_its_own_calls"
+                ),
+            },
+        ),
+        _threat(
+            "30-lured-sign-in",
+            "A user is lured to complete a sign-in that somebody else began, so that its account "
+            "becomes the other's.",
+            "The page's address belongs to nobody; the user is the one whose token is typed. An "
+            "answer counts once, in the browser that began. A user who gives away its token, or "
+            "types it at another site, is not protected.",
+            "0 of 5 answers taken in another browser, for another server or with another state; 0 "
+            "of 5 forms by others, of no user, without the scope or under another name",
+            {
+                "serve/test_sign_in.py": "nobody_completes_what_another_browser_began "
+                "only_a_user_begins_and_only_at_our_page a_name_from_the_address_is_no_markup"
+            },
+        ),
     )
 )
 

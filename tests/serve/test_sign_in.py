@@ -14,8 +14,10 @@ import pytest
 from mcp import Client, types
 from starlette.applications import Starlette
 
+from gateway.cli.commands.serve import serve_options
 from gateway.errors import SignInRequiredError
 from gateway.gateway import Gateway
+from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge
@@ -214,3 +216,18 @@ async def test_a_client_that_opens_addresses_has_its_user_sign_in_during_the_cal
     assert PAGE in str(refused.content)
     assert "hi" in str(answer.content)
     assert [PAGE] == [each.url for each in shown]
+
+
+@pytest.mark.parametrize(("host", "says"), [("127.0.0.1", False), ("0.0.0.0", True)])  # noqa: S104  (nothing listens)
+def test_a_server_says_where_users_sign_in_or_that_they_cannot(
+    host: str, says: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On loopback it knows its address."""
+    entry = {"url": "https://srv.example/mcp", "auth": {"type": "oauth", "per_user": True}}
+    manifest = parse_manifest({"mcpServers": {"srv": entry}})
+    address = HttpOptions(host=host, port=8930, token="s3cret-of-the-operator")  # noqa: S106  (of the tests)
+
+    options = serve_options(manifest, frozenset(), None, address)
+
+    assert ("" if says else ROOT) == options.public_url
+    assert says is ("set GATEWAY_PUBLIC_URL" in capsys.readouterr().err)

@@ -18,7 +18,7 @@ from gateway.cli.signals import LIMIT_S, graceful_shutdown
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
-from gateway.mcp.servers import StdioServer
+from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.mcp.stdio import kill_all
 from gateway.options import Confirm, DiscoveryOptions, Options, SearchOptions
 from gateway.options.environment import catalog_store_path, variables
@@ -286,7 +286,7 @@ def serve_options(
 ) -> Options:
     """Return the options of the gateway that is served; what the command line says wins.
 
-    It says what replicas do not share.
+    It says what replicas do not share, and if users cannot sign in.
     """
     discovery = DiscoveryOptions(
         route_name="route_tools" if "route" in extras else "",
@@ -298,6 +298,11 @@ def serve_options(
     own_options = with_public_url(command_options(manifest, base), address)
     if own_options.store:
         _say_what_is_not_shared(manifest, own_options)
+    auths = [each.auth for each in manifest.servers.values() if isinstance(each, HttpServer)]
+    if not own_options.public_url and any(
+        isinstance(each, OAuth) and each.per_user for each in auths
+    ):
+        note("users cannot sign in: set GATEWAY_PUBLIC_URL to where they reach this server")
     chat = replace(own_options.chat, confirm=confirm or own_options.chat.confirm)
     return replace(own_options, chat=chat)
 
