@@ -6,8 +6,9 @@ its tokens. Every build makes the arrays anew from these, so that it gives what 
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import attrgetter
@@ -49,15 +50,17 @@ _Added: TypeAlias = tuple[str, Phrase]
 class _Source:
     """What one source states; nodes are numbers of one builder."""
 
-    facts: tuple[Fact, ...]
+    facts: Iterable[Fact]
     edges: np.ndarray
     """Subject, object and attributes of each edge, int32, shape (edges, 3)."""
     documents: np.ndarray
     """Int32."""
     labels: Mapping[int, _LabelOrder]
-    """The best name of each node."""
+    """The best name of each node, if the host states any of it."""
+    derived_labels: tuple[np.ndarray, Sequence[str]]
+    """Else the nodes, int32, and their best names."""
     texts: Mapping[str, list[_Added]]
-    """The texts of each node, by its id."""
+    """The texts of each node, by its id, if they are needed."""
     members: Sequence[tuple[str, int]]
     """The id of each member that the host declares, and its group."""
     declared: bool
@@ -69,10 +72,17 @@ class GraphBuilder:
 
     Args:
         weights: Weight of each text field; see `graphs.parameters.FIELD_WEIGHTS`.
+        fields: Returns the texts of one of the rows that `build` gets.
     """
 
-    def __init__(self, *, weights: Mapping[str, float] = FIELD_WEIGHTS) -> None:
+    def __init__(
+        self,
+        *,
+        weights: Mapping[str, float] = FIELD_WEIGHTS,
+        fields: Callable[[Any], Fields] = dict,
+    ) -> None:
         self._weights = weights
+        self._fields = fields
         self._reader = DocumentReader()
         self._used = 0
         """How many nodes and terms the last graph has."""
@@ -88,17 +98,17 @@ class GraphBuilder:
         """Number of each predicate with its data."""
         self._sources: dict[int, _Source] = {}
         """By the id of their facts, which they hold."""
-        self._tokens: dict[str, tuple[Fields, Sequence[_Added], DocumentTokens]] = {}
-        """The texts of each node, those that are added to them, and the tokens of both."""
+        self._tokens: dict[str, tuple[object, Sequence[_Added], DocumentTokens]] = {}
+        """The row of each node, the texts that are added to it, and the tokens of both."""
 
     def build(  # noqa: PLR0913  (keyword-only, each a part of the graph)
         self,
         documents: Iterable[Document] = (),
         *,
         names: Mapping[str, str] = NO_NAMES,
-        others: Iterable[Document] = (),
-        derived: Iterable[tuple[Fact, ...]] = (),
-        rows: Mapping[str, Fields] | None = None,
+        others: Iterable[tuple[str, str]] = (),
+        derived: Iterable[Iterable[Fact]] = (),
+        rows: Mapping[str, object] | None = None,
         texts: BM25Index | None = None,
         whole: CorpusStatistics | None = None,
     ) -> GraphIndex:
@@ -108,34 +118,39 @@ class GraphBuilder:
             documents: All that are read. One that did not change is to be the same object as
                 before.
             names: The host's names; see `graphs.facts.extraction.extract_facts`.
-            others: Further documents that labels may mean.
-            derived: Facts of the host's own rules, in parts. A part that did not change is to be
-                the same object as before.
-            rows: The nodes that texts find, in their order, with their texts: the same object as
-                before where they did not change. What the host declares of them is added. None
-                finds all documents, by all that is stated.
+            others: Further nodes that labels may mean, with their titles.
+            derived: Facts of the host's own rules, in parts that can be read again. A part that
+                did not change is to be the same object as before.
+            rows: The nodes that texts find, in their order, with what ``fields`` makes their texts
+                of: the same object as before where they did not change. What the host declares of
+                them is added. None finds all documents, by all that is stated.
             texts: What `index` just made of *rows*: it serves if nothing is to be added.
             whole: Of all texts, where *rows* are a part; as for `index`.
         """
         if texts is None:
             self._forget_unused()
         read, bans = self._reader.read(documents, names, others)
-        statements = [*read, *derived]
+        statements: list[Iterable[Fact]] = [*read, *derived]
+        for node in rows or ():
+            # Ids of rows are held by the caller too.
+            self._number(node)
         self._sources = {
-            id(facts): self._sources.get(id(facts)) or self._read(facts) for facts in statements
+            id(facts): self._sources.get(id(facts)) or self._read(facts, whole=rows is None)
+            for facts in statements
         }
         sources = list(self._sources.values())
         labels = _labels(sources)
         described = np.concatenate([_NO_NODES, *(source.documents for source in sources)])
         if rows is None:
-            rows = dict.fromkeys(self._sorted(described, labels), NO_NAMES)
+            rows = dict.fromkeys(self._sorted(described, labels), ())
             added = _added(sources, labels, rows)
         else:
             added = _added([source for source in sources if source.declared], labels, rows)
         if texts is None or added:
             texts = self._index(rows, added, whole)
         stated = np.concatenate([np.zeros((0, 3), np.int32), *(source.edges for source in sources)])
-        order = self._order(rows, [described, stated[:, :2].ravel(), np.array([*labels], np.intp)])
+        named_nodes = np.fromiter(labels, np.intp, count=len(labels))
+        order = self._order(rows, [described, stated[:, :2].ravel(), named_nodes])
         edges = self._edges(stated, order, bans)
         ids = list(self._nodes)
         nodes = [ids[number] for number in order.tolist()]
@@ -144,7 +159,7 @@ class GraphBuilder:
         self._used = len(nodes) + len(texts.names)
         return GraphIndex(
             nodes=nodes,
-            labels=[node if label is None else label[4] for label, node in named],
+            labels=[node if label is None else label for label, node in named],
             kinds=self._kinds(order, edges, groups, described),
             edges=edges,
             attributes=[(str(key[0]), _data(key)) for key in self._attributes],
@@ -153,13 +168,16 @@ class GraphBuilder:
             forbidden=bans,
         )
 
-    def _read(self, facts: tuple[Fact, ...]) -> _Source:
+    def _read(self, facts: Iterable[Fact], *, whole: bool) -> _Source:
+        """Read what a source states; its texts only if it is *whole*, or the host states them."""
         edges: list[tuple[int, int, int]] = []
         documents: list[int] = []
         texts: defaultdict[str, list[_Added]] = defaultdict(list)
         members: list[tuple[str, int]] = []
         labels: dict[int, _LabelOrder] = {}
+        declared = False
         for fact in facts:
+            declared |= fact.declared
             role = EDGE_PREDICATES.get(fact.predicate)
             if fact.predicate == "type" and fact.object == DOCUMENT_TYPE:
                 documents.append(self._number(fact.subject))
@@ -173,14 +191,17 @@ class GraphBuilder:
                 edges.append(self._edge(fact))
                 if role == "member" and fact.declared:
                     members.append((fact.subject, edges[-1][1]))
+        derived = {} if declared else labels
+        names = [sys.intern(order[4]) for order in derived.values()]
         return _Source(
             facts=facts,
             edges=np.array(edges, dtype=np.int32).reshape(-1, 3),
             documents=np.array(documents, dtype=np.int32),
-            labels=labels,
-            texts=texts,
+            labels=labels if declared else {},
+            derived_labels=(np.array([*derived], dtype=np.int32), names),
+            texts=texts if declared or whole else {},
             members=members,
-            declared=any(fact.declared for fact in facts),
+            declared=declared,
         )
 
     def _edge(self, fact: Fact) -> tuple[int, int, int]:
@@ -196,20 +217,15 @@ class GraphBuilder:
                 self._concepts.append(number)
         return number
 
-    def _sorted(self, documents: np.ndarray, labels: Mapping[int, _LabelOrder]) -> list[str]:
+    def _sorted(self, documents: np.ndarray, labels: Mapping[int, str]) -> list[str]:
         """Return the ids of *documents* by their names."""
         ids = list(self._nodes)
-        named = {
-            ids[number]: labels[number][4] if number in labels else ids[number]
-            for number in documents.tolist()
-        }
+        named = {ids[number]: labels.get(number, ids[number]) for number in documents.tolist()}
         return sorted(named, key=lambda node: (named[node], node))
 
     def _order(self, rows: Collection[str], others: Sequence[np.ndarray]) -> np.ndarray:
         """Return the numbers of *rows*, then all further ones of *others*."""
-        for node in [node for node in rows if node not in self._nodes]:
-            self._number(node)
-        first = np.array([self._nodes[node] for node in rows], dtype=np.intp)
+        first = np.fromiter((self._nodes[node] for node in rows), np.intp, count=len(rows))
         used = np.zeros(len(self._nodes), dtype=np.bool_)
         used[np.concatenate(others)] = True
         used[first] = False
@@ -266,11 +282,11 @@ class GraphBuilder:
         found: np.ndarray = chosen[allowed]
         return found
 
-    def index(self, rows: Mapping[str, Fields], whole: CorpusStatistics | None = None) -> BM25Index:
+    def index(self, rows: Mapping[str, object], whole: CorpusStatistics | None = None) -> BM25Index:
         """Index the texts of *rows*; those that are the same object are not tokenized again.
 
         Args:
-            rows: The texts of each node.
+            rows: Each node, with what ``fields`` makes its texts of.
             whole: Of all texts, where *rows* are a part; None if they are all.
         """
         self._forget_unused()
@@ -278,16 +294,16 @@ class GraphBuilder:
 
     def _index(
         self,
-        rows: Mapping[str, Fields],
+        rows: Mapping[str, object],
         added: Mapping[str, Sequence[_Added]],
         whole: CorpusStatistics | None,
     ) -> BM25Index:
         before, self._tokens = self._tokens, {}
-        for node, fields in rows.items():
+        for node, row in rows.items():
             more = added.get(node, ())
             cached = before.get(node)
-            if cached is None or cached[0] is not fields or cached[1] != more:
-                cached = fields, more, self._vocabulary.tokenize(_merged(fields, more))
+            if cached is None or cached[0] is not row or cached[1] != more:
+                cached = row, more, self._vocabulary.tokenize(_merged(self._fields(row), more))
             self._tokens[node] = cached
         tokens = [cached[2] for cached in self._tokens.values()]
         return BM25Index.compile(tokens, self._vocabulary, whole)
@@ -304,7 +320,7 @@ def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
 
 
 def _added(
-    sources: Iterable[_Source], labels: Mapping[int, _LabelOrder], rows: Container[str]
+    sources: Iterable[_Source], labels: Mapping[int, str], rows: Container[str]
 ) -> dict[str, list[_Added]]:
     """Return what *sources* add to the texts of *rows*, but for rows without any."""
     added: defaultdict[str, list[_Added]] = defaultdict(list)
@@ -314,20 +330,21 @@ def _added(
                 added[node] += texts
         for node, group in source.members:
             if group in labels and node in rows:
-                added[node].append(("group", (labels[group][4], "")))
+                added[node].append(("group", (labels[group], "")))
     return added
 
 
-def _labels(sources: Sequence[_Source]) -> dict[int, _LabelOrder]:
+def _labels(sources: Sequence[_Source]) -> dict[int, str]:
     """Return the best name of each node that the host declares, or else the first."""
-    found: dict[int, _LabelOrder] = {}
+    found: dict[int, str] = {}
     for source in reversed(sources):
-        if not source.declared:
-            found.update(source.labels)
+        numbers, names = source.derived_labels
+        found.update(zip(numbers.tolist(), names, strict=True))
+    best: dict[int, _LabelOrder] = {}
     for source in sources:
-        for node, order in source.labels.items() if source.declared else ():
-            found[node] = min(order, found.get(node, order))
-    return found
+        for node, order in source.labels.items():
+            best[node] = min(order, best.get(node, order))
+    return found | {node: order[4] for node, order in best.items()}
 
 
 def _label_order(fact: Fact) -> _LabelOrder:

@@ -357,7 +357,7 @@ def compile_snapshot(
     """Compile *entities* into a snapshot, with the vectors of *rows* by text key."""
     compiler = SnapshotCompiler(options or GraphOptions())
     compiler.prepare(entities)
-    compiler.add_vectors(rows or {})
+    compiler.vectors.add(rows or {})
     return compiler.compile(documents=documents, diagnostics=diagnostics)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.index.compiler import EXAMPLE_SHARE, lean_to_examples
+from gateway.index.entity_vectors import EXAMPLE_SHARE, lean_to_examples
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Hints, ToolDefinition

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -29,6 +29,8 @@ Progress = Callable[[int, int], None]
 """Called with how many texts are done, and of how many."""
 MAX_REQUEST_S = 300.0
 """How long one request for documents may take: on a slow machine the first one takes a minute."""
+_PART_TEXTS = 8192
+"""So many texts are embedded before their vectors are handed on."""
 _LOOK_S = 0.05
 """How long to wait before another look at texts that other processes embed."""
 
@@ -43,6 +45,15 @@ class DocumentVectors:
     """How many texts were sent to the embedder."""
     tokens: int = 0
     diagnostics: tuple[Diagnostic, ...] = ()
+
+    def followed_by(self, other: DocumentVectors) -> DocumentVectors:
+        """Return the costs and notes of both, without any rows."""
+        return DocumentVectors(
+            rows={},
+            embedded=self.embedded + other.embedded,
+            tokens=self.tokens + other.tokens,
+            diagnostics=(*self.diagnostics, *other.diagnostics),
+        )
 
     @property
     def store_faults(self) -> tuple[Code, ...]:
@@ -103,6 +114,36 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
     return DocumentVectors(
         rows=work.rows, embedded=work.embedded, tokens=work.tokens, diagnostics=tuple(work.notes)
     )
+
+
+async def embed_in_parts(
+    texts: Sequence[str],
+    embed: Callable[..., Awaitable[DocumentVectors]],
+    take: Callable[[Mapping[str, Vector]], None],
+    progress: Progress,
+) -> DocumentVectors:
+    """Embed *texts* part by part, so that not all vectors are held at once.
+
+    Args:
+        texts: Documents, different ones; what belongs together stands together.
+        embed: Returns the vectors of a part, as `embed_documents` does; it gets ``progress``.
+        take: Called with the vectors of each part, by text key.
+        progress: Called with how many of all texts are done.
+
+    Returns:
+        What it cost, without vectors. After a part that failed no other is embedded.
+    """
+    cost, total = DocumentVectors(rows={}), len(texts)
+    for start in range(0, total, _PART_TEXTS):
+        if cost.failed:
+            break
+        part = texts[start : start + _PART_TEXTS]
+        found = await embed(
+            part, progress=lambda done, _, before=start: progress(before + done, total)
+        )
+        take(found.rows)
+        cost = cost.followed_by(found)
+    return cost
 
 
 @dataclass(slots=True)

@@ -8,34 +8,28 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from operator import attrgetter
 
 import numpy as np
 
 from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS, row_of
-from gateway.embed.cache import text_key
 from gateway.index.eligibility import Eligibility, Mask, Trait, traits_of
+from gateway.index.entity_vectors import EntityVectors
 from gateway.index.rules import EdgeDeriver, Edges
 from gateway.index.snapshot import Snapshot
 from gateway.index.statistics import CatalogStatistics
-from gateway.index.texts import (
-    document_of,
-    embedding_text,
-    example_texts,
-    lexical_fields,
-    name_text,
-)
+from gateway.index.texts import document_of, lexical_fields, title_of
 from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
 from gateway.index.tool_words import Relation
 from gateway.index.vectors import VectorIndex
 from gateway.options import GraphOptions
-from gateway.runtime.vectors import Matrix, Vector, unit_rows
+from gateway.runtime.vectors import Matrix, Vector
 from gateway.types import Diagnostic, Entity
 from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 from graphs.facts.extraction import DocumentReader, LabelResolver
@@ -47,17 +41,13 @@ from graphs.lexical.bm25_index import BM25Index
 from graphs.markdown.document import Document
 from graphs.parameters import FIELD_WEIGHTS
 
-NAME_WEIGHT = 0.4
-"""What the vector of an entity's name, or of what its kind leans to, counts beside that of the
-whole text, which counts 1."""
-EXAMPLE_SHARE = 0.5
-"""How far the vector of an entity leans to those of requests that it serves, if there are many; one
-such request counts half as much."""
 _BLOCKS = 256
 _WEIGHTS = {
     **FIELD_WEIGHTS,
     **{str(name): weight for row in KINDS.values() for name, weight in row.indexed.items()},
 }
+_ORDER = attrgetter("sort_name", "entity.id")
+_NO_EDGES: Edges = {}
 _PREDICATES: Mapping[Relation, str] = {"requires": "requires", "next_steps": STEP_PREDICATE}
 
 
@@ -66,7 +56,8 @@ class _PreparedEntity:
     """What is kept of one entity from build to build."""
 
     entity: Entity
-    sort_key: tuple[str, str]
+    sort_name: str
+    """Its exposed name without case: the catalog is in this order, then by id."""
     names: tuple[str, ...]
     """Its exposed name and own name, folded."""
     traits: tuple[Trait, ...]
@@ -75,22 +66,24 @@ class _PreparedEntity:
     group: str
     """What it is served together with: its server, or itself."""
     node: str
-    document: Document | None
-    """None for an entity whose kind is no node of the graph."""
-    facts: tuple[Fact, ...]
-    """What the document states."""
-    statements: tuple[Fact, ...]
-    """The same, and the edges that rules derive."""
-    fields: Mapping[str, str]
-    """Its indexed words by field."""
-    texts: Mapping[str, str]
-    """What is embedded, by text key: the whole text, the name, and the examples."""
-    keys: tuple[str, str]
-    """Those of the whole text and the name."""
-    examples: tuple[str, ...]
-    """Those of the examples."""
-    row: Vector | None = None
-    """Its vector; None if that of the whole text was not made yet."""
+    is_node: bool
+    """Whether the graph describes it: not every kind is a node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Statements:
+    """What the entities of a block state: made anew at each reading, which is seldom."""
+
+    options: GraphOptions
+    entities: Sequence[Entity]
+    edges: Sequence[Edges]
+    """Those that rules derive, of each entity."""
+
+    def __iter__(self) -> Iterator[Fact]:
+        """Yield what each entity's document states, and its edges."""
+        for entity, edges in zip(self.entities, self.edges, strict=True):
+            yield from DocumentReader().read([document_of(entity, self.options)])[0][0]
+            yield from _derived_facts(node_of(entity.id), edges)
 
 
 class SnapshotCompiler:
@@ -105,20 +98,16 @@ class SnapshotCompiler:
         self._version = 0
         self._prepared: dict[str, _PreparedEntity] = {}
         """In the order of the exposed names, by entity id."""
-        self._incomplete: list[_PreparedEntity] = []
-        """Those whose texts have not all a vector."""
-        self._vectors: dict[str, Vector] = {}
-        """By text key."""
-        self._missing: dict[str, str] = {}
-        """The texts without a vector, by text key."""
+        self.vectors = EntityVectors()
+        """Those of the entities."""
         self._traits: dict[tuple[Trait, ...], tuple[Trait, ...]] = {}
         """Equal ones are one object."""
         self._documents: Sequence[Document] = ()
         """The host's own, as they were compiled last."""
-        self._statements: dict[int, tuple[Fact, ...]] = {}
+        self._statements: dict[int, _Statements] = {}
         """What blocks of entities state; those of a block where something changed are absent."""
         self._deriver = EdgeDeriver(options)
-        self._graph = GraphBuilder(weights=_WEIGHTS)
+        self._graph = GraphBuilder(weights=_WEIGHTS, fields=lexical_fields)
 
     def prepare(self, entities: Iterable[Entity], documents: Iterable[Document] = ()) -> None:
         """Make *entities* the catalog, in any order; what is known of equal ones is kept.
@@ -136,78 +125,31 @@ class SnapshotCompiler:
         }
         new = [self._prepare(entity) for key, entity in wanted.items() if key not in same]
         gone = [item for key, item in before.items() if key not in same]
-        prepared = sorted([*same.values(), *new], key=attrgetter("sort_key"))
+        prepared = sorted([*same.values(), *new], key=_ORDER)
         self._prepared = {item.entity.id: item for item in prepared}
-        read = prepared if gone else new
-        texts = dict(chain.from_iterable(item.texts.items() for item in read))
-        if gone:
-            self._vectors = {key: row for key, row in self._vectors.items() if key in texts}
-            self._missing.clear()
-        self._missing |= {key: text for key, text in texts.items() if key not in self._vectors}
-        self._incomplete = [
-            item for item in (*self._incomplete, *new) if self._prepared.get(item.entity.id) is item
-        ]
+        new.sort(key=_ORDER)
+        self.vectors.update([item.entity for item in gone], [item.entity for item in new])
         changed = self._deriver.update(
-            [item.entity for item in gone if item.document],
-            [item.entity for item in new if item.document],
+            [item.entity for item in gone if item.is_node],
+            [item.entity for item in new if item.is_node],
         )
-        changed_items = [*new, *(self._prepared[key] for key in changed if key in same)]
-        for item in changed_items:
-            edges = self._deriver.edges.get(item.entity.id, {})
-            item.statements = (*item.facts, *_derived_facts(item.node, edges))
-        for item in (*gone, *changed_items):
+        for item in (*gone, *new, *(self._prepared[key] for key in changed if key in same)):
             self._statements.pop(item.block, None)
 
     def _prepare(self, entity: Entity) -> _PreparedEntity:
-        whole, name = embedding_text(entity), name_text(entity)
-        keys = text_key(whole), text_key(name)
-        examples = {text_key(text): text for text in example_texts(entity)}
-        is_node = row_of(entity.kind).graph and not entity.described
-        document = document_of(entity, self._options) if is_node else None
-        facts = DocumentReader().read([document])[0][0] if document else ()
-        names = map(fold, (entity.exposed_name, entity.name))
+        # Equal texts are one object: of a million entities each counts.
+        names = (sys.intern(fold(name)) for name in (entity.exposed_name, entity.name))
         traits = traits_of(entity)
         return _PreparedEntity(
             entity=entity,
-            sort_key=(entity.exposed_name.casefold(), entity.id),
+            sort_name=sys.intern(entity.exposed_name.casefold()),
             names=tuple(dict.fromkeys(names)),
             traits=self._traits.setdefault(traits, traits),
             block=zlib.crc32(entity.id.encode("utf-8", "surrogatepass")) % _BLOCKS,
             group=entity.server if entity.kind in LISTED else entity.id,
             node=node_of(entity.id),
-            document=document,
-            facts=facts,
-            statements=facts,
-            fields={str(field): text for field, text in lexical_fields(entity).items()},
-            texts={keys[0]: whole, keys[1]: name, **examples},
-            keys=keys,
-            examples=tuple(examples),
+            is_node=row_of(entity.kind).graph and not entity.described,
         )
-
-    @property
-    def missing_texts(self) -> list[str]:
-        """The texts that have no vector, each once."""
-        return list(self._missing.values())
-
-    @property
-    def text_count(self) -> int:
-        """How many different texts there are."""
-        return len(self._vectors) + len(self._missing)
-
-    def add_vectors(self, rows: Mapping[str, Vector]) -> None:
-        """Take *rows* for the vectors of missing texts, by text key; others are ignored."""
-        self._vectors |= {
-            key: row for key, row in rows.items() if self._missing.pop(key, None) is not None
-        }
-        ready = [item for item in self._incomplete if item.keys[0] in self._vectors]
-        wholes = [self._vectors[item.keys[0]] for item in ready]
-        names = [self._vectors.get(item.keys[1]) for item in ready]
-        for item, row in zip(ready, blend_name_vectors(wholes, names), strict=True):
-            examples = [self._vectors[key] for key in item.examples if key in self._vectors]
-            item.row = lean_to_examples(row, examples)
-        self._incomplete = [
-            item for item in self._incomplete if not item.texts.keys() <= self._vectors.keys()
-        ]
 
     def compile(
         self, *, documents: Sequence[Document] = (), diagnostics: Sequence[Diagnostic] = ()
@@ -219,10 +161,10 @@ class SnapshotCompiler:
             diagnostics: What went wrong so far.
         """
         prepared = list(self._prepared.values())
-        by_name: dict[str, tuple[int, ...]] = {}
+        by_name: dict[str, list[int]] = {}
         for position, item in enumerate(prepared):
             for name in item.names:
-                by_name[name] = (*by_name.get(name, ()), position)
+                by_name.setdefault(name, []).append(position)
         groups = [item.group for item in prepared]
         numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
         self._documents = documents
@@ -259,12 +201,12 @@ class SnapshotCompiler:
         self, documents: Sequence[Document], whole: CatalogStatistics | None = None
     ) -> tuple[BM25Index, ToolGraph]:
         prepared = self._prepared.values()
-        rows = {item.node: item.fields for item in prepared}
+        rows = {item.node: item.entity for item in prepared}
         lexical = self._graph.index(rows, None if whole is None else whole.words)
         graph = self._graph.build(
             documents,
             names=host_names([item.entity for item in prepared]) if documents else NO_NAMES,
-            others=[item.document for item in prepared if item.document] if documents else (),
+            others=_titles(prepared) if documents else (),
             derived=self._blocks(),
             rows=rows,
             texts=lexical,
@@ -272,16 +214,24 @@ class SnapshotCompiler:
         )
         return lexical, ToolGraph.of(graph)
 
-    def _blocks(self) -> list[tuple[Fact, ...]]:
+    def _blocks(self) -> list[_Statements]:
         """Return what the entities state, in blocks; what did not change is the same object."""
         if len(self._statements) < _BLOCKS:
-            blocks: dict[int, list[Fact]] = {
+            blocks: dict[int, list[Entity]] = {
                 block: [] for block in range(_BLOCKS) if block not in self._statements
             }
             for item in self._prepared.values():
-                if item.block in blocks:
-                    blocks[item.block] += item.statements
-            self._statements |= {block: tuple(facts) for block, facts in blocks.items()}
+                if item.block in blocks and item.is_node:
+                    blocks[item.block].append(item.entity)
+            edges = self._deriver.edges
+            self._statements |= {
+                block: _Statements(
+                    options=self._options,
+                    entities=entities,
+                    edges=[edges.get(entity.id, _NO_EDGES) for entity in entities],
+                )
+                for block, entities in blocks.items()
+            }
         return [self._statements[block] for block in range(_BLOCKS)]
 
     def with_vectors(self, snapshot: Snapshot, diagnostics: Sequence[Diagnostic]) -> Snapshot:
@@ -292,23 +242,25 @@ class SnapshotCompiler:
             diagnostics: Instead of those that it had.
         """
         self._version += 1
-        items = map(self._prepared.get, snapshot.eligibility.by_id)
-        rows = [None if item is None else item.row for item in items]
-        matrix, mean = None, None
-        has_vector: Mask = np.array([row is not None for row in rows], dtype=np.bool_)
-        if has_vector.any():
-            zeros = np.zeros_like(rows[int(has_vector.argmax())])
-            matrix = np.concatenate([zeros if row is None else row for row in rows])
-            matrix = matrix.reshape(len(rows), -1)
-            mean = _mean(matrix, has_vector, snapshot.eligibility)
-        present = None if has_vector.all() else has_vector
+        found, vectors, mean = self.vectors.matrix(snapshot.eligibility.by_id), None, None
+        if found is not None:
+            matrix, present = found
+            mean = _mean(matrix, present, snapshot.eligibility)
+            vectors = VectorIndex.of(matrix, present=None if present.all() else present)
         return replace(
             snapshot,
             version=self._version,
-            vectors=None if matrix is None else VectorIndex.of(matrix, present=present),
+            vectors=vectors,
             mean_vector=mean,
             diagnostics=tuple(diagnostics),
         )
+
+
+def _titles(prepared: Iterable[_PreparedEntity]) -> Iterator[tuple[str, str]]:
+    """Yield the nodes of entities with the titles of their documents."""
+    for item in prepared:
+        if item.is_node:
+            yield item.node, title_of(item.entity)
 
 
 def _derived_facts(node: str, edges: Edges) -> Iterator[Fact]:
@@ -350,25 +302,6 @@ def _with_search_texts(entities: Iterable[Entity], documents: Iterable[Document]
     return listed
 
 
-def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None]) -> Matrix:
-    """Blend each entity's vector out of those of its whole text and its name.
-
-    In the whole text the description drowns the name, which says best what a tool is for.
-
-    Args:
-        wholes: The vectors of the whole texts.
-        names: The vectors of the names. Without one the whole text's stands alone.
-
-    Returns:
-        Unit rows, shape (n, d).
-    """
-    if not wholes:
-        return np.zeros((0, 0), dtype=np.float32)
-    zeros = np.zeros_like(wholes[0])
-    leaning = np.stack([zeros if name is None else name for name in names])
-    return unit_rows(np.stack(wholes) + NAME_WEIGHT * leaning)
-
-
 def _mean(matrix: Matrix, has_vector: Mask, eligibility: Eligibility) -> Vector:
     """Return the mean row of what servers list: what stands beside it must not move it."""
     listed = has_vector.copy()
@@ -377,20 +310,3 @@ def _mean(matrix: Matrix, has_vector: Mask, eligibility: Eligibility) -> Vector:
     chosen = listed if listed.any() else has_vector
     total = np.dot(chosen.astype(np.float32), matrix)
     return np.asarray(total / np.count_nonzero(chosen), dtype=np.float32)
-
-
-def lean_to_examples(row: Vector, examples: Sequence[Vector]) -> Vector:
-    """Turn an entity's vector towards those of requests that it serves.
-
-    A few of them may be unlike the rest, so n of them count n / (n + 1) of `EXAMPLE_SHARE`.
-
-    Args:
-        row: The entity's vector, of unit length.
-        examples: The requests' vectors; without any the row stays as it is.
-    """
-    if not examples:
-        return row
-    share = EXAMPLE_SHARE * len(examples) / (len(examples) + 1)
-    mean = unit_rows(np.mean(examples, axis=0, keepdims=True))
-    leaning: Vector = unit_rows((1 - share) * row[None] + share * mean)[0]
-    return leaning

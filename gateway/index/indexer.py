@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
-from gateway.embed.documents import DocumentVectors, embed_documents
+from gateway.embed.documents import DocumentVectors, embed_documents, embed_in_parts
 from gateway.embed.protocol import Embedder, Preparable, is_preparing
 from gateway.errors import Failed, attempt
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
@@ -27,7 +27,7 @@ from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.options import Options
 from gateway.options.environment import index_path
 from gateway.runtime.cache import Clock, SingleFlight
-from gateway.runtime.garbage import collection_paused
+from gateway.runtime.garbage import LARGE_CATALOG, collection_paused, release_memory
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.entity_registry import EntityRegistry
@@ -268,10 +268,9 @@ class Indexer:
             self._compiler.prepare(self.entities.entities.values(), documents)
         stored = await self._vectors(limit=0)
         with collection_paused():
-            self._compiler.add_vectors(stored.rows)
-            notes += (*faults, *self.entities.notes, *stored.diagnostics)
+            notes += (*faults, *self.entities.notes, *dict.fromkeys(stored.diagnostics))
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
-        missing = len(self._compiler.missing_texts) if self.embedder else 0
+        missing = len(self._compiler.vectors.missing_texts) if self.embedder else 0
         # It takes all names, and a saved index alone asks for it.
         naming = self.entities.naming if store else ()
         build = partial(build, settings=(*settings, *naming), failed=self._documents.is_late)
@@ -303,34 +302,34 @@ class Indexer:
         while self._newest and self._newest.missing:
             with self._recorded("embed") as began:
                 vectors = await self._vectors()
-                self._compiler.add_vectors(vectors.rows)
                 if vectors.failed:
                     self._stalled_at = self._embedded
                 self._publish(self._with_vectors(self._newest, vectors), began)
 
     async def _vectors(self, limit: int | None = None) -> DocumentVectors:
-        """Return the vectors of the texts that lack one; see `embed_documents`."""
-        texts = self._compiler.missing_texts if self.embedder else ()
-        if self.embedder is None or not texts:
+        """Take the vectors of the texts that lack one, as they come; return what it cost."""
+        if self.embedder is None:
             return DocumentVectors(rows={})
-        vectors = await embed_documents(
-            sorted(texts),
+        embed = partial(
+            embed_documents,
             embedder=self.embedder,
             store=self.store,
             telemetry=self.telemetry,
             dimensions=self._newest.snapshot.dimensions if self._newest else None,
-            progress=self._on_embedded,
             max_new=limit,
         )
-        self.telemetry.store_failed("vectors", vectors.store_faults)
-        return vectors
+        vectors = self._compiler.vectors
+        cost = await embed_in_parts(vectors.missing_texts, embed, vectors.add, self._on_embedded)
+        self.telemetry.store_failed("vectors", cost.store_faults)
+        return cost
 
     def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
         """Return *build* with the vectors that there are now, *vectors* among them."""
-        missing, total = len(self._compiler.missing_texts), self._compiler.text_count
+        missing = len(self._compiler.vectors.missing_texts)
         notes = [*build.snapshot.diagnostics, *vectors.diagnostics]
         if missing and vectors.failed:
-            detail = f"{total - missing} of {total} texts have a vector"
+            done, total = self._embedded
+            detail = f"{done} of {total} texts have a vector"
             notes.append(Diagnostic(stage="embed", code="vectors_incomplete", detail=detail))
         return replace(
             build,
@@ -359,6 +358,8 @@ class Indexer:
         now, spent_s = self.clock(), time.perf_counter() - began
         retry_at = now + self.options.upstream.retry_after_s if failed else None
         self._newest = replace(build, duration_s=spent_s, built_at=now, retry_at=retry_at)
+        if len(build.snapshot.entities) >= LARGE_CATALOG:
+            self.flights.start("release", partial(asyncio.to_thread, release_memory))
         if self._index_store and not self._index_store.newest and not build.missing:
             # Later ones are saved at the end: each costs as much as the whole.
             self.flights.start("save", self._save)

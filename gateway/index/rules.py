@@ -43,6 +43,8 @@ _MAX_TOOLS: Mapping[str, int] = {
     "date": 1, "time": 1, "check": 1, "online": 1,
 }  # fmt: skip
 """How many tools may share a key, by its kind; a key of more tells nothing."""
+_MAX_WORDS = 1 << 14
+"""How many tools' words are remembered."""
 _SERVER_KEYS = ("check", "online")
 """Kinds whose tools serve their own server, or all servers if that reports the machine."""
 
@@ -78,28 +80,28 @@ class EdgeDeriver:
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> set[str]:
         """Take entities out and put others in; return the tools whose edges changed."""
-        index = self._index
-        old = [index.tools[entity.id] for entity in removed]
-        new = [ToolWords.of(entity) for entity in added]
-        changed = dict.fromkeys(tool.id for tool in (*old, *new))
-        keys = {key for tool in (*old, *new) for key in _own_keys(tool)}
+        index, old, new = self._index, list(removed), list(added)
+        changed = dict.fromkeys(entity.id for entity in (*old, *new))
+        keys = {key for entity in (*old, *new) for key in _own_keys(index.words(entity))}
         before = {key: index.find(key) for key in keys}
         index.replace(old, new)
-        touched = dict(changed)
+        touched, machines_changed = dict(changed), False
         for key, found in before.items():
             now = index.find(key)
             if found != now or (now and not changed.keys().isdisjoint(now)):
                 touched |= index.readers.get(key, {})
-            if key[0] == "machine" and (found is None) != (now is None):
-                for helper in [each for each in index.owners if each[0] in _SERVER_KEYS]:
-                    touched |= index.readers.get(helper, {})
+            machines_changed |= key[0] == "machine" and (found is None) != (now is None)
+        if machines_changed:
+            for helper in [each for each in index.owners if each[0] in _SERVER_KEYS]:
+                touched |= index.readers.get(helper, {})
         return {tool_id for tool_id in touched if self._update_edges(tool_id)}
 
     def _update_edges(self, tool_id: str) -> bool:
         """Derive the edges of one tool anew; return whether they changed."""
         previous = self.edges.pop(tool_id, {})
         found: dict[tuple[Relation, str], str] = {}
-        if tool := self._index.tools.get(tool_id):
+        if entity := self._index.entities.get(tool_id):
+            tool = self._index.words(entity)
             for name, rule in self._rules.items():
                 edges = (edge for edge in rule(tool, self._index) if edge[1] != tool_id)
                 found = dict.fromkeys(edges, name) | found
@@ -112,24 +114,41 @@ class _ToolIndex:
     """Tools by the keys that they are found under, and by those that they look up."""
 
     def __init__(self) -> None:
-        self.tools: dict[str, ToolWords] = {}
+        self.entities: dict[str, Entity] = {}
         """By id."""
+        self._words: dict[str, ToolWords] = {}
+        """Those of some entities, by id: a cache, for all of them take more than the entities."""
         self.owners: defaultdict[_Key, dict[str, None]] = defaultdict(dict)
         """The ids of the tools that are found under a key."""
         self.readers: defaultdict[_Key, dict[str, None]] = defaultdict(dict)
         """The ids of the tools that look a key up."""
 
-    def replace(self, old: Iterable[ToolWords], new: Iterable[ToolWords]) -> None:
-        for tool in old:
-            del self.tools[tool.id]
+    def replace(self, old: Iterable[Entity], new: Iterable[Entity]) -> None:
+        for entity in old:
+            tool = self.words(entity)
+            del self.entities[tool.id]
             _discard(self.owners, _own_keys(tool), tool.id)
             _discard(self.readers, _lookup_keys(tool), tool.id)
-        for tool in new:
-            self.tools[tool.id] = tool
+        for entity in new:
+            tool = self.words(entity)
+            self.entities[tool.id] = entity
             for key in _own_keys(tool):
                 self.owners[key][tool.id] = None
             for key in _lookup_keys(tool):
                 self.readers[key][tool.id] = None
+
+    def words(self, entity: Entity) -> ToolWords:
+        """Return the words of *entity*."""
+        found = self._words.get(entity.id)
+        if found is None or found.entity is not entity:
+            if len(self._words) >= _MAX_WORDS:
+                self._words.clear()
+            found = self._words[entity.id] = ToolWords.of(entity)
+        return found
+
+    def tool(self, tool_id: str) -> ToolWords:
+        """Return the words of the tool of this id."""
+        return self.words(self.entities[tool_id])
 
     def find(self, key: _Key) -> tuple[str, ...] | None:
         """Return the ids of the tools under *key*: () if they are too many, None if none is."""
@@ -141,7 +160,7 @@ class _ToolIndex:
     def helpers(self, key: _Key, server: str) -> Iterator[str]:
         """Yield the tools under *key* that serve *server*: its own, or the machine's."""
         for helper in self.find(key) or ():
-            own = self.tools[helper].server
+            own = self.entities[helper].server
             if own == server or ("machine", own) in self.owners:
                 yield helper
 
@@ -191,7 +210,7 @@ def _phase_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
     if not about or (tool.phase == ACT and not tool.creates):
         return
     found = (index.find(("about", (tool.server, noun))) or () for noun in sorted(about))
-    others = (index.tools[other] for other in min(found, key=len))
+    others = (index.tool(other) for other in min(found, key=len))
     fitting = [other for other in others if about <= {*other.nouns} and tool.precedes(other)]
     fitting.sort(key=lambda other: (len(other.nouns), other.phase, other.order))
     yield from (("next_steps", other.id) for other in fitting[:MAX_STEPS])
@@ -211,7 +230,7 @@ def _supplier_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
     """Yield the tools that return what a required argument is called after."""
     for name in tool.required:
         for supplier in _best_suppliers(name, index) or index.find(("whole", name)) or ():
-            if index.tools[supplier].is_understood_by(tool.server):
+            if index.tool(supplier).is_understood_by(tool.server):
                 yield "requires", supplier
 
 
@@ -263,7 +282,7 @@ def _sign_in_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
     for word in tool.name:
         sign_ins = index.find(("sign_in", word)) or ()
         fitting = [
-            other for other in sign_ins if _sign_in_target(index.tools[other]) <= {*tool.name}
+            other for other in sign_ins if _sign_in_target(index.tool(other)) <= {*tool.name}
         ]
         if len(fitting) == 1:
             yield "requires", fitting[0]

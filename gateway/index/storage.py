@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import struct
 import sys
@@ -159,10 +160,14 @@ def _write(metadata: Mapping[str, object], arrays: Arrays) -> bytes:
 def _read(path: Path) -> tuple[dict[str, Any], Arrays]:
     """Return metadata and arrays of a file that `_write` wrote.
 
+    The arrays are mapped: processes of one machine share them, and they leave memory if it is
+    needed for something else. A file is only ever replaced or deleted as a whole.
+
     Raises:
         ValueError, struct.error: It is not as it was written.
     """
-    data = path.read_bytes()
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     checksum, length = _START.unpack_from(data)
     tensors = memoryview(data)[_SUM.size :]
     if checksum != zlib.crc32(tensors):

@@ -147,13 +147,18 @@ _FIELDS: Mapping[Field, Callable[[Entity], str]] = {
 }
 
 
+def title_of(entity: Entity) -> str:
+    """Return what the entity's document is called."""
+    return entity.definition.title or humanized(entity.name)
+
+
 def document_of(entity: Entity, options: GraphOptions) -> Document:
     """Describe *entity* as a Markdown-LD document."""
     texts = lexical_fields(entity)
     hints = entity.hints
     return Document(
         id=node_of(entity.id),
-        title=entity.definition.title or humanized(entity.name),
+        title=title_of(entity),
         summary=hints.search_text or entity.description,
         keywords=(entity.exposed_name, humanized(entity.server), *hints.keywords),
         tags=(*hints.tags, *hints.categories),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from gateway.runtime.json_schema import as_object, as_text
@@ -35,6 +37,7 @@ SECRET = frozenset({"key", "token", "secret", "password", "session", "id"})
 class ToolWords:
     """The words of one tool."""
 
+    entity: Entity
     id: str
     server: str
     order: tuple[str, str]
@@ -51,6 +54,7 @@ class ToolWords:
     def of(cls, entity: Entity) -> ToolWords:
         """Return the words of *entity*."""
         return cls(
+            entity=entity,
             id=entity.id,
             server=entity.server,
             order=(entity.exposed_name.casefold(), entity.id),
@@ -128,9 +132,10 @@ def _verb(word: str) -> str:
     return stem[:-1] if len(stem) > 1 and stem[-1] == stem[-2] and stem != word else stem
 
 
+@lru_cache(maxsize=1 << 15)
 def words(name: str) -> Name:
     """Return the words of an identifier."""
-    return tuple(singular(word.casefold()) for word in split_identifier(name))
+    return tuple(sys.intern(singular(word.casefold())) for word in split_identifier(name))
 
 
 def singular(word: str) -> str:

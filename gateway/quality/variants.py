@@ -93,12 +93,12 @@ async def variant_of(gateway: Tunable, snapshot: Snapshot, entities: Iterable[En
     compiler.prepare(entities)
     if gateway.embedder and snapshot.vectors is not None:
         found = await embed_documents(
-            sorted(compiler.missing_texts),
+            compiler.vectors.missing_texts,
             embedder=gateway.embedder,
             store=gateway.store.vectors,
             telemetry=gateway.telemetry,
         )
-        compiler.add_vectors(found.rows)
+        compiler.vectors.add(found.rows)
     find = cached_search(
         gateway.options.search,
         strategy=gateway.strategy,

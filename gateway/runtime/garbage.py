@@ -1,10 +1,15 @@
-"""Python's garbage collector, out of the way of work that makes much and drops little."""
+"""Memory that work leaves behind: when Python looks for it, and when the system gets it back."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+LARGE_CATALOG = 20_000
+"""To build an index of so many entities leaves much memory free that the system does not get."""
 
 
 @contextmanager
@@ -17,3 +22,14 @@ def collection_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def release_memory() -> bool:
+    """Give memory that is free back to the system; return whether there was any.
+
+    glibc, the C library of most Linux systems, holds on to what a large build leaves between other
+    things: a fifth of all that 60,000 tools take. Elsewhere this does nothing.
+    """
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    trim = getattr(library, "malloc_trim", None)
+    return trim is not None and bool(trim(0))

@@ -5,6 +5,7 @@ A name that was held by a tool of a server that left is given to no other until 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 
 from gateway.catalog.identity import similar_names
@@ -76,7 +77,8 @@ class NameBindings:
                 case.
             keep: Whether to store it.
         """
-        current = {name.casefold(): key for key, name in names.items()}
+        # The index keeps the same texts.
+        current = {sys.intern(name.casefold()): key for key, name in names.items()}
         before, self.holders = self.holders, {**current, **self.holders}
         newest = max(self.generations.values(), default=-1) + 1
         self.generations = {**dict.fromkeys(names, newest), **self.generations}

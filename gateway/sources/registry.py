@@ -106,6 +106,8 @@ class Registry:
         """By their origin."""
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
+        self._followers: defaultdict[str, set[str]] = defaultdict(set)
+        """The servers that follow the changes of each."""
         self.generation = 0
         """The number of changes: equal generations mean equal registrations."""
         self._watchers: dict[object, Callable[[], None]] = {}
@@ -145,14 +147,15 @@ class Registry:
                     "or choose another name"
                 )
             self._registrations[source.server] = registration
+            for server in registration.follows:
+                self._followers[server].add(source.server)
             self._note_change(source.server)
         self._notify()
 
     def _note_change(self, server: str) -> None:
         self.generation += 1
-        for name, follower in self._registrations.items():
-            if server in follower.follows:
-                self._registrations[name] = replace(follower)
+        for name in self._followers.get(server, ()):
+            self._registrations[name] = replace(self._registrations[name])
 
     @property
     def rules(self) -> AccessRules:
@@ -196,6 +199,8 @@ class Registry:
             removed = self._registrations.pop(server, None)
             if removed is None:
                 return None
+            for followed in removed.follows:
+                self._followers[followed].discard(server)
             self._note_change(server)
         self._notify()
         return removed.source

@@ -59,6 +59,8 @@ class Hints:
 
 
 _NO_HINTS = Hints()
+_NOTHING: JsonObject = {}
+"""One object for all: of a million definitions few have details."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class ToolDefinition:
     output_schema: JsonObject | None = None
     hints: Hints = _NO_HINTS
     kind: Kind = "tool"
-    details: JsonObject = field(default_factory=dict)
+    details: JsonObject = field(default_factory=lambda: _NOTHING)
     """What else a source says of a resource or a prompt, to be listed with it; empty for a tool."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """``tool_changed`` and ``tool_suspicious``; the gateway notes these, no source does."""
@@ -106,7 +108,7 @@ class Entity:
     the search text, which nobody approves."""
     parent: str = ""
     """The id of what it belongs to, such as a tool's server; empty if nothing."""
-    metadata: JsonObject = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=lambda: _NOTHING)
     """What else an entry of the catalog says of itself."""
     generation: int = -1
     """The lower, the earlier its server's tool of this name was seen first; equal for those that

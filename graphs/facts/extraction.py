@@ -45,16 +45,27 @@ class LabelResolver:
     Args:
         documents: All documents.
         names: Node ids by the host's own names for them.
+        others: Further nodes, with their titles.
     """
 
-    def __init__(self, documents: Iterable[Document], names: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        names: Mapping[str, str],
+        others: Iterable[tuple[str, str]] = (),
+    ) -> None:
         self._names = names
+        self._others = list(others)
         self._folded_names = _unique((fold_label(name), node) for name, node in names.items())
         self._host_nodes = {node: node for node in names.values()}
         self._documents = list(documents)
         self._nodes = [self._described_node(document) for document in self._documents]
+        nodes = zip(self._documents, self._nodes, strict=True)
         ids = _unique(
-            (each.id, node) for each, node in zip(self._documents, self._nodes, strict=True)
+            [
+                *((each.id, node) for each, node in nodes),
+                *((node, node) for node, _ in self._others),
+            ]
         )
         self._exact = {**_unique(self._titles()), **ids, **self._host_nodes, **names}
 
@@ -68,6 +79,7 @@ class LabelResolver:
             for title in (document.title, document.path, document.path.removesuffix(".md")):
                 if title:
                     yield title, node
+        yield from ((title, node) for node, title in self._others if title)
 
     def _described_node(self, document: Document) -> str:
         """Return the node that *document* describes, by the host's names."""
@@ -282,27 +294,27 @@ class DocumentReader:
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
         """By the id of the document, which they hold."""
-        self._named: tuple[Sequence[tuple[str, str, str]], Mapping[str, str]] = (), NO_NAMES
+        self._named: tuple[Sequence[tuple[str, ...]], Mapping[str, str]] = (), NO_NAMES
         self._labels = LabelResolver((), NO_NAMES)
 
     def read(
         self,
         documents: Iterable[Document],
         names: Mapping[str, str] = NO_NAMES,
-        others: Iterable[Document] = (),
+        others: Iterable[tuple[str, str]] = (),
     ) -> tuple[list[tuple[Fact, ...]], frozenset[Triple]]:
         """Return what each of *documents* states, each fact once, and what may not be derived.
 
         Args:
             documents: In any order.
             names: As in `extract_facts`.
-            others: Further documents that labels may mean; they are not read.
+            others: Further nodes that labels may mean, with their titles.
         """
-        listed = list(documents)
-        titles = [(each.id, each.title, each.path) for each in (*listed, *others)]
+        listed, further = list(documents), list(others)
+        titles = [*((each.id, each.title, each.path) for each in listed), *further]
         if self._named != (titles, names):
             self._named = titles, names
-            self._labels = labels = LabelResolver([*listed, *others], names)
+            self._labels = labels = LabelResolver(listed, names, further)
             self._readings = {
                 key: reading for key, reading in self._readings.items() if reading.is_valid(labels)
             }

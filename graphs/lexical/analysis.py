@@ -249,9 +249,8 @@ class DocumentTokens:
     """
 
     entries: bytes
-    """Term, field and count of each, ascending by field."""
-    lengths: bytes
-    """How many terms each field has."""
+    """Each term of a field, ascending by field, and its count there: times the number of fields,
+    plus the field's."""
     words: bytes
     """Its words as they are spelt."""
     languages: frozenset[str]
@@ -270,11 +269,12 @@ class Vocabulary:
         """Number of each term."""
         self.words: dict[tuple[str, int], int] = {}
         """Number of each word as it is spelt, with the number of its term."""
+        self._languages: dict[frozenset[str], frozenset[str]] = {}
+        """Equal ones are one object."""
 
     def tokenize(self, document: Fields) -> DocumentTokens:
         """Tokenize and count *document*."""
-        entries: list[tuple[int, int, int]] = []
-        lengths: list[int] = []
+        entries: list[tuple[int, int]] = []
         words: dict[int, None] = {}
         languages: set[str] = set()
         for number, name in enumerate(self.weights):
@@ -290,13 +290,13 @@ class Vocabulary:
                         counts[term] = counts.get(term, 0) + 1
                     for pair in zip(token.spelt, parts, strict=True):
                         words[self.words.setdefault(pair, len(self.words))] = None
-            lengths.append(sum(counts.values()))
-            entries += ((term, number, count) for term, count in counts.items())
+            width = len(self.weights)
+            entries += ((term, count * width + number) for term, count in counts.items())
+        spoken = frozenset(languages)
         return DocumentTokens(
             entries=np.array(entries, dtype=np.int32).tobytes(),
-            lengths=np.array(lengths, dtype=np.int32).tobytes(),
             words=np.array(list(words), dtype=np.int32).tobytes(),
-            languages=frozenset(languages),
+            languages=self._languages.setdefault(spoken, spoken),
         )
 
     def _term(self, term: str) -> int:

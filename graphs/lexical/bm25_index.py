@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from graphs.lexical.query import (
 
 Query: TypeAlias = str | Sequence[Token] | AnalyzedQuery
 """A text, its tokens, or what `BM25Index.analyze` has made of either."""
-_ENTRY_BYTES = 3 * np.dtype(np.int32).itemsize
+_ENTRY_BYTES = 2 * np.dtype(np.int32).itemsize
 _Matched: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Documents, each once; what a word adds to the score and to the coverage of each."""
 
@@ -65,7 +65,7 @@ class BM25Index:
     impacts: np.ndarray
     """What the term adds to the document's score, float32."""
     entry_offsets: np.ndarray
-    """Where a posting begins and ends in `entry_fields`, int64."""
+    """Where a posting begins and ends in `entry_fields`, int32 if that counts so far."""
     entry_fields: np.ndarray
     """The fields of a document that hold a term, ascending, uint8."""
     lengths: np.ndarray
@@ -100,14 +100,15 @@ class BM25Index:
             whole: Of all documents, where *counted* are a part of them; None if they are all.
         """
         weights = np.array(list(vocabulary.weights.values()))
-        lengths = joined([each.lengths for each in counted], len(weights))
-        entries = joined([each.entries for each in counted], 3)
+        entries = joined([each.entries for each in counted], 2)
         sizes = np.array([len(each.entries) for each in counted], np.intp) // _ENTRY_BYTES
         positions = np.repeat(np.arange(len(counted), dtype=np.int32), sizes)
         # Entries stand by document and field; a stable sort by term keeps that order.
         order = _stable_order(entries[:, 0])
-        terms, numbers, counts = (np.ascontiguousarray(column[order]) for column in entries.T)
+        terms, packed = (column[order] for column in entries.T)
         positions = positions[order]
+        counts, numbers = np.divmod(packed, np.int32(len(weights)))
+        lengths = _lengths(positions, numbers, counts, (len(counted), len(weights)))
         usual = _usual_lengths(lengths) if whole is None else whole.usual_lengths()
         shares = counts * _normalized(lengths / usual, weights)[positions, numbers]
         changes = (np.diff(terms, prepend=-1) != 0) | (np.diff(positions, prepend=-1) != 0)
@@ -132,7 +133,7 @@ class BM25Index:
             offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
             positions=positions[starts],
             impacts=impacts.astype(np.float32),
-            entry_offsets=np.append(starts, len(shares)),
+            entry_offsets=np.append(starts, len(shares)).astype(_counting(len(shares))),
             entry_fields=numbers.astype(np.uint8),
             lengths=lengths,
         )
@@ -365,6 +366,20 @@ def _normalized(ratios: np.ndarray, weights: np.ndarray) -> np.ndarray:
     ratios = ratios * np.maximum(ratios / parameters.LONG_FIELD, 1)
     counts: np.ndarray = weights / (1 - parameters.B + parameters.B * ratios)
     return counts
+
+
+def _counting(count: int) -> type[np.signedinteger[Any]]:
+    """Return the smaller of the two types that can count so far."""
+    return np.int32 if count <= np.iinfo(np.int32).max else np.int64
+
+
+def _lengths(
+    positions: np.ndarray, numbers: np.ndarray, counts: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
+    """Return how many terms each document has in each field, int32."""
+    places = positions.astype(np.int64) * shape[1] + numbers
+    sums = np.bincount(places, weights=counts, minlength=shape[0] * shape[1])
+    return sums.astype(np.int32).reshape(shape)
 
 
 def _usual_lengths(lengths: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ def compiled(
 ) -> Snapshot:
     """Compile the next snapshot with all vectors."""
     compiler.prepare(entities)
-    compiler.add_vectors(rows_of(entities, EMBEDDER))
+    compiler.vectors.add(rows_of(entities, EMBEDDER))
     return compiler.compile(documents=documents)
 
 
@@ -121,16 +121,16 @@ def test_a_vector_that_comes_late_is_used() -> None:
     rows = rows_of(CATALOG, EMBEDDER)
     late = dict(list(rows.items())[:5])
     compiler.prepare(CATALOG)
-    compiler.add_vectors({key: row for key, row in rows.items() if key not in late})
+    compiler.vectors.add({key: row for key, row in rows.items() if key not in late})
     first = compiler.compile()
-    missing = len(compiler.missing_texts)
+    missing = len(compiler.vectors.missing_texts)
 
-    compiler.add_vectors(late)
+    compiler.vectors.add(late)
     found = compiler.with_vectors(first, ())
 
     assert first.vectors is not None
     assert first.vectors.count < 40
-    assert (5, 0, 2) == (missing, len(compiler.missing_texts), found.version)
+    assert (5, 0, 2) == (missing, len(compiler.vectors.missing_texts), found.version)
     assert_equal(fresh(CATALOG), found)
 
 
@@ -139,11 +139,11 @@ def test_only_new_texts_are_wanted() -> None:
     compiler = SnapshotCompiler(GraphOptions())
     compiled(compiler, CATALOG[:2])
     compiler.prepare(CATALOG[:1])
-    assert [] == compiler.missing_texts
+    assert [] == compiler.vectors.missing_texts
 
     compiler.prepare(CATALOG[:2])
 
-    assert 2 == len(compiler.missing_texts)
+    assert 2 == len(compiler.vectors.missing_texts)
 
 
 def vector(text: str) -> Vector:
@@ -155,7 +155,7 @@ def vector(text: str) -> Vector:
 def with_drawn_vectors(entities: list[Entity]) -> Snapshot:
     compiler = SnapshotCompiler(GraphOptions())
     compiler.prepare(entities)
-    compiler.add_vectors({text_key(text): vector(text) for text in compiler.missing_texts})
+    compiler.vectors.add({text_key(text): vector(text) for text in compiler.vectors.missing_texts})
     return compiler.compile()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from mmap import mmap
 from pathlib import Path
 
 import numpy as np
@@ -268,3 +269,9 @@ def test_a_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
     expected = whole.vectors.sketch.estimate(rows[:2])
     assert expected.tolist() == found.vectors.sketch.estimate(rows[:2]).tolist()
     assert list(whole.entities) == list(found.entities)
+    base: object = found.vectors.matrix
+    while isinstance(base, np.ndarray):
+        base = base.base
+    # Mapped: the rows are not read before they are wanted.
+    assert isinstance(base, memoryview)
+    assert isinstance(base.obj, mmap)

@@ -53,7 +53,7 @@ def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, 
     """Embed all texts of *entities*, by text key."""
     compiler = SnapshotCompiler(GraphOptions())
     compiler.prepare(entities)
-    texts = compiler.missing_texts
+    texts = compiler.vectors.missing_texts
     rows = zip(texts, embedder.vectors(texts), strict=True) if texts else ()
     return {text_key(text): row for text, row in rows}
 

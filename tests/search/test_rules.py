@@ -10,7 +10,7 @@ import pytest
 
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.index.compiler import NAME_WEIGHT
+from gateway.index.entity_vectors import NAME_WEIGHT
 from gateway.index.texts import embedding_text, name_text
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows

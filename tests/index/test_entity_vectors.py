@@ -1,0 +1,83 @@
+"""The vectors of entities: which texts are wanted, and which rows stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gateway.embed.cache import text_key
+from gateway.index.entity_vectors import EntityVectors
+from gateway.testing import HashingEmbedder
+from gateway.types import Entity, ToolDefinition
+from tests.fakes import entity
+
+EMBEDDER = HashingEmbedder(32)
+LIST, SAME, FIND = (
+    entity(ToolDefinition(name=name, description=text), server=server)
+    for name, text, server in (
+        ("list_invoices", "List the invoices.", "one"),
+        ("list_invoices", "List all bills.", "two"),
+        ("find_flights", "Find a flight.", "two"),
+    )
+)
+
+
+def embed(vectors: EntityVectors, texts: Sequence[str]) -> None:
+    vectors.add({text_key(text): EMBEDDER.vectors([text])[0] for text in texts})
+
+
+def places(*entities: Entity) -> dict[str, int]:
+    return {each.id: place for place, each in enumerate(entities)}
+
+
+def test_a_text_of_two_entities_is_wanted_once_and_while_one_of_them_lacks_it() -> None:
+    """An entity that leaves takes no text from another."""
+    vectors = EntityVectors()
+    vectors.update([], [LIST, SAME, FIND])
+    assert 5 == len(vectors.missing_texts)
+
+    vectors.update([LIST], [])
+
+    assert 4 == len(vectors.missing_texts)
+    vectors.update([SAME, FIND], [])
+    assert [] == vectors.missing_texts
+
+
+def test_rows_are_the_same_however_the_vectors_come() -> None:
+    """One by one, or all at once; in one matrix, or with more in the next."""
+    once, singly = EntityVectors(), EntityVectors()
+    for each in (once, singly):
+        each.update([], [LIST, SAME, FIND])
+    embed(once, once.missing_texts)
+    expected = once.matrix(places(LIST, SAME, FIND))
+
+    for number, text in enumerate(singly.missing_texts):
+        embed(singly, [text])
+        if number == 2:
+            singly.matrix(places(LIST, SAME, FIND))
+    found = singly.matrix(places(LIST, SAME, FIND))
+
+    assert expected is not None
+    assert found is not None
+    assert np.array_equal(expected[0], found[0])
+    assert found[1].all()
+
+
+def test_an_entity_that_changes_keeps_its_row_if_its_texts_stay() -> None:
+    """Nothing of it is embedded again, and no other one's row takes its place."""
+    vectors = EntityVectors()
+    vectors.update([], [LIST, FIND])
+    embed(vectors, vectors.missing_texts)
+    before = vectors.matrix(places(LIST, FIND))
+    tagged, other = LIST.with_hints(read_only=True), FIND.with_hints(search_text="Book a seat.")
+
+    vectors.update([LIST, FIND], [tagged, other])
+    wanted, after = vectors.missing_texts, vectors.matrix(places(FIND, LIST, SAME))
+
+    assert before is not None
+    assert after is not None
+    assert 2 == len(wanted)
+    assert [False, True, False] == after[1].tolist()
+    assert np.array_equal(before[0][0], after[0][1])
+    assert not after[0][[0, 2]].any()
