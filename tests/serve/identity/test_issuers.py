@@ -102,6 +102,7 @@ def test_a_claim_that_a_user_is_named_by_must_be_there() -> None:
         ({"issuer": "https://idp.example?x=1"}, "without '\\?' and '#'"),
         ({"issuer": "https://me:it@idp.example"}, "no user and no password"),
         ({"issuer": "idp"}, "must be an address"),
+        ({"issuer": "https://["}, "is no address"),
         ({"jwks_uri": "http://10.0.0.1/jwks"}, "jwks_uri must be an https address"),
         ({"algorithms": ["HS256"]}, "algorithms"),
         ({"algorithms": ["none"]}, "algorithms"),
