@@ -489,6 +489,28 @@ THREATS: Mapping[str, Threat] = dict(
                 "only_a_user_begins_and_only_at_our_page a_name_from_the_address_is_no_markup"
             },
         ),
+        _threat(
+            "31-hostile-program",
+            "A program of a model tries to get out of its sandbox, to cost its host much, or to "
+            "make calls that nobody allowed.",
+            "It runs out of process with nothing but its calls, under limits of time, memory, "
+            "calls and output. Each call goes the way of a direct one, for the same caller; what "
+            "destroys is refused unless the host allows it, and an approval is for one call.",
+            "0 of 79 attempts out, at most 100 MiB more of the host's memory; 0 calls before the "
+            "types are right, 0 of a tool that the caller may not see, 0 by a forged number; "
+            "1 search answered beside 10 programs that spin",
+            {
+                "programs/test_sandbox.py": "no_attempt_gets_out_and_the_next_program_runs "
+                "nothing_gets_out_of_bubblewrap_either "
+                "the_attempts_tell_a_box_that_does_not_hold "
+                "wrong_types_are_found_before_the_first_call",
+                "programs/test_runner.py": "what_destroys_is_refused_unless_the_host_allows_it "
+                "calls_are_for_the_same_caller_and_what_it_may_not_see_is_not_there "
+                "an_approval_is_for_one_call_whatever_number_another_claims "
+                "searches_are_answered_while_ten_programs_spin",
+                "programs/test_stubs.py": "what_an_upstream_writes_declares_nothing_but_a_tool",
+            },
+        ),
     )
 )
 
