@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +18,7 @@ import yaml
 from gateway.cli.commands.dashboards import FILES
 from gateway.cli.signals import LIMIT_S
 from gateway.serve.http_options import HttpOptions
+from tests.dashboards.prometheus import program
 from tests.deploy.containerfile import ROOT, stages
 
 DEPLOY = ROOT / "deploy"
@@ -47,6 +50,20 @@ def test_the_compose_file_fits_its_schema() -> None:
     schema = json.loads((schemas / "compose-spec.json").read_text("utf-8"))
 
     jsonschema.validate(COMPOSE, schema)
+
+
+def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
+    """That of the stack, and that of the document; Debian's Prometheus cannot ask Kubernetes."""
+    page = (ROOT / "docs" / "deployment.md").read_text("utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    shown = [each for each in blocks if "scrape_" in each and "kubernetes_sd" not in each]
+    for text in ((DEPLOY / "prometheus.yml").read_text("utf-8"), *shown):
+        file = tmp_path / "prometheus.yml"
+        file.write_text(text, "utf-8")
+        command = [program("promtool"), "check", "config", "--syntax-only", str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+        assert (0, 1) == (done.returncode, len(shown)), done.stderr
 
 
 def test_a_pod_is_admitted_where_the_standard_is_restricted() -> None:
