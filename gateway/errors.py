@@ -8,6 +8,7 @@
       + UnknownToolError      no such tool; carries the nearest names
       + InvalidArgumentsError the arguments do not fit the tool's schema; carries the schema
       + NotApprovedError      the host did not allow the call; nothing was sent
+    + LimitExceededError      a policy allows no more calls for a while; nothing was sent
     + UpstreamError           a server or a function could not be listed or called
       + UpstreamTimeoutError  it did not answer within its limit
       + UpstreamFloodError    it sent more than its limits allow and was disconnected
@@ -28,6 +29,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal, TypeVar
 
 T = TypeVar("T")
@@ -89,6 +91,18 @@ class InvalidArgumentsError(InvalidRequestError):
 
 class NotApprovedError(InvalidRequestError):
     """The host did not approve a call."""
+
+
+class LimitExceededError(GatewayError):
+    """A policy allows no more calls for a while; nothing was sent."""
+
+    def __init__(self, rule: str, *, retry_after_s: float) -> None:
+        self.rule = rule
+        self.retry_after_s = retry_after_s
+        """In how many seconds a call is allowed again, at the earliest."""
+        super().__init__(
+            f"the limit {rule!r} is reached: nothing was sent; try again in {ceil(retry_after_s)} s"
+        )
 
 
 class UpstreamError(GatewayError):

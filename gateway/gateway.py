@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import reprlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, Self
 
+from gateway.access.gate import AccessGate
+from gateway.access.limits import Limiter
 from gateway.embed.protocol import Embedder, resolve_embedder
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
@@ -32,7 +35,7 @@ from gateway.search.invoke import invoke
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.sources.entries import ENTRIES
-from gateway.storage.protocol import Store, resolve_store, watch
+from gateway.storage.protocol import Store, auditor_of, counters_of, resolve_store, watch
 from gateway.types import (
     ANYONE,
     Caller,
@@ -106,7 +109,10 @@ class Gateway(GatewayViews):
         made = Caches.of(self.options.cache, clock=clock, on_event=self.telemetry.cache_event)
         self.caches = made if caches is None else caches
         self.store = storage = resolve_store(self.options, store, vectors=vector_store)
+        auditor = auditor_of(self.options, storage, self.telemetry)
+        limiter = Limiter(counters_of(storage))
         super().__init__(Bridge(), storage, self.options, own=store is not None, clock=clock)
+        self.gate = AccessGate(auditor, limiter)
         self._index = Indexer(
             registry=self._registry,
             embedder=self.embedder if strategy != "graph" else None,
@@ -212,6 +218,9 @@ class Gateway(GatewayViews):
         built = await self._newest(vectors=wanted, wait=wait)
         # To browse needs no vectors.
         early = self._index.notes(built) if wanted else ()
+        # Equal searches of users that may see the same have one result.
+        if (shared := built.snapshot.policies.shared(request.filters)) is not request.filters:
+            request = replace(request, filters=shared)
         result = await self._search(built.snapshot, request, (*notes, *early), task=task)
         return self._servers.note_stale(result)
 
@@ -264,6 +273,7 @@ class Gateway(GatewayViews):
         call_id: str = "",
         caller: Caller = ANYONE,
         task: str = "",
+        approved: bool = False,
     ) -> InvokeResult:
         """Call a tool, at most once.
 
@@ -273,13 +283,18 @@ class Gateway(GatewayViews):
             call_id: The model's id of the call, for telemetry.
             caller: The party that it is for. Its tenant is noted as a digest, if calls are noted.
             task: Any label of what the call belongs to, such as one user request; noted likewise.
+            approved: Whether a person, or the host, approved it, where a policy wants that.
 
         Returns:
-            The tool's answer, whole; ``is_error`` if the tool says that it failed.
+            The tool's answer, without what policies hide; ``is_error`` if the tool says that it
+            failed.
 
         Raises:
             UnknownToolError: No enabled tool of that name; near names are listed.
             InvalidArgumentsError: The arguments do not fit; nothing was sent.
+            NotApprovedError: A policy wants an approval; nothing was sent.
+            LimitExceededError: A policy allows no more calls for a while; nothing was sent.
+            StoreError: The audit log cannot be written; nothing was sent.
             UpstreamError: The tool's source failed, or did not answer in time.
             ClosedError: After `aclose`.
         """
@@ -292,8 +307,14 @@ class Gateway(GatewayViews):
             call_id=call_id,
             telemetry=self.telemetry,
             usage=self.usage,
+            gate=self.gate,
             task=task,
+            approved=approved,
         )
+
+    def audience(self, caller: Caller) -> Hashable:
+        """Return what callers have in common that may see the same."""
+        return caller.scopes, self._registry.policies.audience(caller)
 
     async def refresh(self) -> IndexReport:
         """List every server again, rebuild the index, and report on that."""

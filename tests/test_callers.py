@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from glob import escape
 from typing import Any
 from urllib.parse import quote
 
@@ -31,7 +32,7 @@ from gateway.discovery.tool_list import ToolList
 from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import GatewayError
 from gateway.gateway import Gateway
-from gateway.options import CatalogOptions, DiscoveryOptions, Options
+from gateway.options import AccessPolicy, CatalogOptions, DiscoveryOptions, Options
 from gateway.provision.discover import discover, overview_for_model
 from gateway.serve.api.app import api_app
 from gateway.serve.auth import WRITE, BearerToken
@@ -67,6 +68,8 @@ class World:
     access: Mapping[str, Access]
     """By ``server/name``."""
     caller: Caller
+    denied: frozenset[str] = frozenset()
+    """What a policy denies to the caller, likewise."""
 
     @property
     def hidden(self) -> set[str]:
@@ -77,10 +80,14 @@ class World:
         """Say the rule a second time, as the documentation does."""
         access = self.access[key]
         return (
-            access.scopes <= self.caller.scopes
+            self.opens(key)
             and access.enabled is not False
             and access.status in {None, "active", "beta"}
         )
+
+    def opens(self, key: str) -> bool:
+        """Whether it is at most not in use: the HTTP API reads such an entity too."""
+        return key not in self.denied and self.access[key].scopes <= self.caller.scopes
 
     def open(self, *, whole: bool) -> Gateway:
         """Make a gateway with everything, or with what the caller may see."""
@@ -96,6 +103,8 @@ class World:
             for name in titles
         ]
         rules = {key: self.access[key] for key in keys}
+        denied = tuple(f"*{escape(key)}" for key in sorted(self.denied.intersection(keys)))
+        policies = (AccessPolicy(action="deny", users=("a*",), tools=denied),) if denied else ()
         gateway = Gateway(
             strategy="auto",
             embedder=HashingEmbedder(64),
@@ -103,6 +112,7 @@ class World:
             vector_store=MemoryVectorStore(),
             options=Options(
                 catalog=CatalogOptions(rules=rules),
+                policies=policies,
                 discovery=DiscoveryOptions(
                     route_name="route_tools", next_name="next_tools", next_steps=3, preselect=3
                 ),
@@ -151,7 +161,8 @@ def worlds(draw: st.DrawFn) -> World:
     caller = Caller(
         user="ada", tenant="acme", scopes=draw(st.frozensets(st.sampled_from(SCOPES), max_size=1))
     )
-    return World(access=access, caller=caller)
+    denied = draw(st.frozensets(st.sampled_from(sorted(access)), max_size=2))
+    return World(access=access, caller=caller, denied=denied)
 
 
 few = settings(
@@ -460,7 +471,8 @@ def test_a_hidden_name_is_answered_as_one_that_is_not_there(
     path: str, world: World, data: st.DataObject
 ) -> None:
     """To the byte: by its own name and by its id."""
-    hidden = sorted(key for key in world.access if not world.shows(key))
+    shows = world.opens if path == "the HTTP API" else world.shows
+    hidden = sorted(key for key in world.access if not shows(key))
     assume(hidden)
     server, _, own = data.draw(st.sampled_from(hidden)).partition("/")
     kind = {"p": "prompt:", "r": "resource:"}.get(own[0], "")

@@ -36,6 +36,7 @@ OPTION_CLASSES = (
     options.ChatOptions,
     options.ProgramsOptions,
     options.UsageOptions,
+    options.AuditOptions,
     options.Options,
     ProvisionOptions,
     HttpOptions,

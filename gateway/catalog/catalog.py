@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from gateway.access.audit import NO_AUDIT, Auditor
 from gateway.catalog.entries import HINTED, Entry, clean_entry, decode_entries, with_use
 from gateway.catalog.identity import SERVER_KINDS
 from gateway.catalog.selection import Page, Selection, select
@@ -82,6 +83,7 @@ class Catalog:
         options: How many there may be.
         check_open: Raises what a closed gateway answers; asked before the store is.
         resolve_filters: Replaces ``healthy_only`` by the entities to leave out.
+        auditor: Records each change.
     """
 
     store: Entries
@@ -90,6 +92,7 @@ class Catalog:
     options: CatalogOptions
     check_open: Callable[[], None]
     resolve_filters: Callable[[Filters], Filters] = lambda filters: filters
+    auditor: Auditor = NO_AUDIT
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
         """Insert *entries*, all or none, replacing those with the same ids; return the ids.
@@ -107,7 +110,8 @@ class Catalog:
                 kind = type(each).__name__
                 raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {kind}")
         cleaned = tuple(map(clean_entry, entries))
-        await in_thread(self._put, cleaned)
+        async with self.auditor.change("catalog.put", *(each.id for each in cleaned)):
+            await in_thread(self._put, cleaned)
         self.changed()
         return tuple(entry.id for entry in cleaned)
 
@@ -136,7 +140,8 @@ class Catalog:
             ClosedError: The gateway was closed.
         """
         self.check_open()
-        gone = await in_thread(self.store.remove, key)
+        async with self.auditor.change("catalog.remove", key):
+            gone = await in_thread(self.store.remove, key)
         if gone:
             self.changed()
         return gone
@@ -153,7 +158,8 @@ class Catalog:
             ClosedError: The gateway was closed.
         """
         self.check_open()
-        await in_thread(self._govern, _pattern(entity), use)
+        async with self.auditor.change("catalog.change", entity.id, detail=_written(use)):
+            await in_thread(self._govern, _pattern(entity), use)
         self.changed()
 
     def governed(self, entity: Entity) -> Access:
@@ -212,8 +218,11 @@ class Catalog:
         self.check_open()
         wanted, removed = [*dict.fromkeys(ids)], {tag.casefold() for tag in remove_tags}
         before = await self._by_id(wanted, filters)
+        added = tuple(add_tags)
+        detail = _written({**use, "add_tags": [*added], "remove_tags": sorted(removed)})
         try:
-            await in_thread(self._change, tuple(before.values()), use, tuple(add_tags), removed)
+            async with self.auditor.change("catalog.change", *before, detail=detail):
+                await in_thread(self._change, tuple(before.values()), use, added, removed)
         except TypeError as error:
             raise InvalidRequestError(str(error)) from None
         self.changed()
@@ -343,6 +352,10 @@ class Catalog:
             return view.entities
         mask = view.mask(self.resolve_filters(filters))
         return [view.entities[at] for at in np.flatnonzero(mask).tolist()]
+
+
+def _written(use: Mapping[str, object]) -> str:
+    return json.dumps({name: value for name, value in use.items() if value != []}, default=str)
 
 
 def _rule(before: str, use: Mapping[str, object]) -> str:

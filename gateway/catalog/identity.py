@@ -30,6 +30,7 @@ MAX_NAME = 64
 _PLAIN_NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9_-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9])?")
 """A name that is exposed as it is; nearly all are."""
 _NO_HOLDERS: Mapping[str, str] = {}
+_UNPINNED = frozenset({"search_text", "open_world"})
 _LOOKALIKES = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u04bb\u0501"
     "\u051b\u051d\u03b1\u03b7\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5i10",
@@ -159,8 +160,9 @@ def _hashed(name: str, key: str, length: int) -> str:
 def definition_digest(server: str, definition: ToolDefinition) -> str:
     """Return the SHA-256 (hex) of all that a search or a call reads of a definition.
 
-    The search text is left out: it is the host's, and approvals of the definition outlive it. The
-    order of JSON keys does not matter; the order of lists does.
+    The search text is left out: it is the host's, and approvals of the definition outlive it. So is
+    whether it reaches the open world, which only policies read. The order of JSON keys does not
+    matter; the order of lists does.
     """
     hints = definition.hints
     whole: dict[str, object] = {
@@ -170,7 +172,7 @@ def definition_digest(server: str, definition: ToolDefinition) -> str:
         "description": definition.description,
         "input": definition.input_schema,
         "output": definition.output_schema,
-        "hints": {name: getattr(hints, name) for name in hints.__slots__ if name != "search_text"},
+        "hints": {name: getattr(hints, name) for name in hints.__slots__ if name not in _UNPINNED},
     }
     if definition.kind != "tool":
         whole |= {"kind": definition.kind, "details": definition.details}

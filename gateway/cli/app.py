@@ -63,6 +63,7 @@ COMMANDS: Mapping[str, str] = {
     "tune": "Learn which tools serve which requests, and keep it if others of them gain.",
     "lint": "Say what is wrong with your tools' definitions, what it costs and what would help.",
     "catalog": "Keep agents, skills, servers and things of your own beside the tools.",
+    "audit": "Show the log of decisions and changes, or write it out.",
     "servers": "Add, list, test and remove the servers of your configuration.",
     "programs": "See the programs that wait for an approval, and decide about them.",
     "dashboards": "Write dashboards for Grafana and alerts for Prometheus as files.",

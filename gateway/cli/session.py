@@ -11,16 +11,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from getpass import getuser
 from importlib.util import find_spec
 from pathlib import Path
 
 from rich import progress
 
+from gateway.access.audit import ACTOR, TOKEN
 from gateway.cli.command import note, stderr, warn
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.options import DEFAULT_CONFIG
 from gateway.cli.settings import apply_settings, mistyped_variables, read_settings
-from gateway.errors import ConfigError, InvalidRequestError
+from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt_call
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
 from gateway.manifests.manifest import Manifest, NormalizerSettings
@@ -29,9 +31,9 @@ from gateway.options import Options, UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 from gateway.runtime.cache import Clock
 from gateway.search.normalize import Normalizer
-from gateway.storage.protocol import Store, resolve_store
+from gateway.storage.protocol import Store, auditor_of, resolve_store
 from gateway.sync import SyncGateway
-from gateway.types import IndexReport, Strategy
+from gateway.types import Caller, IndexReport, Strategy
 
 ONE_COMMAND = Options(
     upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60, failure_ttl_s=600)
@@ -140,6 +142,31 @@ def provision_options(
     )
 
 
+def recording(own_options: Options) -> Options:
+    """Return options with the audit log on, unless the user turned it off.
+
+    From now on what is changed is changed by the user of this machine.
+    """
+    user = attempt_call(getuser)
+    name = "" if isinstance(user, Failed) else user
+    ACTOR.set(Caller(user=name, attributes={TOKEN: "command line"}))
+    if own_options.audit.record != "auto":
+        return own_options
+    return replace(own_options, audit=replace(own_options.audit, record="on"))
+
+
+@contextmanager
+def audited(own_options: Options, store: Store, action: str, detail: str) -> Iterator[None]:
+    """Keep in the audit log that the user of this machine changes something.
+
+    Raises:
+        StoreError: It cannot be kept, and `AuditOptions.on_failure` is ``refuse``.
+    """
+    auditor = auditor_of(recording(own_options), store)
+    with auditor.changing(action, detail=detail):
+        yield
+
+
 def check_configured(name: str, servers: Collection[str]) -> None:
     """Raise an InvalidRequestError unless *name* is one of *servers*."""
     if name not in servers:
@@ -167,6 +194,7 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     optional: bool = False,
     servers: bool = True,
     normalize: str | None = None,
+    changes: bool = False,
 ) -> Iterator[CatalogSession]:
     """Open the gateway of a configuration, index its tools, and close it with the block.
 
@@ -181,6 +209,7 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
         optional: Work without servers if there is no file.
         servers: Use those of the file; else none.
         normalize: See `open_gateway`.
+        changes: Whether the command changes something, which is recorded.
 
     Raises:
         ConfigError: The file, the documents or the model cannot be used.
@@ -191,12 +220,14 @@ def open_session(  # noqa: PLR0913  (keyword-only, all but the file)
     server = only.partition("/")[0]
     if server != only and (server in manifest.servers or server in manifest.virtual):
         manifest = select_server(manifest, server)
+    own_options = command_options(manifest, ONE_COMMAND)
     with (
         show_progress() as on_progress,
         open_gateway(
             manifest,
             strategy=strategy,
             documents=documents,
+            options=recording(own_options) if changes else own_options,
             normalize=normalize,
             on_progress=on_progress,
         ) as gateway,

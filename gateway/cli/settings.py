@@ -26,18 +26,17 @@ _OTHERS = frozenset({"GATEWAY_CACHE_DIR"})
 """Variables that are no options, though they begin like those of a section."""
 _SHORT: Mapping[str, str] = {"usage": "usage.record", "on_change": "upstream.on_change"}
 """Short keys."""
-_TRUST = frozenset(
-    {
-        *("upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation"),
-        *("public_url", "programs.destructive", "programs.wrapper"),
-    }
-)
+_TRUST = frozenset((
+    "upstream.on_change", "upstream.on_suspicion", "chat.confirm", "installation", "public_url",
+    "programs.destructive", "programs.wrapper", "audit.record", "audit.on_failure",
+    "audit.keep_days",
+))  # fmt: skip
 """Options that decide what is trusted, or where users type their tokens. With paths and those of
 provisioning they never come from the file: whoever can write that must not weaken them."""
 _SECRETS = frozenset({"store", "host_key"})
 """Options to which a file may refer, and which it may not hold: the first says where approvals
 are."""
-_OWN_TABLES = frozenset({"catalog.kinds", "catalog.rules"})
+_OWN_TABLES = frozenset({"catalog.kinds", "catalog.rules", "policies"})
 """Options that are tables of their own in the file."""
 
 
@@ -110,7 +109,7 @@ def _read(where: str, key: str, raw: object, is_text: bool) -> tuple[str, object
     """Return an option's whole key, and its value."""
     key, types = _SHORT.get(key, key), option_table()
     if key in _OWN_TABLES:
-        table = key.partition(".")[2]
+        table = key.rpartition(".")[2]
         raise ConfigError(f"{where}: it is a table of its own in the file: {table!r}")
     if key not in types:
         guesses = near(key, types, limit=1)

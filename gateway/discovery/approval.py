@@ -6,14 +6,15 @@ import inspect
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from gateway.catalog.arguments import check_arguments
 from gateway.errors import Failed, NotApprovedError, attempt
 from gateway.gateway import Gateway
-from gateway.index.snapshot import resolve
 from gateway.options import Confirm
 from gateway.runtime.background_loop import in_thread
+from gateway.search.invoke import find_callable
 from gateway.types import ANYONE, Caller, Entity, JsonObject
 
 
@@ -27,6 +28,8 @@ class Approval:
     call_id: str
     caller: Caller = ANYONE
     """The party that the call is for."""
+    rule: str = ""
+    """The policy that wants it; empty if it is for the tool's hints."""
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
@@ -62,29 +65,41 @@ async def request_approval(
     call_id: str,
     caller: Caller,
 ) -> Entity:
-    """Ask the host about a call, if its options want that for this tool.
+    """Ask the host about a call, if a policy or its options want that for this tool.
+
+    That it was asked, and said no, is in the audit log; a yes is there when the call goes out.
 
     Raises:
         NotApprovedError: If the answer is anything but ``True``, or *approve* is None.
         InvalidRequestError: If *tool* is ambiguous.
         UnknownToolError: If there is no such tool.
         InvalidArgumentsError: If the arguments do not fit: then there is nothing to ask.
+        StoreError: If the audit log cannot be written, and calls are refused then.
     """
-    entity = resolve(await gateway.snapshot(), tool, caller.filters())
-    confirm = gateway.options.chat.confirm
-    if not needs_approval(entity, confirm, can_ask=approve is not None):
+    snapshot, gate = await gateway.snapshot(), gateway.gate
+    entity = await find_callable(snapshot, tool, caller, gate, arguments)
+    said, confirm = snapshot.policies.decide(entity, caller), gateway.options.chat.confirm
+    rule = said.rule if said.action == "ask" else ""
+    if not rule and not needs_approval(entity, confirm, can_ask=approve is not None):
         return entity
     await check_arguments(entity, arguments)
+    note = partial(
+        gate.note, policies=snapshot.policies, entity=entity, caller=caller, arguments=arguments
+    )
     if approve is None:
+        await note("refused")
+        wanted = f"by the policy {rule!r}" if rule else f"ChatOptions.confirm is {confirm!r}"
+        allows = "approve=…" if rule else 'approve=… or ChatOptions(confirm="never")'
         raise NotApprovedError(
-            f"{tool!r} needs an approval (ChatOptions.confirm is {confirm!r}), and nobody can be "
-            "asked: do not repeat the call, say what you wanted to do. Whoever runs this program "
-            'allows it by approve=… or ChatOptions(confirm="never")'
+            f"{tool!r} needs an approval ({wanted}), and nobody can be asked: do not repeat the "
+            f"call, say what you wanted to do. Whoever runs this program allows it by {allows}"
         )
     own = deepcopy(arguments)
-    approval = Approval(entity=entity, arguments=own, call_id=call_id, caller=caller)
+    approval = Approval(entity=entity, arguments=own, call_id=call_id, caller=caller, rule=rule)
+    await note("asked")
     decision = await attempt(_decide(approve, approval))
     if decision is not True:
+        await note("refused")
         reason = f" (the answer was of type {type(decision).__name__}, not True)"
         if isinstance(decision, Failed):
             reason = f" (asking failed: {decision.reason})"
@@ -92,6 +107,8 @@ async def request_approval(
             f"{tool!r} was not approved{'' if decision is False else reason}: "
             "do not repeat the call, say what you wanted to do"
         )
+    if not rule:
+        await note("approved")
     return entity
 
 

@@ -28,6 +28,8 @@ from gateway.errors import (
     GatewayError,
     InvalidArgumentsError,
     InvalidRequestError,
+    LimitExceededError,
+    StoreError,
     UnknownToolError,
 )
 from gateway.gateway import Gateway
@@ -74,6 +76,8 @@ class ToolAnswer:
     error: str = ""
     needed: JsonObject | None = None
     """The client capabilities that the tool needed and its caller lacks; None if none."""
+    retry_after_s: float | None = None
+    """When a policy allows a call again; None if none was limited."""
 
     def __post_init__(self) -> None:
         """Clean the text, whoever wrote it: no request could carry a lone surrogate either."""
@@ -164,14 +168,14 @@ async def _handle(
         entity = await request_approval(
             gateway, approve, tool, arguments, call_id=call.id, caller=caller
         )
-    except InvalidRequestError as error:
+    except (InvalidRequestError, StoreError) as error:
         if tool not in names:
             await _trace_refused(gateway, call.id, tool, error, caller)
         return await _failure(gateway, call, tool, arguments, error, caller)
     try:
         # By its id: the name may mean another tool by now.
         result = await gateway.invoke(
-            entity.id, arguments, call_id=call.id, task=task, caller=caller
+            entity.id, arguments, call_id=call.id, task=task, caller=caller, approved=True
         )
     except GatewayError as error:
         return await _failure(gateway, call, tool, arguments, error, caller)
@@ -314,6 +318,7 @@ async def _failure(
         arguments=arguments,
         error=str(error),
         needed=error.needed if isinstance(error, CallerError) else None,
+        retry_after_s=error.retry_after_s if isinstance(error, LimitExceededError) else None,
     )
 
 

@@ -207,7 +207,7 @@ class ToolListBuilder:
     async def searchable(self, caller: Caller) -> SearchableTools:
         """Return the tools that *caller* may find, the same object until the catalog changes."""
         snapshot = await self._gateway.snapshot()
-        key = (snapshot.version, caller.scopes)
+        key = (snapshot.version, snapshot.audience(caller))
         searchable = self._searchable.peek(key)
         if searchable is None:
             entities = snapshot.visible(caller.filters())

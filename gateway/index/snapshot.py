@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from gateway.access.policies import NO_POLICIES, Audience, Classes, Party, Policies
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, UnknownToolError
 from gateway.index.eligibility import Eligibility, Mask, Positions
@@ -25,6 +26,7 @@ from graphs.lexical.bm25_index import BM25Index
 
 _MAX_RECURRING = 5
 """How many diagnostics of a harmless code every search repeats."""
+_MAX_AUDIENCES = 64
 MIN_EMBEDDED_SHARE = 0.8
 """If fewer of the eligible entities have a vector, words alone rank better: the others would come
 last, whatever is wanted. ADR 53 has the figures."""
@@ -51,6 +53,8 @@ class Snapshot:
     server_ids: Positions
     """The number of each entity's server, shape (n,). An entity of a kind that servers do not list
     has a number of its own."""
+    policies: Policies = NO_POLICIES
+    """What callers may see and do."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What went wrong while building; a large catalog may have one for each of many tools."""
 
@@ -109,7 +113,41 @@ class Snapshot:
 
     def mask(self, filters: Filters) -> Mask:
         """Return the mask of *filters*, shape (n,), read-only."""
-        return self.eligibility.mask(filters)
+        own = filters
+        if filters.user or filters.tenant or filters.unrestricted:
+            own = replace(filters, user="", tenant="", unrestricted=False)
+        mask = self._without_denied(self.eligibility.mask(own), filters)
+        mask.setflags(write=False)
+        return mask
+
+    def open_to(self, filters: Filters) -> Mask:
+        """Return the mask of what the caller behind *filters* may see, whatever else they ask."""
+        return self._without_denied(self.eligibility.open_to(filters.scopes), filters)
+
+    def _without_denied(self, mask: Mask, filters: Filters) -> Mask:
+        if filters.unrestricted or not self.policies.denies:
+            return mask
+        audience = self.policies.audience(filters)
+        opened = self._opened.get(audience)
+        if opened is None:
+            if len(self._opened) >= _MAX_AUDIENCES:
+                self._opened.clear()
+            opened = self.policies.open(self._classes, audience)
+            self._opened[audience] = opened
+        return mask & opened
+
+    def audience(self, caller: Party) -> tuple[frozenset[str], Audience]:
+        """Return what callers have in common that may see the same."""
+        return caller.scopes, self.policies.audience(caller)
+
+    @cached_property
+    def _classes(self) -> Classes:
+        return self.policies.classify(self.entities)
+
+    @cached_property
+    def _opened(self) -> dict[Audience, Mask]:
+        """What is not denied, by audience."""
+        return {}
 
     def visible(self, filters: Filters) -> tuple[Entity, ...]:
         """Return the entities that *filters* hold; the others are not looked at."""
@@ -169,6 +207,12 @@ class IndexBuild:
             saved=self.saved,
             diagnostics=snapshot.diagnostics,
         )
+
+    def under(self, policies: Policies) -> IndexBuild:
+        """Return the same build under *policies*."""
+        if self.snapshot.policies is policies:
+            return self
+        return replace(self, snapshot=replace(self.snapshot, policies=policies))
 
     def without_model(self, failed: Failed) -> IndexBuild:
         """Return the same build with a diagnostic that says why the model is not ready."""

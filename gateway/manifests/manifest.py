@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.options import CustomKind
+from gateway.options import AccessPolicy, CustomKind
 from gateway.sources.protocol import Transform
 from gateway.sources.virtual import VirtualServer
 from gateway.types import Access, Diagnostic
@@ -48,6 +48,8 @@ class Manifest:
     """What it says of the use of servers and virtual servers, by name."""
     rules: Mapping[str, Access] = field(default_factory=dict)
     """The same by a pattern of names; see `CatalogOptions.rules`."""
+    policies: tuple[AccessPolicy, ...] = ()
+    """In their order; see `Options.policies`."""
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
     """Kinds of entries that the file declares."""
     options: object = field(default_factory=dict)

@@ -7,14 +7,14 @@
 * A fault of one server leaves the others; an unknown key is a warning.
 * Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), ``trusted``
   (whether the host stands in for what it says of its tools), its ``status``, ``enabled``, ``tags``
-  and ``scopes`` (who may find it), and the tables ``virtualServers``, ``rules``, ``kinds``,
-  ``normalizer`` and ``options``.
+  and ``scopes`` (who may find it), and the tables ``virtualServers``, ``rules``,
+  ``policies``, ``kinds``, ``normalizer`` and ``options``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -38,7 +38,8 @@ from gateway.manifests.server_entries import (
 )
 from gateway.mcp.naming import to_server_name
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.options import CustomKind
+from gateway.options import AccessPolicy, CustomKind
+from gateway.options.validation import option_types, read_option
 from gateway.runtime.json_models import StrictModel, Text, read_value
 from gateway.sources.protocol import Transform
 from gateway.sources.virtual import Alias, VirtualServer
@@ -46,9 +47,13 @@ from gateway.types import Access, Diagnostic
 
 V = TypeVar("V")
 
-_TOP_KEYS = frozenset(
-    ("mcpServers", "servers", "virtualServers", "rules", "kinds", "normalizer", "options")
-) | {"inputs", "$schema"}
+_TOP_KEYS = (
+    frozenset(
+        ("mcpServers", "servers", "virtualServers", "rules", "policies", "kinds", "normalizer")
+    )
+    | {"options"}
+    | {"inputs", "$schema"}
+)
 
 
 class _Alias(StrictModel):
@@ -126,6 +131,7 @@ def parse_manifest(
         kinds=_read_kinds(document.get("kinds", {})),
         access=reader.access,
         rules=_read_rules(document.get("rules", {})),
+        policies=tuple(_read_policies(document.get("policies", []))),
         servers=reader.servers,
         warnings=tuple(reader.notes),
         unusable=tuple(reader.unusable),
@@ -264,3 +270,23 @@ def _read_rules(raw: object) -> Mapping[str, Access]:
     """Read ``{"*/delete_*": {"scopes": ["admin"]}}``; a fault costs the file, never a rule."""
     rules: Mapping[str, Rule] = read_value(dict[str, Rule], raw, where="'rules'")
     return {pattern: rule.access for pattern, rule in rules.items()}
+
+
+def _read_policies(raw: object) -> Iterator[AccessPolicy]:
+    """Read ``[{"action": "deny", "tools": ["*/delete_*"]}]``; a fault costs the file, never a
+    policy.
+    """
+    if not isinstance(raw, list):
+        raise ConfigError("'policies' must be a list")
+    types = option_types(AccessPolicy)
+    for place, entry in enumerate(raw, 1):
+        where = f"'policies': policy {place}"
+        if not isinstance(entry, dict) or "action" not in entry:
+            raise ConfigError(f"{where} must be an object with an 'action'")
+        if unknown := sorted(entry.keys() - types.keys()):
+            raise ConfigError(f"{where}: unknown key {unknown[0]!r}")
+        try:
+            values = {key: read_option(value, types[key]) for key, value in entry.items()}
+            yield AccessPolicy(**values)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from None

@@ -188,12 +188,16 @@ def _read_schema(item: JsonObject, method: ListMethod, max_chars: int) -> JsonOb
     return _prompt_schema(item, max_chars) if method is PROMPTS else {}
 
 
+_HINTS = "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"
+
+
 def _read_hints(annotations: JsonObject) -> Hints:
-    read_only, destructive, idempotent = (
-        hint if isinstance(hint, bool) else None
-        for hint in map(annotations.get, ("readOnlyHint", "destructiveHint", "idempotentHint"))
+    read_only, destructive, idempotent, open_world = (
+        hint if isinstance(hint, bool) else None for hint in map(annotations.get, _HINTS)
     )
-    return Hints(read_only=read_only, destructive=destructive, idempotent=idempotent)
+    return Hints(
+        read_only=read_only, destructive=destructive, idempotent=idempotent, open_world=open_world
+    )
 
 
 def _clean_schema(schema: JsonObject, max_chars: int) -> JsonObject:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+from gateway.options.policies import AccessPolicy as AccessPolicy
+from gateway.options.policies import AuditOptions as AuditOptions
 from gateway.options.programs import ProgramsOptions as ProgramsOptions
 from gateway.options.search import SearchOptions as SearchOptions
 from gateway.options.search import UsageOptions as UsageOptions
@@ -298,6 +300,9 @@ class Options(OptionObject):
     catalog: CatalogOptions = field(default_factory=CatalogOptions)
     usage: UsageOptions = field(default_factory=UsageOptions)
     programs: ProgramsOptions = field(default_factory=ProgramsOptions)
+    audit: AuditOptions = field(default_factory=AuditOptions)
+    policies: tuple[AccessPolicy, ...] = ()
+    """Which caller may find and call what; those of a configuration come after these."""
     capture_content: bool = False
     """Put queries, results and arguments on spans. Off by default: they are content."""
     store: str = field(default="", repr=False)

@@ -98,6 +98,11 @@ def ledger_path(options: Options) -> Path:
     return catalog_store_path(options).with_name("usage.sqlite3")
 
 
+def audit_path(options: Options) -> Path:
+    """Return where the audit log is: beside the catalog."""
+    return catalog_store_path(options).with_name("audit.sqlite3")
+
+
 def tokens_path(options: Options) -> Path:
     """Return the folder in which the tokens of sign-ins persist: beside the catalog."""
     return catalog_store_path(options).parent / "tokens"

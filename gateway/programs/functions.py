@@ -20,7 +20,6 @@ from gateway.discovery.proxies import description_of, to_parameters
 from gateway.discovery.tool_list import ToolList
 from gateway.errors import GatewayError, InvalidRequestError, NotApprovedError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.index.snapshot import resolve
 from gateway.programs.json_values import ValueRefusedError, to_json
 from gateway.programs.sandbox import CallAnswer, PendingCall
 from gateway.programs.shapes import join, shape_of
@@ -29,6 +28,7 @@ from gateway.programs.stubs import HEADER, declare, identifiers
 from gateway.runtime.cache import Cache
 from gateway.runtime.json_schema import as_object
 from gateway.runtime.text import one_line
+from gateway.search.invoke import find_callable
 from gateway.types import Caller, Entity, InvokeResult, JsonObject
 
 _WORD = re.compile(r"\w+")
@@ -139,15 +139,18 @@ class ProgramFunctions:
         if call.name == self.names.search:
             return await self._search(call)
         tool, arguments = self._target(call)
-        entity = resolve(await self.gateway.snapshot(), tool, self.caller.filters())
+        snapshot = await self.gateway.snapshot()
+        entity = await find_callable(snapshot, tool, self.caller, self.gateway.gate, arguments)
         if entity.hints.destructive is True and not self.gateway.options.programs.destructive:
             raise NotApprovedError(
                 f"{entity.exposed_name!r} destroys, and no program may call it: call it directly"
             )
         confirm = self.gateway.options.chat.confirm
+        is_asked = needs_approval(entity, confirm, can_ask=self.can_ask)
+        is_asked |= snapshot.policies.decide(entity, self.caller).action == "ask"
         # Taken out: a decision is for one call, whatever number the next one claims to have.
         refusal = self.decisions.pop(call.id, None)
-        if refusal is None and needs_approval(entity, confirm, can_ask=self.can_ask):
+        if refusal is None and is_asked:
             # Nobody is asked about a call that cannot go out.
             await check_arguments(entity, arguments)
             self.targets[call.id] = entity, arguments
@@ -155,7 +158,12 @@ class ProgramFunctions:
         if refusal:
             raise NotApprovedError(refusal)
         result = await self.gateway.invoke(
-            entity.id, arguments, call_id=self.call_id, caller=self.caller, task=self.task
+            entity.id,
+            arguments,
+            call_id=self.call_id,
+            caller=self.caller,
+            task=self.task,
+            approved=refusal is not None,
         )
         return self._to_answer(entity, result)
 

@@ -185,8 +185,10 @@ class Provisioner(Setup):
         return registered | configured | {path.name for path in folders}
 
     async def _apply(self, result: ProvisionResult, plan: Plan, audit: Audit) -> ProvisionResult:
+        change = self.gateway.gate.auditor.change
         try:
-            return await Steps(self, audit, result).provision_server(plan)
+            async with change("provision", plan.server, detail=plan.entry.name):
+                return await Steps(self, audit, result).provision_server(plan)
         except DeclinedError as error:
             return replace(result, outcome="declined", reason=str(error))
         except (UpstreamError, ConfigError) as error:

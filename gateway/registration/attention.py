@@ -115,10 +115,11 @@ class GatewayAttention(GatewayConfiguration, ABC):
         if digest and digest != found.after:
             raise again
         store = self._servers.store
-        await in_thread(partial(store.approve, found.owner, [found.item], seen=found.after))
-        pins = await in_thread(store.pins, found.owner)
-        if pins.get(found.item, ("",))[0] != found.after:
-            raise again
+        async with self.gate.auditor.change("approve", change, detail=found.after):
+            await in_thread(partial(store.approve, found.owner, [found.item], seen=found.after))
+            pins = await in_thread(store.pins, found.owner)
+            if pins.get(found.item, ("",))[0] != found.after:
+                raise again
         await self._bridge.run(lambda: self._recheck(found.server))
 
     async def accept(self, names: str) -> None:
@@ -137,7 +138,8 @@ class GatewayAttention(GatewayConfiguration, ABC):
             raise InvalidRequestError(
                 "nothing is kept of names without catalog_store_path or store"
             )
-        await in_thread(accept_similar, names, self._servers.store, owner)
+        async with self.gate.auditor.change("accept", names):
+            await in_thread(accept_similar, names, self._servers.store, owner)
 
     async def disable(self, item: str) -> None:
         """Let a tool, resource or prompt of a server be neither found nor called any more.
@@ -198,7 +200,8 @@ class GatewayAttention(GatewayConfiguration, ABC):
         changed = {each.item for each in await in_thread(self._changes) if each.server == server}
         if self._upstream_options.on_change == "block" and COMMAND_LINE_PIN in changed:
             raise InvalidRequestError(f"the address of {server!r} is not the approved one")
-        return await self._bridge.run(lambda: self._begin_sign_in(server, target))
+        async with self.gate.auditor.change("sign_in", server):
+            return await self._bridge.run(lambda: self._begin_sign_in(server, target))
 
     @cached_property
     def _sign_ins(self) -> dict[str, tuple[asyncio.Task[None], asyncio.Future[str]]]:

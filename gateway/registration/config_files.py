@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest
-from gateway.options import CustomKind
+from gateway.options import AccessPolicy, CustomKind
 from gateway.sources.protocol import Transform
 from gateway.types import Access, Diagnostic
 from gateway.types.access import NO_ACCESS_RULE
@@ -44,6 +44,13 @@ class Reloaded:
     diagnostics: tuple[Diagnostic, ...] = ()
     """What is odd about the files."""
 
+    @property
+    def summary(self) -> str:
+        """What changed, in words."""
+        parts = {"added": self.added, "changed": self.changed, "removed": self.removed}
+        listed = (f"{what} {', '.join(names)}" for what, names in parts.items() if names)
+        return "; ".join(listed) or "no server changed"
+
 
 @dataclass(slots=True)
 class ConfigFiles:
@@ -67,6 +74,11 @@ class ConfigFiles:
     def rules(self) -> tuple[Mapping[str, Access], ...]:
         """The rules of each file."""
         return tuple(each.rules for each in self.manifests)
+
+    @property
+    def policies(self) -> tuple[AccessPolicy, ...]:
+        """The policies of all files, in their order."""
+        return tuple(policy for each in self.manifests for policy in each.policies)
 
     def add(self, manifest: Manifest, names: Container[str]) -> dict[str, Configured]:
         """Add a file, and return its servers.

@@ -11,7 +11,7 @@ from pathlib import Path
 from gateway.errors import ConfigError, attempt
 from gateway.manifests.manifest import Manifest
 from gateway.options import CustomKind
-from gateway.registration.config_files import Reloaded
+from gateway.registration.config_files import ConfigFiles, Reloaded
 from gateway.registration.sources import GatewaySources
 from gateway.types import Diagnostic
 
@@ -40,6 +40,7 @@ class GatewayConfiguration(GatewaySources):
             self._servers.add(name, entry)
         self._declare_kinds(self._config_files.kinds)
         self._registry.set_rules("files", *self._config_files.rules)
+        self._registry.set_policies("files", self._config_files.policies)
         return manifest.warnings
 
     async def reload(self) -> Reloaded:
@@ -62,25 +63,30 @@ class GatewayConfiguration(GatewaySources):
         async with self._reloading:
             before = self._config_files
             after, changes = await asyncio.to_thread(before.read, self._registry)
-            restarted = [
-                name
-                for name in changes.changed
-                if not before.servers[name].is_same_session(after.servers[name])
-            ]
-            cached = self._servers.cached
-            ended = (cached[name] for name in (*changes.removed, *restarted) if name in cached)
-            await asyncio.gather(*(attempt(source.close()) for source in ended))
-            for name in changes.removed:
-                self._drop(name)
-            for name in (*changes.added, *changes.changed):
-                self._servers.change(name, after.servers[name], restart=name in restarted)
-            self._config_files = after
-            self._declare_kinds(after.kinds)
-            self._registry.set_rules("files", *after.rules)
-            self._servers.recheck(changes.kept)
-            if self._entity_registry.recheck():
-                self._registry.mark_dirty(self._entries.server)
+            async with self.gate.auditor.change("config.reload", detail=changes.summary):
+                await self._apply(before, after, changes)
             return changes
+
+    async def _apply(self, before: ConfigFiles, after: ConfigFiles, changes: Reloaded) -> None:
+        restarted = [
+            name
+            for name in changes.changed
+            if not before.servers[name].is_same_session(after.servers[name])
+        ]
+        cached = self._servers.cached
+        ended = (cached[name] for name in (*changes.removed, *restarted) if name in cached)
+        await asyncio.gather(*(attempt(source.close()) for source in ended))
+        for name in changes.removed:
+            self._drop(name)
+        for name in (*changes.added, *changes.changed):
+            self._servers.change(name, after.servers[name], restart=name in restarted)
+        self._config_files = after
+        self._declare_kinds(after.kinds)
+        self._registry.set_rules("files", *after.rules)
+        self._registry.set_policies("files", after.policies)
+        self._servers.recheck(changes.kept)
+        if self._entity_registry.recheck():
+            self._registry.mark_dirty(self._entries.server)
 
     def _declare_kinds(self, kinds: Mapping[str, CustomKind]) -> None:
         if self._entries.declare(kinds):

@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace as replaced
 from pathlib import Path
 
+from gateway.access.gate import AccessGate
 from gateway.catalog.catalog import Catalog, View
 from gateway.errors import ConfigError, attempt
 from gateway.manifests.manifest import names_owner
 from gateway.mcp.naming import check_server_name
 from gateway.mcp.servers import api_server, server_target
 from gateway.mcp.supervisor import ConnectionState
-from gateway.options import Options
+from gateway.options import AccessPolicy, Options
 from gateway.options.validation import check_members
 from gateway.registration.config_files import ConfigFiles, Configured
 from gateway.registration.servers import Servers
@@ -50,11 +51,14 @@ class GatewaySources:
         clock: Seconds that only grow.
     """
 
+    gate: AccessGate
+    """What stands before every call and read."""
+
     def __init__(
         self, bridge: Bridge, store: Store, options: Options, *, own: bool, clock: Clock
     ) -> None:
         self._bridge = bridge
-        self._registry = registry = Registry(options.catalog.rules)
+        self._registry = registry = Registry(options.catalog.rules, options.policies)
         self._upstream_options = options.upstream
         self._catalog_options = options.catalog
         self._installation = options.installation
@@ -286,6 +290,15 @@ class GatewaySources:
         self._bridge.check_open()
         self._registry.set_rules("", rules)
 
+    def set_policies(self, policies: Sequence[AccessPolicy]) -> None:
+        """Replace those of `Options.policies`; nothing is listed anew.
+
+        Raises:
+            ClosedError: After `close`.
+        """
+        self._bridge.check_open()
+        self._registry.set_policies("", tuple(policies))
+
     def reread_graph(self) -> None:
         """Read the host's graph documents again before the next search; no server is listed."""
         self._registry.mark_changed()
@@ -317,6 +330,7 @@ class GatewaySources:
             replaced(self._catalog_options, kinds=self._entries.kinds),
             self._bridge.check_open,
             self._servers.resolve_filters,
+            self.gate.auditor,
         )
 
     def _expire_listings(self) -> None:

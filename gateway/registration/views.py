@@ -22,7 +22,7 @@ class GatewayViews(GatewayAttention, ABC):
     @property
     def library(self) -> ResourceLibrary:
         """The resources and prompts of the servers."""
-        return ResourceLibrary(self._registry, self._view, self._servers.capabilities)
+        return ResourceLibrary(self._registry, self._view, self._servers.capabilities, self.gate)
 
     async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
         """Read a resource of a server; see `ResourceLibrary.read`."""

@@ -36,7 +36,7 @@ _IN_ADDRESS = re.compile(
 _PAIR = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)(?:=|:\s+)(.+)", re.DOTALL)
 _FLAG = re.compile(r"--?([A-Za-z][\w-]*)")
 _ASSIGNED = re.compile(r"([\w-]+)(\s*[:=]\s*|\s+is\s+)(\S+)")
-_HIDDEN = "[redacted]"
+HIDDEN = "[redacted]"
 _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+/=-]{24,}")
 
 
@@ -77,13 +77,13 @@ def redact(text: str) -> str:
     def hide(found: re.Match[str]) -> str:
         group = next((each for each in range(1, found.re.groups + 1) if found[each]), 0)
         begin, end = (at - found.start() for at in found.span(group))
-        return found[0][:begin] + _HIDDEN + found[0][end:]
+        return found[0][:begin] + HIDDEN + found[0][end:]
 
     def hide_assigned(found: re.Match[str]) -> str:
-        return f"{found[1]}{found[2]}{_HIDDEN}" if sounds_secret(found[1]) else found[0]
+        return f"{found[1]}{found[2]}{HIDDEN}" if sounds_secret(found[1]) else found[0]
 
     text = _ASSIGNED.sub(hide_assigned, _IN_ADDRESS.sub(hide, _KNOWN.sub(hide, text)))
-    return re.sub(r"\S+", lambda word: _HIDDEN if looks_random(word[0]) else word[0], text)
+    return re.sub(r"\S+", lambda word: HIDDEN if looks_random(word[0]) else word[0], text)
 
 
 def looks_random(value: str) -> bool:

@@ -87,7 +87,7 @@ def filtered_entities(
             kind=entities[position].kind,
             rank=rank,
             confidence=round(rankings[number].assess([position])[0][0], 6),
-            filters=failed_filters(entities[position], filters),
+            filters=failed_filters(entities[position], filters) or ("policy",),
         )
         for rank, (number, position, _) in islice(
             ((rank, row) for rank, row in enumerate(best, 1) if not state.mask[row[1]]),

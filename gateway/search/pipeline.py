@@ -37,7 +37,7 @@ from gateway.search.results import Ranking, browse, build_result, judge, visible
 from gateway.search.state import SearchState, with_timeout
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
-from gateway.types.caller import filters_for
+from gateway.types.caller import all_seen_by
 from gateway.usage.history import NO_SIGNALS, UsageSignals
 from graphs.lexical.query import AnalyzedQuery, Hits
 
@@ -90,8 +90,7 @@ class Search:
             diagnostics=[*diagnostics, *tag_notes, *notes],
             usage=usage,
         )
-        seen = replace(filters_for(None, request.filters.kinds), scopes=request.filters.scopes)
-        if not mask.any() and not snapshot.mask(seen).any():
+        if not mask.any() and not snapshot.mask(all_seen_by(request.filters)).any():
             return state.result("empty")
         if not request.queries and not request.context:
             return browse(state)
@@ -344,7 +343,7 @@ class Search:
         """Add where each match stands, and what filters left out that the reader may see."""
         ranks = evidence_ranks(state, rankings, chosen) if result.matches else ()
         eligibility = state.snapshot.eligibility
-        seen = eligibility.open_to(state.request.reader_scopes)
+        seen = state.snapshot.open_to(state.request.reader)
         if "server" not in state.request.filters.kinds:
             seen &= ~eligibility.has("kind", "server")  # its tools say what it is
         if not np.any(seen & ~state.mask):

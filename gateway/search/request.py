@@ -88,11 +88,16 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         display_limit=display_limit,
         tenant=caller.tenant,
         explain=bool(explain),
-        reader_scopes=(explain.scopes if isinstance(explain, Caller) else filters.scopes)
-        if explain
-        else frozenset(),
+        reader=_reader(explain, filters),
     )
     return request, tuple(notes)
+
+
+def _reader(explain: bool | Caller, filters: Filters) -> Filters:
+    """Return the filters of the party that reads the explanation; the default ones for none."""
+    if isinstance(explain, Caller):
+        return explain.filters()
+    return filters if explain else Filters()
 
 
 def _limit(limit: int | None, options: SearchOptions, notes: list[Diagnostic]) -> int:

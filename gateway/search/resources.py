@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeGuard
+from functools import partial
+from typing import Literal, TypeGuard
 
-from gateway.catalog.identity import from_gateway_uri
+from gateway.access.gate import AccessGate
+from gateway.catalog.identity import entity_id, from_gateway_uri
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import canonical_uri, matches_template
@@ -33,6 +35,7 @@ from gateway.types import (
     Kind,
     PromptMessage,
     PromptResult,
+    ToolDefinition,
 )
 from gateway.types.access import NO_ACCESS_RULE
 from gateway.types.caller import acting_for
@@ -51,11 +54,13 @@ class ResourceLibrary:
         registry: The sources.
         snapshot: Gives the index as it is now.
         capabilities: What servers may ask clients for.
+        gate: Stands before everything that is read.
     """
 
     registry: Registry
     snapshot: Callable[[], Awaitable[Snapshot]]
     capabilities: ClientCapabilities
+    gate: AccessGate
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call *changed* on any thread when the catalog may differ; give what ends that."""
@@ -97,12 +102,18 @@ class ResourceLibrary:
             for each in as_objects(result.get("contents"))
         )
 
-    async def read_contents(self, owner: tuple[str, str], *, caller: Caller = ANYONE) -> JsonObject:
+    async def read_contents(self, owner: tuple[str, str], *, caller: Caller) -> JsonObject:
         """Ask the server of a resource for it; a file of a skill must be as the skill lists it.
 
         Raises:
+            LimitExceededError: A policy allows *caller* no more reads for a while.
             UpstreamError: The server failed, or the file is another.
         """
+        return await self._admitted(
+            "read", owner, caller, {}, lambda: self._read(owner, caller), "contents"
+        )
+
+    async def _read(self, owner: tuple[str, str], caller: Caller) -> JsonObject:
         server, uri = owner
         result = await self._ask("resources/read", owner, {"uri": uri}, caller)
         wanted = canonical_uri(uri)
@@ -133,12 +144,43 @@ class ResourceLibrary:
             UpstreamError: The server failed.
         """
         owner = await self.owner("prompt", prompt, caller=caller)
-        more = {"arguments": dict(arguments)}
-        result = await self.ask("prompts/get", owner, "name", more, caller=caller)
+        result = await self.fill_prompt(owner, arguments, caller=caller)
         return PromptResult(
             description=as_text(result.get("description")),
             messages=tuple(map(_message, as_objects(result.get("messages")))),
         )
+
+    async def fill_prompt(
+        self, owner: tuple[str, str], arguments: Mapping[str, str] | None, *, caller: Caller
+    ) -> JsonObject:
+        """Ask the server of a prompt to fill it in; None sends no arguments.
+
+        Raises:
+            LimitExceededError, UpstreamError: As `read_contents`.
+        """
+        more = {} if arguments is None else {"arguments": dict(arguments)}
+        work = partial(self.ask, "prompts/get", owner, "name", more, caller=caller)
+        return await self._admitted("prompt", owner, caller, more, work, "messages")
+
+    async def _admitted(
+        self,
+        action: Literal["read", "prompt"],
+        owner: tuple[str, str],
+        caller: Caller,
+        arguments: JsonObject,
+        work: Callable[[], Awaitable[JsonObject]],
+        blocks: str,
+    ) -> JsonObject:
+        """Do *work* if policies let it pass; return it without what they hide in its *blocks*."""
+        snapshot = await self.snapshot()
+        entity = _thing(snapshot, "resource" if action == "read" else "prompt", *owner)
+        admitted = await self.gate.admit(
+            snapshot.policies, entity, caller, arguments, action=action
+        )
+        async with admitted.acting():
+            result = await work()
+        await admitted.end("ok")
+        return admitted.redactor.blocks(result, blocks)
 
     async def ask(
         self,
@@ -241,18 +283,21 @@ class ResourceLibrary:
         }
         filters = Filters(kinds=frozenset(each.kind for each in own.values()))
         seen = snapshot.mask(caller.filters(filters))
+        thing = _thing(snapshot, "resource", server, uri)
+        is_denied = snapshot.policies.decide(thing, caller).action == "deny"
         names = {at: each.name for at, each in own.items() if each.kind in _READABLE}
         if described := _described_by(names, uri):
             is_open = all(seen[positions].any() for positions in described)
         else:
-            in_use = snapshot.mask(replace(filters, scopes=frozenset({ALL_SCOPES})))
+            every = replace(filters, scopes=frozenset({ALL_SCOPES}), unrestricted=True)
+            in_use = snapshot.mask(every)
             # A server may have nothing that is listed.
             registration = self.registry.all().get(server)
             access = registration.access if registration else NO_ACCESS_RULE
             is_shut = access.enabled is False or access.status not in {None, *DEFAULT_STATUSES}
             is_shut |= not caller.holds(access.scopes) or bool(own and not seen[[*own]].any())
             is_open = not (in_use[[*names]] & ~seen[[*names]]).any() and not is_shut
-        if not is_open:
+        if not is_open or is_denied:
             raise _missing("resource", name)
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
@@ -332,6 +377,15 @@ def _described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
 def _configured(source: Source | None) -> TypeGuard[TransformedSource]:
     """Whether the transforms are those of a server; to the host's own source they belong."""
     return isinstance(source, TransformedSource) and isinstance(source.inner, CachedSource)
+
+
+def _thing(snapshot: Snapshot, kind: Kind, server: str, name: str) -> Entity:
+    """Return the entity that policies are asked about, also of a thing that is in no list."""
+    key = entity_id(kind, server, name)
+    if (place := snapshot.eligibility.by_id.get(key)) is not None:
+        return snapshot.entities[place]
+    definition = ToolDefinition(name=name, kind=kind)
+    return Entity(id=key, kind=kind, exposed_name=key, server=server, definition=definition)
 
 
 def _missing(kind: Kind, name: str) -> InvalidRequestError:

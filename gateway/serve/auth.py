@@ -1,8 +1,8 @@
 """Bearer tokens with scopes (RFC 6750).
 
 * A token is kept as its SHA-256 alone, and compared with every known one in constant time.
-* Six scopes are rights: of the API, of metrics, to install, to call, to search a part; all others
-  are scopes of entities.
+* Seven scopes are rights: of the API, of metrics, to install, to call, to search a part, of the
+  audit log; all others are scopes of entities.
 * `/mcp` and the API accept the same tokens. The SDK keeps a session to the party that began it.
 """
 
@@ -12,7 +12,7 @@ import hashlib
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -20,6 +20,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from pydantic import Field
 
+from gateway.access.audit import TOKEN
 from gateway.serve.api.problems import RefusedError
 from gateway.types import ANYONE, Caller
 
@@ -38,7 +39,9 @@ CALL = "catalog:call"
 """Allows to call tools from the console. A client of `/mcp` needs no right to call."""
 SHARD = "catalog:shard"
 """Allows to search a part of a sharded catalog in the name of any caller."""
-OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, SHARD})
+AUDIT = "audit:read"
+"""Allows to read the audit log, which names all users and what they called."""
+OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, SHARD, AUDIT})
 """The rights of the server's own token, and of every caller where no token is needed."""
 CALLER = "gateway.caller"
 """The key of a scope under which the guard notes the caller of a request."""
@@ -105,6 +108,13 @@ class BearerToken:
     def from_secret(cls, name: str, secret: str, caller: Caller) -> BearerToken:
         """Return the token whose secret is *secret*."""
         return cls(name=name, caller=caller, digest=_digest(secret))
+
+    def named(self) -> BearerToken:
+        """Return the same token; its caller says which one it bears, or of which provider, for the
+        audit log.
+        """
+        attributes = {**self.caller.attributes, TOKEN: self.issuer or self.name}
+        return replace(self, caller=replace(self.caller, attributes=attributes))
 
     def to_user(self) -> AuthenticatedUser:
         """Return its bearer as the SDK has it; `caller_of` reads that again."""

@@ -88,10 +88,10 @@ class Authenticator:
             raise challenge.refusal(400, "token_misplaced", detail, error="invalid_request")
         secret = auth.bearer_secret(authorization[0]) if authorization else ""
         if found := auth.find_token(self._tokens, secret):
-            return found
+            return found.named()
         if not secret:
             raise self._access_tokens.missing()
-        bearer = await self._access_tokens.verify(secret)
+        bearer = (await self._access_tokens.verify(secret)).named()
         # A server may want it in exchange; a token of the file is nobody else's business.
         return replace(bearer, caller=replace(bearer.caller, token=Secret(secret)))
 

@@ -17,6 +17,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, TypeVar
 
 from mcp import MCPError, types
@@ -24,7 +25,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.message import ServerMessageMetadata
 
 from gateway.discovery.approval import Approval
-from gateway.errors import CallerError, GatewayError, InvalidRequestError
+from gateway.errors import CallerError, GatewayError, InvalidRequestError, LimitExceededError
 from gateway.mcp.server_requests import (
     CALLING_CLIENT,
     forwarded_capabilities,
@@ -43,6 +44,8 @@ Params = (
 )
 STATELESS_SINCE = "2026-07-28"
 MAX_PENDING = 1000
+RETRY_AFTER = "retryAfterSeconds"
+"""The key under which an error says when a limit allows a call again."""
 _RESPONSES: Mapping[str, tuple[type[Any], ...]] = {
     "sampling/createMessage": (types.CreateMessageResult, types.CreateMessageResultWithTools),
     "elicitation/create": (types.ElicitResult,),
@@ -80,9 +83,15 @@ def raise_as_mcp_error(subject: JsonObject, context: Context) -> Iterator[None]:
         # Not INVALID_REQUEST, which the SDK's clients take for a lost session.
         raise MCPError(types.INVALID_PARAMS, str(error)) from error
     except GatewayError as error:
-        is_clients_fault = isinstance(error, InvalidRequestError)
+        is_clients_fault = isinstance(error, InvalidRequestError | LimitExceededError)
         code = types.INVALID_PARAMS if is_clients_fault else types.INTERNAL_ERROR
-        raise MCPError(code, str(error), dict(subject)) from error
+        more = {RETRY_AFTER: wait} if (wait := seconds_to_wait(error)) is not None else {}
+        raise MCPError(code, str(error), {**subject, **more}) from error
+
+
+def seconds_to_wait(error: GatewayError) -> int | None:
+    """Return after how many whole seconds to try again; None if no limit was reached."""
+    return ceil(error.retry_after_s) if isinstance(error, LimitExceededError) else None
 
 
 def missing_capability(message: str, needed: JsonObject) -> MCPError:
@@ -96,6 +105,7 @@ async def ask_client(approval: Approval, *, options: Options) -> bool:
 
     With `ChatOptions.confirm` at ``destructive`` it is asked only about tools that say that they
     may destroy: most say nothing, and about those it heard already that the call tool may destroy.
+    It is asked about every tool of which a policy wants that.
 
     Args:
         approval: What the model wants to call. It is shown whole.
@@ -105,7 +115,9 @@ async def ask_client(approval: Approval, *, options: Options) -> bool:
         CallerError: It cannot be asked.
         TimeoutError: It took longer.
     """
-    if options.chat.confirm == "destructive" and not approval.entity.hints.destructive:
+    if options.chat.confirm == "destructive" and not (
+        approval.rule or approval.entity.hints.destructive
+    ):
         return True
     arguments = json.dumps(approval.arguments, ensure_ascii=False)
     message = visible(f"May the model call {approval.entity.id} with {arguments}?")
@@ -130,9 +142,12 @@ def can_ask_client() -> bool:
     return caller is not None and not missing_capabilities(caller, types.ElicitRequest(params=form))
 
 
-async def leave_to_client(_approval: Approval) -> bool:
-    """Approve: the client was shown the tool with its hints, and asks its own user or does not."""
-    return True
+async def leave_to_client(approval: Approval, *, options: Options) -> bool:
+    """Approve: the client was shown the tool with its hints, and asks its own user or does not.
+
+    Where a policy wants an approval, no hint says so: the client is asked; see `ask_client`.
+    """
+    return await ask_client(approval, options=options) if approval.rule else True
 
 
 class _SessionClient:

@@ -17,9 +17,10 @@ character (a lone surrogate), which models and the host's own sources may write,
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Any, Literal
 
 from mcp import MCPError, types
@@ -32,6 +33,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from gateway.access.audit import ACTOR
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import (
@@ -51,6 +53,7 @@ from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.text import visible_json
 from gateway.serve.auth import caller_of, caller_of_token
 from gateway.serve.client import (
+    RETRY_AFTER,
     Context,
     PendingCalls,
     ask_client,
@@ -213,12 +216,12 @@ class _ToolHandlers:
         """Begin with nothing listed."""
         extras = self.extras if self.expose == "meta" else ()
         self._extras = {extra.tool.name: extra for extra in extras}
-        asks_client = partial(ask_client, options=self.gateway.options)
-        self._approve: Approve = leave_to_client if self.expose == "all" else asks_client
+        ask = leave_to_client if self.expose == "all" else ask_client
+        self._approve: Approve = partial(ask, options=self.gateway.options)
         self._lists = ToolListBuilder(self.gateway)
         self._run_program = run_program_of(self.gateway)
-        self._listed_schemas: dict[tuple[frozenset[str], str], Mapping[str, object]] = {}
-        """By the scopes of the caller that was sent a tool, and its name."""
+        self._listed_schemas: dict[tuple[Hashable, str], Mapping[str, object]] = {}
+        """By what the caller that was sent a tool may see, and its name."""
 
     def listed_schema(self, name: str) -> Mapping[str, object] | None:
         """Return the schema of a tool that the caller of this request was sent.
@@ -227,7 +230,7 @@ class _ToolHandlers:
         """
         access = get_access_token()
         caller = self.caller if access is None else caller_of_token(access)
-        return self._listed_schemas.get((caller.scopes, name))
+        return self._listed_schemas.get((self.gateway.audience(caller), name))
 
     async def list_tools(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -241,7 +244,8 @@ class _ToolHandlers:
         self.changes.note_list("tool", entities, caller)
         shown, cursor = page(entities, params)
         tools = tuple(map(_tool, shown))
-        self._listed_schemas |= {(caller.scopes, tool.name): tool.input_schema for tool in tools}
+        audience = self.gateway.audience(caller)
+        self._listed_schemas |= {(audience, tool.name): tool.input_schema for tool in tools}
         return types.ListToolsResult(tools=list(tools), next_cursor=cursor)
 
     async def call_tool(
@@ -256,6 +260,7 @@ class _ToolHandlers:
         arguments = params.arguments or {}
         extra = self._extras.get(params.name)
         if extra is not None and params.name not in names:
+            ACTOR.set(caller)
             return await extra.run(arguments, caller)
         call = ToolCall(id="", name=params.name, arguments="", parsed=arguments)
 
@@ -317,6 +322,7 @@ def _tool(entity: Entity) -> types.Tool:
             read_only_hint=hints.read_only,
             destructive_hint=hints.destructive,
             idempotent_hint=hints.idempotent,
+            open_world_hint=hints.open_world,
         ),
     )
 
@@ -331,6 +337,8 @@ def _call_result(answer: ToolAnswer, server: str) -> CallResult:
         server: The server whose URIs a tool's blocks hold; empty if there is none.
     """
     result: CallResult = {"isError": answer.failed, "resultType": "complete"}
+    if answer.retry_after_s is not None:
+        result["_meta"] = {RETRY_AFTER: ceil(answer.retry_after_s)}
     if answer.result is None:
         result["content"] = [{"type": "text", "text": answer.text}]
         if answer.search is not None:

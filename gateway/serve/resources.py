@@ -109,8 +109,8 @@ class ResourceHandlers:
 
         async def work() -> types.GetPromptResult:
             owner = await self._library.owner("prompt", params.name, caller=caller)
-            arguments = {"arguments": params.arguments} if params.arguments else {}
-            result = await self._library.ask("prompts/get", owner, "name", arguments, caller=caller)
+            arguments = params.arguments or None
+            result = await self._library.fill_prompt(owner, arguments, caller=caller)
             messages = [_message(each, owner[0]) for each in as_objects(result.get("messages"))]
             answer = {**result, "messages": messages}
             return _validate(types.GetPromptResult, answer, owner[0], "prompts/get")

@@ -124,7 +124,7 @@ class Subscriptions:
 
     def __post_init__(self) -> None:
         """Begin with nothing watched."""
-        self._audiences: dict[frozenset[str], _Audience] = {}
+        self._audiences: dict[Hashable, _Audience] = {}
         self._watches: dict[str, _Watch] = {}
         self._sessions: dict[Hashable, dict[str, End]] = {}
         self._publishing: asyncio.Task[None] | None = None
@@ -132,7 +132,8 @@ class Subscriptions:
         self._catalog_task: asyncio.Task[None] | None = None
 
     def _audience(self, caller: Caller) -> _Audience:
-        return self._audiences.setdefault(caller.scopes, _Audience(caller))
+        key = caller.scopes, self.library.registry.policies.audience(caller)
+        return self._audiences.setdefault(key, _Audience(caller))
 
     async def watch(self, address: str, caller: Caller = ANYONE) -> End:
         """Watch the resource at *address* for *caller*; return the function that ends that.

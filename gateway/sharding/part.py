@@ -39,7 +39,7 @@ from gateway.sharding.values import (
     SurveyRequest,
 )
 from gateway.spelling.word_lists import CatalogWords
-from gateway.types.caller import filters_for
+from gateway.types.caller import all_seen_by
 from gateway.usage.transitions import LearnedSteps
 from graphs.lexical.query import AnalyzedQuery, Hits
 
@@ -79,7 +79,6 @@ class CatalogPart:
         """Return what the filters of *request* leave."""
         snapshot, filters = self.snapshot, request.filters
         mask = snapshot.mask(filters)
-        seen = replace(filters_for(None, filters.kinds), scopes=filters.scopes)
         vectors, words = snapshot.vectors, CatalogWords(postings=snapshot.lexical)
         present = mask if vectors is None or vectors.present is None else mask & vectors.present
         first = [snapshot.entities[at] for at in np.flatnonzero(mask)[: request.first].tolist()]
@@ -87,7 +86,7 @@ class CatalogPart:
         return Overview(
             size=len(mask),
             eligible=int(np.count_nonzero(mask)),
-            visible=int(np.count_nonzero(snapshot.mask(seen))),
+            visible=int(np.count_nonzero(snapshot.mask(all_seen_by(filters)))),
             embedded=0 if vectors is None else int(np.count_nonzero(present)),
             dimensions=snapshot.dimensions,
             has_graph=snapshot.graph is not None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from gateway.catalog.entries import TOOLS, entry_digest
+from gateway.access.policies import NO_POLICIES, Policies
+from gateway.catalog.entries import TOOLS
 from gateway.catalog.identity import (
     SERVER_KINDS,
     definition_digest,
@@ -19,11 +20,12 @@ from gateway.catalog.identity import (
 )
 from gateway.catalog.kinds import tool_details
 from gateway.runtime.json_schema import as_objects, as_text
+from gateway.sources.denied_tools import hide_denied, without_tools
 from gateway.sources.entries import described_server
 from gateway.sources.name_bindings import NameBindings, renamed, similar
 from gateway.sources.registry import NO_RULES, AccessRules, ListResult, merge_hints
 from gateway.sources.transforms import TransformedSource
-from gateway.types import Access, Diagnostic, Entity, Hints, JsonObject, Kind, ToolDefinition
+from gateway.types import Access, Diagnostic, Entity, Hints, Kind, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine
 from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import pin_key
@@ -31,7 +33,7 @@ from gateway.types.listing import pin_key
 _NO_HINTS = Hints()
 _CHANGING = (
     *("definition", "exposed_name", "parent", "trusted", "vouched"),
-    *("status", "scopes", "generation"),
+    *("status", "scopes", "generation", "originals"),
 )
 """The fields of an entity of a source that may change while its id stays."""
 _changing_of = attrgetter(*_CHANGING)
@@ -55,8 +57,16 @@ class EntityRegistry:
         self._reserved = reserved
         self._bindings = bindings
 
-    def update(self, listed: Mapping[str, ListResult], rules: AccessRules = NO_RULES) -> None:
-        """Replace the catalog by what each source *listed*, under the host's *rules*."""
+    def update(
+        self,
+        listed: Mapping[str, ListResult],
+        rules: AccessRules = NO_RULES,
+        policies: Policies = NO_POLICIES,
+    ) -> None:
+        """Replace the catalog by what each source *listed*, under the host's *rules*.
+
+        What describes a server names no tool that *policies* deny to anybody.
+        """
         definitions = {server: result.definitions for server, result in listed.items()}
         own_names = {
             key: definition.name
@@ -82,7 +92,7 @@ class EntityRegistry:
                 governed,
                 names,
                 access,
-                result=listed[server],
+                listed=listed,
                 vouched=_vouched(listed, server, items),
             )
             for item in listed[server].listing.entities:
@@ -94,6 +104,7 @@ class EntityRegistry:
                 entry = _without_hidden_tools(entry, listed, rules)
                 previous = self.entities.get(entry.id)
                 entities[entry.id] = entry if previous is None or previous != entry else previous
+        hide_denied(entities, policies, self.entities)
         self.entities = entities
 
     @property
@@ -148,11 +159,12 @@ class EntityRegistry:
         names: Mapping[str, str],
         access: Mapping[str, Access],
         *,
-        result: ListResult,
+        listed: Mapping[str, ListResult],
         vouched: Container[str],
     ) -> dict[str, Entity]:
         """Return the entities of *server*, by id; those that stay the same are the same objects."""
         entities: dict[str, Entity] = {}
+        result = listed[server]
         trusted = result.registration.source.trusted
         generations = {} if result.listing.originals else self._bindings.generations
         ids = (entity_id(kind, server, server) for kind in sorted(SERVER_KINDS))
@@ -162,7 +174,13 @@ class EntityRegistry:
             name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
             status, scopes = access[key].status or "active", access[key].scopes
             is_vouched, generation = trusted or key in vouched, generations.get(key, -1)
-            values = (definition, name, parent, trusted, is_vouched, status, scopes, generation)
+            originals = (
+                _original_ids(listed, result, definition) if result.listing.originals else ()
+            )
+            values = (
+                *(definition, name, parent, trusted, is_vouched),
+                *(status, scopes, generation, originals),
+            )
             entity = self.entities.get(key)
             if entity is None or _changing_of(entity) != values:
                 changing: dict[str, Any] = dict(zip(_CHANGING, values, strict=True))
@@ -218,6 +236,17 @@ def _names_of(listed: Mapping[str, ListResult], server: str, own: str, kind: Kin
 def _host_hints(listed: Mapping[str, ListResult], server: str, name: str) -> Hints:
     result = listed.get(server)
     return result.registration.hints.get(name, _NO_HINTS) if result else _NO_HINTS
+
+
+def _original_ids(
+    listed: Mapping[str, ListResult], result: ListResult, item: ToolDefinition
+) -> tuple[str, ...]:
+    """Return the ids of what an alias stands for, under all names that it is shown by."""
+    server, own = result.listing.originals.get(pin_key(item.kind, item.name), ("", ""))
+    if not own:
+        return ()
+    names = dict.fromkeys(_names_of(listed, server, own, item.kind))
+    return tuple(entity_id(item.kind, server, name) for name in names)
 
 
 def _vouched(
@@ -301,20 +330,7 @@ def _without_hidden_tools(
         access = _access_by_all_names(listed, server, name, "tool", rules)
         if access.enabled is False or not _is_open(access, entity):
             hidden.add(name)
-    return _without_tools(entity, tools, hidden) if hidden else entity
-
-
-def _without_tools(entity: Entity, tools: Sequence[JsonObject], hidden: AbstractSet[str]) -> Entity:
-    details: Any = entity.definition.details
-    listed = zip(details["tools"], details["tool_descriptions"], strict=True)
-    left = [
-        ToolDefinition(name=name, description=text) for name, text in listed if name not in hidden
-    ]
-    shown = [tool for tool in tools if as_text(tool.get("name")) not in hidden]
-    metadata = {**entity.metadata, TOOLS: shown}
-    definition = replace(entity.definition, details={**details, **tool_details(left)})
-    digest = entry_digest(entity.server, definition, metadata)
-    return replace(entity, definition=definition, metadata=metadata, digest=digest)
+    return without_tools(entity, tools, hidden) if hidden else entity
 
 
 def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:

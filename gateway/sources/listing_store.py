@@ -26,7 +26,7 @@ from gateway.types.listing import Listing
 V = TypeVar("V")
 
 _FIELDS = "name", "title", "description", "input_schema", "output_schema", "kind", "details"
-_HINTS = "read_only", "destructive", "idempotent"
+_HINTS = "read_only", "destructive", "idempotent", "open_world"
 _fields_of, _hints_of = attrgetter(*_FIELDS), attrgetter(*_HINTS)
 
 
@@ -239,5 +239,6 @@ def _decode_definition(row: Sequence[Any]) -> ToolDefinition:
     values, hints = row[: len(_FIELDS)], row[len(_FIELDS) :]
     return ToolDefinition(
         **dict(zip(_FIELDS, values, strict=True)),
-        hints=Hints(**dict(zip(_HINTS, hints, strict=True))),
+        # A listing of before lacks the last one.
+        hints=Hints(**dict(zip(_HINTS, hints, strict=False))),
     )

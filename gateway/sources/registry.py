@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fnmatch import translate
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
+from gateway.access.policies import Policies
 from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import entity_id
 from gateway.errors import ConfigError, Failed, attempt
-from gateway.options import UpstreamOptions
+from gateway.options import AccessPolicy, UpstreamOptions
 from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.cached import CachedSource, preload
@@ -99,11 +100,18 @@ class Registry:
 
     Args:
         rules: Access by pattern of names; see `CatalogOptions.rules`.
+        policies: The host's; see `Options.policies`.
     """
 
-    def __init__(self, rules: Mapping[str, Access] | None = None) -> None:
+    def __init__(
+        self, rules: Mapping[str, Access] | None = None, policies: tuple[AccessPolicy, ...] = ()
+    ) -> None:
         self._rules: dict[str, tuple[Mapping[str, Access], ...]] = {"": (dict(rules or {}),)}
         """By their origin."""
+        self._policies = {"": policies, "files": ()}
+        """By their origin, in the order in which they count."""
+        self.policies = Policies(policies)
+        """Those that hold now: the host's, then those of files."""
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._followers: defaultdict[str, set[str]] = defaultdict(set)
@@ -170,6 +178,18 @@ class Registry:
             if self._rules.get(origin, ()) == rules:
                 return
             self._rules[origin] = rules
+            self.generation += 1
+        self._notify()
+
+    def set_policies(
+        self, origin: Literal["", "files"], policies: tuple[AccessPolicy, ...]
+    ) -> None:
+        """Replace the policies of *origin*, the host or its files."""
+        with self._lock:
+            if self._policies[origin] == policies:
+                return
+            self._policies[origin] = policies
+            self.policies = Policies((*self._policies[""], *self._policies["files"]))
             self.generation += 1
         self._notify()
 

@@ -28,10 +28,11 @@ def approval_key(options: Options) -> bytes:
         ConfigError: The key of the host cannot be used.
     """
     keys = host_keys(options, "approvals")
-    return keys[0] if keys else _key_in(approval_key_path(options))
+    return keys[0] if keys else key_in(approval_key_path(options))
 
 
-def _key_in(path: Path) -> bytes:
+def key_in(path: Path) -> bytes:
+    """Return the key in the file *path*, mode 0600; make it if it is missing."""
     try:
         if not path.exists():
             fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

@@ -13,6 +13,7 @@ from gateway.errors import ConfigError
 from gateway.manifests.secrets import expand
 from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import Vector, VectorStore
+from gateway.storage.postgres_audit import PostgresAuditLog, PostgresCounters
 from gateway.storage.postgres_call_log import PostgresCallLog
 from gateway.storage.postgres_catalog import PostgresCatalog
 from gateway.storage.postgres_database import OnChange, PostgresDatabase
@@ -140,6 +141,8 @@ class PostgresStore:
         self.entries = self.listings = PostgresCatalog(database, wall=wall)
         self.call_log = PostgresCallLog(database, wall=wall)
         self.programs = PostgresPrograms(database, wall=wall)
+        self.audit_log = PostgresAuditLog(database)
+        self.counters = PostgresCounters(database)
 
     def __repr__(self) -> str:
         """Return where it is, without user and password."""

@@ -69,4 +69,17 @@ _PROGRAMS: Sequence[LiteralString] = (
     """CREATE TABLE programs (key text COLLATE "C" PRIMARY KEY, at double precision NOT NULL,
     row text NOT NULL)""",
 )
-STEPS: Sequence[Sequence[LiteralString]] = (_TABLES, _NOTIFICATIONS, _SIGN_INS, _PROGRAMS)
+_ACCESS: Sequence[LiteralString] = (
+    """CREATE TABLE audit (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at double precision NOT NULL, row text NOT NULL)""",
+    "CREATE INDEX audit_by_time ON audit (at)",
+    """CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION 'rows of % are never changed', TG_TABLE_NAME; END $$""",
+    """CREATE TRIGGER append_only BEFORE UPDATE ON audit
+    FOR EACH ROW EXECUTE FUNCTION refuse_change()""",
+    """CREATE TABLE spent (key text COLLATE "C", step bigint, amount double precision NOT NULL,
+    PRIMARY KEY (key, step))""",
+)
+STEPS: Sequence[Sequence[LiteralString]] = (
+    *(_TABLES, _NOTIFICATIONS, _SIGN_INS, _PROGRAMS, _ACCESS),
+)

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from gateway.access.audit import AuditLog, Auditor
+from gateway.access.limits import Counters
 from gateway.catalog.catalog import Entries
 from gateway.errors import ConfigError
 from gateway.options import Options
-from gateway.options.environment import catalog_store_path, ledger_path, vector_store_path
+from gateway.options.environment import (
+    audit_path,
+    catalog_store_path,
+    ledger_path,
+    vector_store_path,
+)
 from gateway.options.validation import check_members
 from gateway.runtime.cache import Clock
+from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.listing_store import ListingStore
+from gateway.storage.audit import SqliteAuditLog, SqliteCounters
 from gateway.storage.call_log import SqliteCallLog
 from gateway.storage.catalog import SqliteCatalog
 from gateway.storage.programs import SqlitePrograms
@@ -82,6 +92,46 @@ class WatchedStore(Store, Protocol):
         """
 
 
+@runtime_checkable
+class AccessStore(Store, Protocol):
+    """A `Store` that also keeps what decisions about access need."""
+
+    @property
+    def audit_log(self) -> AuditLog:
+        """Decisions and changes."""
+
+    @property
+    def counters(self) -> Counters:
+        """What counts towards limits, of all processes."""
+
+
+def counters_of(store: Store) -> Counters | None:
+    """Return where calls are counted; None if *store* has no place for that."""
+    return store.counters if isinstance(store, AccessStore) else None
+
+
+def auditor_of(options: Options, store: Store, telemetry: Telemetry | None = None) -> Auditor:
+    """Return what writes the audit log; nothing is kept unless *options* turn it on.
+
+    Raises:
+        ConfigError: It is on, and *store* keeps no audit log.
+    """
+    log: AuditLog | None = None
+    if options.audit.record == "on":
+        if not isinstance(store, AccessStore):
+            raise ConfigError("audit.record is on, and the store keeps no audit log: give it one")
+        log = store.audit_log
+    return Auditor(log, options.audit, key=partial(_audit_key, options), telemetry=telemetry)
+
+
+def _audit_key(options: Options) -> bytes:
+    from gateway.storage.approval_key import key_in  # noqa: PLC0415  (only where rows are written: it reads files of variables)
+    from gateway.storage.host_key import host_keys  # noqa: PLC0415  (likewise)
+
+    keys = host_keys(options, "audit")
+    return keys[0] if keys else key_in(audit_path(options).with_suffix(".key"))
+
+
 def watch(store: Store, on_change: Callable[[str], None]) -> Callable[[], None]:
     """Call *on_change* as `WatchedStore.watch` does; never if *store* is none."""
     return store.watch(on_change) if isinstance(store, WatchedStore) else lambda: None
@@ -92,7 +142,8 @@ class SqliteStore:
 
     Args:
         vectors: The file of vectors, or where else they are kept.
-        catalog: The file of entries, tool lists and approvals. Beside it is that of programs.
+        catalog: The file of entries, tool lists and approvals. Beside it are those of programs, of
+            the audit log and of limits.
         usage: The file of calls.
         wall: Seconds since the epoch.
     """
@@ -104,10 +155,13 @@ class SqliteStore:
         self.entries = self.listings = SqliteCatalog(catalog, wall=wall)
         self.call_log = SqliteCallLog(usage, wall=wall)
         self.programs = SqlitePrograms(catalog.with_name("programs.sqlite3"), wall=wall)
+        self.audit_log = SqliteAuditLog(catalog.with_name("audit.sqlite3"))
+        self.counters = SqliteCounters(catalog.with_name("limits.sqlite3"))
 
     def close(self) -> None:
         """See `Store.close`."""
-        for part in (self.vectors, self.listings, self.call_log, self.programs):
+        parts = self.vectors, self.listings, self.call_log, self.programs
+        for part in (*parts, self.audit_log, self.counters):
             part.close()
 
 

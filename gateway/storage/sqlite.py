@@ -50,6 +50,8 @@ class Schema:
     """The name of such a file in messages."""
     steps: tuple[tuple[str, ...], ...]
     """The statements of each."""
+    is_durable: bool = False
+    """Whether a write waits until a loss of power cannot undo it."""
 
 
 class _NewerError(sqlite3.DatabaseError):
@@ -178,7 +180,8 @@ class Database:
 
     def _bring_up(self, connection: sqlite3.Connection) -> None:
         self._switch_to_wal(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")
+        level = "FULL" if self._schema.is_durable else "NORMAL"
+        connection.execute(f"PRAGMA synchronous = {level}")
         if self._version(connection) == len(self._schema.steps):
             return
         with connection:

@@ -75,9 +75,14 @@ class Caller:
         return scopes <= self.scopes or ALL_SCOPES in self.scopes
 
     def filters(self, filters: Filters | None = None) -> Filters:
-        """Return *filters*, None for the default ones, with the scopes of this caller."""
+        """Return *filters*, None for the default ones, with the scopes of this caller, its user and
+        its tenant.
+        """
         filters = Filters() if filters is None else filters
-        return replace(filters, scopes=filters.scopes | self.scopes) if self.scopes else filters
+        if not (self.scopes or self.user or self.tenant):
+            return filters
+        scopes = filters.scopes | self.scopes
+        return replace(filters, scopes=scopes, user=self.user, tenant=self.tenant)
 
 
 ANYONE = Caller()
@@ -112,4 +117,16 @@ def filters_for(caller: Caller | None, kinds: Collection[Kind] = ("tool",)) -> F
         statuses=frozenset(get_args(Status)),
         scopes=frozenset({ALL_SCOPES}),
         include_disabled=True,
+        unrestricted=True,
+    )
+
+
+def all_seen_by(filters: Filters) -> Filters:
+    """Return filters that let pass all of the kinds of *filters* that their caller may see."""
+    return replace(
+        filters_for(None, filters.kinds),
+        scopes=filters.scopes,
+        user=filters.user,
+        tenant=filters.tenant,
+        unrestricted=filters.unrestricted,
     )

@@ -43,6 +43,8 @@ class Hints:
     read_only: bool | None = None
     destructive: bool | None = None
     idempotent: bool | None = None
+    open_world: bool | None = None
+    """Whether it reaches beyond its own server's domain, as the web."""
     enabled: bool = True
     """A disabled tool is neither found nor called."""
     search_text: str = ""
@@ -113,6 +115,8 @@ class Entity:
     generation: int = -1
     """The lower, the earlier its server's tool of this name was seen first; equal for those that
     came at once. -1 for what only the host lists, such as aliases and entries."""
+    originals: tuple[str, ...] = ()
+    """The ids of what an alias stands for: policies of these hold for it too."""
     described: bool = False
     """True for a tool that only the entry of its server describes: nothing can call it until that
     server is connected."""
@@ -174,6 +178,11 @@ class Filters:
     """Leave out what depends on a server that cannot be reached just now."""
     without: frozenset[str] = frozenset()
     """Leave out these: servers by name, entities by id."""
+    user: str = ""
+    tenant: str = ""
+    """Of the `Caller`, for policies."""
+    unrestricted: bool = False
+    """For the host: no policy applies."""
 
     def __post_init__(self) -> None:
         """Check each value; mutable collections become frozen sets."""
@@ -181,7 +190,7 @@ class Filters:
             value = getattr(self, name)
             if type(value) is not frozenset or (value and not all(map(_is_text, value))):
                 object.__setattr__(self, name, frozenset(texts_of(self, name, value)))
-        for name in ("include_disabled", "include_described", "healthy_only"):
+        for name in ("include_disabled", "include_described", "healthy_only", "unrestricted"):
             if type(flag := getattr(self, name)) is not bool:
                 raise TypeError(f"Filters: {name} must be True or False, got {flag!r}")
 

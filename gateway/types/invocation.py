@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gateway.types.diagnostics import Diagnostic
 from gateway.types.entities import JsonObject
 
 
@@ -29,6 +30,8 @@ class InvokeResult:
     """The structured content as JSON, or None."""
     is_error: bool = False
     """True if the tool said that it failed; the content then says why."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """What was amiss here meanwhile."""
 
     @property
     def text(self) -> str:

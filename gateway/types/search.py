@@ -38,8 +38,8 @@ class SearchRequest:
     """The host's label of the tenant; empty for none."""
     explain: bool = False
     """Whether the result says how its scores were made, and the log too."""
-    reader_scopes: frozenset[str] = frozenset()
-    """The scopes of the party that reads the explanation: it names what these open."""
+    reader: Filters = field(default_factory=Filters)
+    """Those of the party that reads the explanation: it names what that may see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +139,11 @@ class EvidenceRanks:
 
 
 FilterName = Literal[
-    "kind", "status", "disabled", "described", "tag", "server", "left_out", "scope"
+    "kind", "status", "disabled", "described", "tag", "server", "left_out", "scope", "policy"
 ]
 """What keeps an entity from being found: a field of `Filters`. *left_out* is what
-`Filters.without` names, and servers that cannot be reached where only healthy ones are wanted."""
+`Filters.without` names, and servers that cannot be reached where only healthy ones are wanted;
+*policy* is an `AccessPolicy`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ _LAST_LINES = {
     "own_embedder.py": "convert_currency, ranked by vector",
     "prerequisites.py": "call before: create_invoice, sign_in",
     "catalog.py": "{'provider': {'organization': 'Acme'}}",
+    "policies.py": "bob local/show_repository ok",
     "provisioning.py": "planned: modelcontextprotocol/time 2026.10.19",
 }
 

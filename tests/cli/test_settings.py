@@ -11,7 +11,7 @@ from gateway.cli.settings import option_table
 from tests.cli.running import Place, Ran
 from tests.test_docs import rows
 
-_ELSEWHERE = {"catalog.kinds", "catalog.rules"}
+_ELSEWHERE = {"catalog.kinds", "catalog.rules", "policies"}
 """Tables of their own in the file."""
 _FLAGS = {"HttpOptions"}
 """Those of `gateway serve` alone: each is an option of the command itself."""
@@ -66,6 +66,8 @@ _RANGE = "expected int from 1, got"
         ("environment", "search.limit", "x", f"GATEWAY_SEARCH_LIMIT: {_RANGE} 'x'"),
         ("file", "search.limit", 60, "search.max_limit must be at least limit (60)"),
         ("environment", "usage", "maybe", "GATEWAY_USAGE: expected bool, got 'maybe'"),
+        ("file", "policies", 1, "it is a table of its own in the file: 'policies'"),
+        ("file", "audit.record", "off", "it is taken from GATEWAY_AUDIT_RECORD or --set"),
         ("file", "catalog.rules", 1, "it is a table of its own in the file: 'rules'"),
         ("file", "installation", "a", "is taken from GATEWAY_INSTALLATION or --set, not from"),
         ("file", "chat.confirm", "never", "is taken from GATEWAY_CHAT_CONFIRM or --set, not from"),

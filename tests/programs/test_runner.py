@@ -15,7 +15,7 @@ from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.options import DiscoveryOptions, Options, ProgramsOptions, UsageOptions
+from gateway.options import AccessPolicy, DiscoveryOptions, Options, ProgramsOptions, UsageOptions
 from gateway.programs.runner import Programs
 from gateway.programs.sandbox import AnswerCall, PendingCall, Program, ProgramResult, Snapshot
 from gateway.storage.postgres import PostgresStore
@@ -210,6 +210,21 @@ async def test_the_host_is_asked_and_no_other_call_waits_for_it(
 
     assert asked == [("local/refund_order", {"order_id": 1})]
     assert expected in str(body)
+
+
+async def test_a_program_waits_where_a_policy_asks(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Also for a tool that says nothing of itself; once it is approved the call goes out."""
+    policies = (AccessPolicy(action="ask", tools=("local/get_order",)),)
+    chat = Chat(filled(open_gateway(options=options(tmp_path, policies=policies))), "get_order")
+    code = "(await get_order(order_id=1))['state']"
+
+    waiting = await chat.run(code)
+    await chat.programs.decide(waiting["waiting"], approved=True)
+    done = await chat.run(resume=waiting["waiting"])
+
+    assert "open" == done["result"]
 
 
 async def test_a_program_that_waits_goes_on_in_another_process_once_it_is_approved(

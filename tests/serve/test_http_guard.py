@@ -130,6 +130,8 @@ async def test_a_credential_of_other_scopes_gets_no_rights(open_gateway: OpenGat
     assert {
         ("GET", "/metrics"),
         ("HEAD", "/metrics"),
+        ("GET", "/api/audit"),
+        ("HEAD", "/api/audit"),
         ("POST", "/api/entities"),
         ("PUT", "/api/entities/tool:a/b"),
         ("PATCH", "/api/entities/tool:a/b"),

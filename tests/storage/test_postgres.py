@@ -152,8 +152,8 @@ def test_an_older_schema_is_brought_up_and_keeps_what_it_holds(
     first = opened()
     first.entries.put([entry("a")])
     with tables(postgres, tmp_path) as connection:
-        connection.execute("DROP FUNCTION tell_change, tell_listing CASCADE")
-        connection.execute("DROP TABLE sign_ins, programs")
+        connection.execute("DROP FUNCTION tell_change, tell_listing, refuse_change CASCADE")
+        connection.execute("DROP TABLE sign_ins, programs, audit, spent")
         connection.execute("UPDATE version SET steps = 1")
 
     second = opened()

@@ -14,7 +14,7 @@ from gateway.catalog.selection import Selection
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import parse_object
-from gateway.cli.session import ONE_COMMAND, command_options, open_session, read_optional
+from gateway.cli.session import ONE_COMMAND, command_options, open_session, read_optional, recording
 from gateway.cli.tables import document, table, to_json
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
@@ -37,7 +37,7 @@ EntryId = Annotated[str, Argument(metavar="ID", help="As list shows it.")]
 @contextmanager
 def _open_entries(config: Path) -> Iterator[SyncCatalog]:
     """Open the catalog's entries, without any server."""
-    own_options = command_options(read_optional(config), ONE_COMMAND)
+    own_options = recording(command_options(read_optional(config), ONE_COMMAND))
     with closing(Gateway(options=own_options)) as gateway:
         yield SyncGateway(gateway).catalog
 
@@ -145,7 +145,7 @@ def change(  # noqa: PLR0913  (one for each option)
     """Change entities at once: those of the ids, or all that the filters select."""
     use = {"enabled": enable, "status": new_status}
     use = {name: value for name, value in use.items() if value is not None}
-    with open_session(config, optional=True) as session:
+    with open_session(config, optional=True, changes=True) as session:
         catalog = session.gateway.catalog
         if not (use or add_tag or remove_tag):
             raise InvalidRequestError("say what to change: --enable, --set-status, --add-tag …")

@@ -199,6 +199,9 @@ def call(
     tool: Annotated[str, Argument(help="Its id (server/name) or its name.")],
     arguments: Annotated[str, Argument(help="A JSON object; '-' reads standard input.")] = "{}",
     *,
+    approve: Annotated[
+        bool, Option("--approve", help="Approve the call, where a policy wants that.")
+    ] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:
@@ -207,7 +210,7 @@ def call(
     # A server that is started alone would tell a caller that it is there: all are.
     with open_session(config, only="" if caller else tool) as session:
         try:
-            result = session.gateway.invoke(tool, parsed, caller=caller or ANYONE)
+            result = session.gateway.invoke(tool, parsed, caller=caller or ANYONE, approved=approve)
         except UnknownToolError as error:
             if session.code == OK:
                 raise

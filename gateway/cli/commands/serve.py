@@ -13,7 +13,13 @@ from typer import Context, Option
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.server import ServedParts, run, transport_of, wants_console, with_public_url
-from gateway.cli.session import command_options, open_gateway, provision_options, read_config
+from gateway.cli.session import (
+    command_options,
+    open_gateway,
+    provision_options,
+    read_config,
+    recording,
+)
 from gateway.cli.signals import LIMIT_S, graceful_shutdown
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
@@ -304,7 +310,8 @@ def serve_options(
     ):
         note("users cannot sign in: set GATEWAY_PUBLIC_URL to where they reach this server")
     chat = replace(own_options.chat, confirm=confirm or own_options.chat.confirm)
-    return replace(own_options, chat=chat)
+    own_options = replace(own_options, chat=chat)
+    return recording(own_options) if address else own_options
 
 
 def _say_what_is_not_shared(manifest: Manifest, own_options: Options) -> None:

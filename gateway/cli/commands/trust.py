@@ -16,7 +16,7 @@ from typer import Argument, Option
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
-from gateway.cli.session import check_configured, command_options, open_store, read_config
+from gateway.cli.session import audited, check_configured, command_options, open_store, read_config
 from gateway.cli.tables import document, printable
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest, names_owner
@@ -57,7 +57,8 @@ def approve(
     for name in wanted:
         if not name.startswith(NAME):
             check_configured(name.partition("/")[0], servers)
-    with open_store(command_options(manifest)) as store:
+    own_options = command_options(manifest)
+    with open_store(own_options) as store:
         records = store.listings
         changes = changes_of(manifest, records)
         differences = {
@@ -68,7 +69,8 @@ def approve(
         for change in changes:
             # A server's name stands for its command line and for all of its tools.
             if everything or not wanted.isdisjoint((change.label, change.server)):
-                records.approve(change.owner, [change.item], seen=change.after)
+                with audited(own_options, store, "approve", change.label):
+                    records.approve(change.owner, [change.item], seen=change.after)
                 approved.append(change.label)
     pending = [label for label in differences if label not in approved]
     data = {"approved": approved, "changed": pending, "differences": differences}

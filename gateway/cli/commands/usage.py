@@ -13,7 +13,7 @@ import graphs
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.commands.graph import document_output
-from gateway.cli.session import command_options, open_session, read_optional
+from gateway.cli.session import audited, command_options, open_session, open_store, read_optional
 from gateway.cli.tables import document
 from gateway.errors import InvalidRequestError
 from gateway.search.expand.next_steps import evaluate_usage
@@ -154,10 +154,14 @@ def forget(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Forget calls that were noted, and searches with them."""
-    with open_ledger(config) as ledger:
-        if not (tool or tenant or everything):
-            raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
-        count = ledger.forget(tool=tool, tenant=tenant)
+    if not (tool or tenant or everything):
+        raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
+    own_options = command_options(read_optional(config))
+    with (
+        open_store(own_options) as store,
+        audited(own_options, store, "usage.forget", f"{tool} {tenant}".strip() or "all"),
+    ):
+        count = store.call_log.forget(tool=tool, tenant=tenant)
     return Output({"forgotten": count})
 
 

@@ -22,10 +22,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from gateway.access.audit import ACTOR
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.mcp.definitions import is_too_deep
 from gateway.options.environment import environment
+from gateway.serve.api.audit_routes import AuditRoutes
 from gateway.serve.api.catalog_routes import CatalogRoutes
 from gateway.serve.api.operations import (
     DOCUMENT_PATH,
@@ -80,6 +82,7 @@ def api_routes(
     operations = [
         *operations_of(SearchRoutes(gateway, ranking)),
         *operations_of(CatalogRoutes(gateway)),
+        *operations_of(AuditRoutes(gateway)),
     ]
     text = json.dumps(document(operations, is_open=not http.needs_token))
     by_path: dict[str, dict[str, Operation]] = {}
@@ -116,6 +119,7 @@ async def _answer(
 async def _read_call(operation: Operation, request: Request) -> ApiCall:
     caller = request.scope[CALLER]
     check_right(caller, operation.right, request.scope[CHALLENGE])
+    ACTOR.set(caller)
     model: object = None
     if operation.body is not None:
         model = await _read_body(request, operation.body)

@@ -64,13 +64,15 @@ Shorts: TypeAlias = Annotated[list[Short], Field(max_length=100)]
 SearchText: TypeAlias = Annotated[str, Field(max_length=MAX_SEARCH_TEXT_CHARS)]
 
 
-class _Request(BaseModel):
+class Request(BaseModel):
+    """What all bodies and parameters have in common."""
+
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, regex_engine="python-re"
     )
 
 
-class _Body(_Request):
+class _Body(Request):
     # Parameters are not strict: all of them are texts.
     model_config = ConfigDict(strict=True)
 
@@ -160,7 +162,7 @@ class EntityChange(_Body):
     """Requests that it serves, as a user would say them."""
 
 
-class PageQuery(_Request):
+class PageQuery(Request):
     """Which page of a list is wanted."""
 
     cursor: Annotated[str, Field(max_length=8192)] = ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from math import ceil
 
 from pydantic import BaseModel, ConfigDict
 
@@ -94,6 +95,9 @@ def refusal(failed: errors.Failed) -> RefusedError:
     for kind, status, code in _STATUSES:
         if isinstance(error, kind):
             return RefusedError(status, code, str(error))
+    if isinstance(error, errors.LimitExceededError):
+        headers = {"Retry-After": str(ceil(error.retry_after_s))}
+        return RefusedError(429, "limit_reached", str(error), headers=headers)
     if isinstance(error, TimeoutError):
         detail = "the answer took too long; try again, or ask for less"
         return RefusedError(503, "too_slow", detail, headers={"Retry-After": "1"})

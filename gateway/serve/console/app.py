@@ -23,6 +23,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from gateway.access.audit import ACTOR
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
@@ -209,6 +210,7 @@ class _Console:
 
     async def _work(self, route: PageRoute, request: Request, session: ConsoleSession) -> Response:
         auth.check_right(session.caller, route.right)
+        ACTOR.set(session.caller)
         form: ImmutableMultiDict[str, str] = ImmutableMultiDict()
         if request.method == "POST":
             form = await _read_checked(request, session)

@@ -17,10 +17,10 @@ from gateway.discovery.approval import needs_approval
 from gateway.discovery.render_results import by_kind
 from gateway.discovery.token_counter import ModelView, model_view
 from gateway.gateway import Gateway
-from gateway.index.snapshot import resolve
 from gateway.quality.requests import EvalRequest, save_request
 from gateway.runtime.background_loop import in_thread
 from gateway.search.explanation import reasons
+from gateway.search.invoke import find_callable
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN, CALL, check_right
 from gateway.serve.console.forms import FormField, form_fields, read_form, with_faults
@@ -136,8 +136,8 @@ class AskPage:
     @page("GET", "/ask")
     async def show(self, visit: Visit) -> PageView:
         """Search for ``q``, and once more under other settings if there are any."""
-        eligibility, fields = (await self._gateway.snapshot()).eligibility, visit.query
-        seen = eligibility.open_to(visit.caller.scopes)
+        snapshot, fields = await self._gateway.snapshot(), visit.query
+        eligibility, seen = snapshot.eligibility, snapshot.open_to(visit.caller.filters())
         data = AskData(
             query=fields.get("q", ""),
             kind=fields.get("kind") or "tool",
@@ -212,21 +212,23 @@ class AskPage:
     @page("GET", "/call/{id:path}", right=CALL)
     async def form(self, visit: Visit) -> PageView:
         """Show the form of a tool's arguments."""
-        return _call_page(_call_data(await self._tool(visit, visit.path["id"])))
+        tool = await self._tool(visit, visit.path["id"])
+        return _call_page(await self._call_data(visit, tool))
 
     @page("POST", "/call/{id:path}", right=CALL)
     async def call(self, visit: Visit) -> PageView:
         """Call a tool with what was typed, and show what it answers."""
         tool = await self._tool(visit, visit.path["id"])
         arguments, fields = read_form(form_fields(tool.definition.input_schema), visit.form)
-        data = replace(_call_data(tool), fields=fields)
+        data = replace(await self._call_data(visit, tool), fields=fields)
         if data.confirm and "confirm" not in visit.form:
             return _call_page(replace(data, faults=("Confirm the call.",)))
         if any(field.error for field in fields):
             return _call_page(replace(data, faults=("See below.",)))
         timeout_error = errors.GatewayError(f"no answer in {CALL_TIMEOUT_S:g} s; it may have run")
         began = time.perf_counter()
-        work = self._gateway.invoke(tool.id, arguments, caller=visit.caller)
+        approved = "confirm" in visit.form
+        work = self._gateway.invoke(tool.id, arguments, caller=visit.caller, approved=approved)
         result = await errors.attempt_within(work, CALL_TIMEOUT_S, timeout_error)
         data = replace(data, seconds=time.perf_counter() - began)
         if not isinstance(result, errors.Failed):
@@ -242,9 +244,14 @@ class AskPage:
 
     async def _tool(self, visit: Visit, key: str) -> Entity:
         try:
-            return resolve(await self._gateway.snapshot(), key, visit.caller.filters())
+            snapshot, gate = await self._gateway.snapshot(), self._gateway.gate
+            return await find_callable(snapshot, key, visit.caller, gate, {})
         except errors.UnknownToolError as error:
             raise RefusedError(404, "unknown_tool", str(error)) from None
+
+    async def _call_data(self, visit: Visit, tool: Entity) -> CallData:
+        decision = (await self._gateway.snapshot()).policies.decide(tool, visit.caller)
+        return _call_data(tool, decision.rule if decision.action == "ask" else "")
 
 
 def _settings(fields: Mapping[str, str]) -> Settings:
@@ -261,8 +268,8 @@ def _rows(result: SearchResult, tools: Container[str]) -> Iterator[FoundRow]:
         )
 
 
-def _call_data(tool: Entity) -> CallData:
-    confirm = ""
+def _call_data(tool: Entity, rule: str) -> CallData:
+    confirm = f"The policy {rule!r} wants it confirmed." if rule else ""
     if needs_approval(tool, "not_read_only") or tool.suspicious:
         confirm = "It is not known to be read-only: it may change something."
     if tool.hints.destructive:

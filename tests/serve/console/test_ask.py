@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
+from gateway.access.audit import read_all
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
+from gateway.options import AccessPolicy, AuditOptions, Options
 from gateway.quality.requests import EvalRequest, parse
-from gateway.serve.auth import CALL, BearerToken
+from gateway.serve.auth import CALL, WRITE, BearerToken
 from gateway.serve.http_options import HttpOptions
+from gateway.storage.protocol import AccessStore
 from gateway.types import Access, Caller, Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, tool
@@ -216,6 +219,44 @@ async def test_a_call_that_may_change_something_must_be_confirmed(
     given = {"number": 3, "reason": "<old>", "tone": "cold"}
     assert [("delete_letter", given), ("read_letter", {"number": 4})] == desk.calls
     assert 'name="confirm"' not in read.text
+
+
+async def test_what_a_policy_asks_about_must_be_confirmed_and_changes_are_recorded(
+    open_gateway: OpenGateway, serve_console: Serve, desk: Desk, tmp_path: Path
+) -> None:
+    """Also a tool that only reads; each row names the token that signed in."""
+    own_options = Options(
+        policies=(AccessPolicy(action="ask", name="private"),),
+        audit=AuditOptions(record="on"),
+        catalog_store_path=tmp_path / "catalog.sqlite3",
+    )
+    gateway = open_gateway(options=own_options)
+    gateway.add_source(desk)
+    token = BearerToken.from_secret("desk", SECRET, replace(OF, scopes=frozenset({CALL, WRITE})))
+    served = await serve_console(gateway, http=HttpOptions(port=0, tokens=(token,)), token=SECRET)
+    tool_id, typed = "desk/read_letter", {"arg.number": "4"}
+    path = f"/call/{tool_id}"
+
+    async with served.signed_in() as client:
+        form = await client.get(path)
+        unsure = await served.send(client, path, typed)
+        before = list(desk.calls)
+        sure = await served.send(client, path, {**typed, "confirm": "1"})
+        await served.send(client, "/catalog?do=disable", {"chosen": [tool_id]})
+
+    assert isinstance(gateway.store, AccessStore)
+    rows = [row for _, row in read_all(gateway.store.audit_log)]
+    assert "The policy &#39;private&#39; wants it confirmed." in form.text
+    assert (422, 200) == (unsure.status_code, sure.status_code)
+    assert ([], [("read_letter", {"number": 4})]) == (before, desk.calls)
+    assert [
+        ("call", "approved"),
+        ("call", "allowed"),
+        ("call", "ok"),
+        ("catalog.change", "allowed"),
+        ("catalog.change", "ok"),
+    ] == [(row.action, row.decision) for row in rows]
+    assert {("desk", "ada", "desk/read_letter")} == {(r.token, r.user, r.entity) for r in rows}
 
 
 async def test_an_answer_is_shown_as_data(letters: Gateway, serve_console: Serve) -> None:

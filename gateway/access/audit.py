@@ -1,0 +1,220 @@
+"""The audit log: what was decided and changed, by whom, before it happens and when it has ended.
+
+* A row of ``allowed`` is kept before a call is sent; how the call ended is a row of its own. So a
+  process that is killed leaves no call without a row.
+* Arguments are kept as a keyed digest alone: equal ones can be told, and none can be read.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import platform
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from typing import Literal, Protocol
+
+from gateway.errors import Failed, StoreError, attempt_call
+from gateway.options import AuditOptions
+from gateway.runtime.background_loop import in_thread
+from gateway.runtime.cache import Clock
+from gateway.runtime.telemetry import Telemetry
+from gateway.types import ANYONE, Caller, Diagnostic, JsonObject
+
+AuditDecision = Literal[
+    "allowed", "denied", "asked", "approved", "refused", "limited", "ok", "tool_error", "failed"
+]
+TOKEN = "token"  # noqa: S105  (the name of an attribute)
+"""The attribute of a `Caller` that names its access token."""
+ACTOR: ContextVar[Caller] = ContextVar("actor", default=ANYONE)
+"""The party whose request is being served: who makes a change."""
+DAY_S = 24 * 3600.0
+_PAGE = 1_000
+_DIGEST_CHARS = 32
+_MAX_DETAIL = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """One row."""
+
+    at: float = 0.0
+    """Seconds since the epoch."""
+    replica: str = ""
+    """The process: its machine, its number there and a random part."""
+    action: str
+    """``call``, ``read``, ``prompt``, or what was changed, as ``catalog.put``."""
+    decision: AuditDecision
+    user: str = ""
+    tenant: str = ""
+    token: str = ""
+    """The name of the access token, or its issuer."""
+    entity: str = ""
+    """The id of what it is about."""
+    server: str = ""
+    rule: str = ""
+    """The policy that decided; empty if none did."""
+    call: str = ""
+    """The same for all rows of one call or change."""
+    arguments: str = ""
+    """The keyed digest of the arguments; empty without any."""
+    detail: str = ""
+    """What else there is to say; never an argument or a result."""
+
+
+class AuditLog(Protocol):
+    """Where rows are kept. None is ever changed. Every method may raise `StoreError`."""
+
+    def append(self, row: AuditRow) -> None:
+        """Keep *row*, so that a loss of power does not cost it."""
+
+    def page(self, since: float, after: int, limit: int) -> Sequence[tuple[int, AuditRow]]:
+        """Return rows from *since* on, each with its place, which is above *after*; in order."""
+
+    def forget(self, before: float) -> int:
+        """Delete the rows from before a time; return how many."""
+
+
+def read_all(log: AuditLog, since: float = 0.0) -> Iterator[tuple[int, AuditRow]]:
+    """Yield all rows of *log* from *since* on, each with its place."""
+    after = 0
+    while page := log.page(since, after, _PAGE):
+        yield from page
+        after = page[-1][0]
+
+
+@dataclass(eq=False, repr=False)
+class Auditor:
+    """Writes the rows of one process.
+
+    Args:
+        log: Where they go; None keeps none.
+        options: What happens if they cannot be written, and how long they are kept.
+        key: Returns the key of digests.
+        telemetry: Counts failures.
+        wall: Seconds since the epoch.
+    """
+
+    log: AuditLog | None
+    options: AuditOptions
+    _: KW_ONLY
+    key: Callable[[], bytes] = bytes
+    telemetry: Telemetry | None = None
+    wall: Clock = time.time
+
+    def __post_init__(self) -> None:
+        """Name this process."""
+        self._replica = f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._swept = 0.0
+
+    @cached_property
+    def _key(self) -> bytes:
+        return self.key()
+
+    def digest(self, arguments: JsonObject) -> str:
+        """Return the keyed digest of *arguments*; empty without any, or where nothing is kept."""
+        if not arguments or self.log is None:
+            return ""
+        text = json.dumps(arguments, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+        return hmac.new(self._key, text, "sha256").hexdigest()[:_DIGEST_CHARS]
+
+    def _write(self, log: AuditLog, row: AuditRow) -> None:
+        now = self.wall()
+        try:
+            log.append(replace(row, at=now, replica=self._replica))
+            if now - self._swept > DAY_S:
+                self._swept = now
+                log.forget(now - self.options.keep_days * DAY_S)
+        except StoreError as error:
+            raise StoreError(f"the audit log cannot be written: {error}") from error
+
+    def note_now(self, row: AuditRow, *, first: bool = True) -> tuple[Diagnostic, ...]:
+        """Keep a row.
+
+        Args:
+            row: Without time, place and chain.
+            first: Whether what it is about has not happened yet, and can be refused.
+
+        Returns:
+            A note if it could not be kept and that is allowed, or too late.
+
+        Raises:
+            StoreError: It cannot be kept, and `AuditOptions.on_failure` is ``refuse``.
+        """
+        if (log := self.log) is None:
+            return ()
+        written = attempt_call(lambda: self._write(log, row))
+        if not isinstance(written, Failed):
+            return ()
+        if self.telemetry:
+            self.telemetry.store_failed("audit", [type(written.error).__name__])
+        if first and self.options.on_failure == "refuse":
+            raise written.error
+        return (Diagnostic(stage="store", code="audit_unavailable", detail=written.reason),)
+
+    async def note(self, row: AuditRow, *, first: bool = True) -> tuple[Diagnostic, ...]:
+        """Do what `note_now` does without blocking the caller's loop."""
+        return await in_thread(self.note_now, row, first=first) if self.log is not None else ()
+
+    @asynccontextmanager
+    async def change(self, action: str, *entities: str, detail: str = "") -> AsyncIterator[None]:
+        """Keep a row before the block changes *entities*, and one of how it ended.
+
+        Raises:
+            StoreError: The first one cannot be kept, and has to be.
+        """
+        row = _changing(action, entities, detail)
+        await self.note(row)
+        try:
+            yield
+        except BaseException as error:
+            await self.note(_ended(row, error), first=False)
+            raise
+        await self.note(_ended(row), first=False)
+
+    @contextmanager
+    def changing(self, action: str, *entities: str, detail: str = "") -> Iterator[None]:
+        """Do what `change` does, where nothing can be awaited."""
+        row = _changing(action, entities, detail)
+        self.note_now(row)
+        try:
+            yield
+        except BaseException as error:
+            self.note_now(_ended(row, error), first=False)
+            raise
+        self.note_now(_ended(row), first=False)
+
+
+NO_AUDIT = Auditor(None, AuditOptions())
+"""Keeps nothing."""
+
+
+def begun(action: str, caller: Caller, **more: str) -> AuditRow:
+    """Return the row that is kept before *caller* does something."""
+    return AuditRow(
+        action=action,
+        decision="allowed",
+        user=caller.user,
+        tenant=caller.tenant,
+        token=caller.attributes.get(TOKEN, ""),
+        call=secrets.token_hex(8),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def _changing(action: str, entities: Sequence[str], detail: str) -> AuditRow:
+    named = " ".join(filter(None, (detail, ", ".join(entities) if len(entities) > 1 else "")))
+    entity = entities[0] if len(entities) == 1 else ""
+    return begun(action, ACTOR.get(), entity=entity, detail=named[:_MAX_DETAIL])
+
+
+def _ended(row: AuditRow, error: BaseException | None = None) -> AuditRow:
+    return replace(
+        row, decision="failed" if error else "ok", detail=type(error).__name__ if error else ""
+    )

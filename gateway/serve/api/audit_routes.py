@@ -1,0 +1,61 @@
+"""The audit log over HTTP, for callers with a right of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.access.audit import AuditRow
+from gateway.gateway import Gateway
+from gateway.runtime.background_loop import in_thread
+from gateway.serve.api import models
+from gateway.serve.api.operations import ApiCall, operation
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.auth import AUDIT
+
+_MAX_PLACE = 2**63 - 1
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+class AuditQuery(models.Request):
+    """Which rows are wanted."""
+
+    since: datetime | None = None
+    """The oldest time, in UTC unless it says otherwise."""
+    after: Annotated[int, Field(ge=0, le=_MAX_PLACE)] = 0
+    """The `next` of the page before."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+
+
+class AuditPage(models.Response):
+    """Rows in the order in which they were written."""
+
+    rows: Sequence[AuditRow]
+    next: int
+    """What to give as `after` for the rows that follow, also later ones."""
+
+
+class AuditRoutes:
+    """``/api/audit``."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    @operation("GET", "/api/audit", right=AUDIT, parameters=AuditQuery, response=AuditPage)
+    async def audit(self, call: ApiCall) -> AuditPage:
+        """Read the audit log, oldest rows first.
+
+        Raises:
+            RefusedError: 404, if none is kept.
+            StoreError: It cannot be read.
+        """
+        log, query = self._gateway.gate.auditor.log, call.request
+        if log is None:
+            raise RefusedError(404, "no_audit_log", "no audit log is kept here")
+        since = query.since or _EPOCH
+        since = since if since.tzinfo else since.replace(tzinfo=UTC)
+        page = await in_thread(log.page, since.timestamp(), query.after, query.limit)
+        return AuditPage(rows=[row for _, row in page], next=page[-1][0] if page else query.after)

@@ -1,0 +1,87 @@
+"""What policies hide of arguments and results."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gateway.access.redaction import Redactor
+from gateway.options import AccessPolicy
+from gateway.types import Content, InvokeResult
+
+KEY = "ghp_" + "a1B2" * 10
+
+
+def redactor(*paths: str, secrets: bool = False) -> Redactor:
+    return Redactor([AccessPolicy(action="redact", paths=paths, secrets=secrets)])
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "hidden"),
+    [
+        ("a", {"a": 1, "b": {"a": 2}}, {"a": "[redacted]", "b": {"a": 2}}),
+        ("a.b", {"a": {"b": {"c": 1}, "d": 2}}, {"a": {"b": "[redacted]", "d": 2}}),
+        ("a.b", {"a": [{"b": 1}, {"c": 2}]}, {"a": [{"b": "[redacted]"}, {"c": 2}]}),
+        (
+            "*.b",
+            {"x": {"b": 1}, "y": {"b": 2}},
+            {"x": {"b": "[redacted]"}, "y": {"b": "[redacted]"}},
+        ),
+        ("a.b.c", {"a": {"b": 1}}, {"a": {"b": 1}}),
+        ("a", [{"a": 1}], [{"a": "[redacted]"}]),
+    ],
+)
+def test_a_path_hides_a_member(path: str, value: object, hidden: object) -> None:
+    """Lists are looked into; what is not there hides nothing."""
+    assert hidden == redactor(path).value(value)
+
+
+def test_secrets_are_hidden_wherever_they_stand() -> None:
+    """By their form, and by the name that they stand under."""
+    value = {"password": "hunter2", "note": f"use {KEY} now", "list": [KEY], "count": 3}
+
+    hidden = redactor(secrets=True).value(value)
+
+    assert {
+        "password": "[redacted]",
+        "note": "use [redacted] now",
+        "list": ["[redacted]"],
+        "count": 3,
+    } == hidden
+
+
+def test_a_result_is_hidden_in_each_of_its_forms() -> None:
+    """A text that is JSON is read as such; bytes of a picture stay."""
+    whole = {"customer": {"email": "ada@example.org", "name": "Ada"}}
+    picture = {"type": "image", "mimeType": "image/png", "data": KEY}
+    text = json.dumps(whole)
+    result = InvokeResult(
+        tool_id="a/x",
+        content=(
+            Content(type="text", text=text, data={"type": "text", "text": text}),
+            Content(type="image", data=picture),
+            Content(
+                type="resource",
+                text=text,
+                data={"type": "resource", "resource": {"uri": "u://x", "text": text}},
+            ),
+        ),
+        structured=whole,
+    )
+
+    hidden = redactor("customer.email", secrets=True).result(result)
+
+    assert "ada@example.org" not in repr(hidden)
+    assert 4 <= repr(hidden).count("Ada")
+    assert picture == hidden.content[1].data
+    assert {"customer": {"email": "[redacted]", "name": "Ada"}} == json.loads(
+        hidden.text.split("\n")[0]
+    )
+
+
+def test_without_rules_nothing_is_touched() -> None:
+    """Not even copied."""
+    result = InvokeResult(tool_id="a/x", structured={"password": "x"})
+
+    assert result is Redactor([]).result(result)

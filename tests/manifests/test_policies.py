@@ -1,0 +1,71 @@
+"""The list of policies in an ``mcp.json``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ConfigError, UnknownToolError
+from gateway.manifests.mcp_json import parse_manifest
+from gateway.options import AccessPolicy, Options
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, tool
+
+
+def test_policies_are_read_in_their_order() -> None:
+    """With the names of the options."""
+    policies = [
+        {"action": "deny", "tools": ["*/delete_*"], "users": ["b*"]},
+        {"action": "limit", "calls": 3, "cost": 2, "per": "day", "by": []},
+    ]
+
+    manifest = parse_manifest({"mcpServers": {}, "policies": policies})
+
+    assert (
+        AccessPolicy(action="deny", tools=("*/delete_*",), users=("b*",)),
+        AccessPolicy(action="limit", calls=3, cost=2.0, per="day", by=()),
+    ) == manifest.policies
+    assert () == manifest.warnings
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ({}, "'policies' must be a list"),
+        ([{"tools": ["*"]}], "policy 1 must be an object with an 'action'"),
+        ([{"action": "deny", "tool": ["*"]}], "policy 1: unknown key 'tool'"),
+        ([{"action": "deny"}, {"action": "deny", "tools": "*"}], "policy 2: expected"),
+        ([{"action": "limit"}], "policy 1: AccessPolicy: limit needs calls or cost"),
+        ([{"action": "deny", "scopes": [1]}], "policy 1: expected"),
+    ],
+)
+def test_a_fault_costs_the_file_and_never_a_policy(policies: object, message: str) -> None:
+    """Without it more would be open."""
+    with pytest.raises(ConfigError, match=message):
+        parse_manifest({"mcpServers": {}, "policies": policies})
+
+
+async def test_those_of_the_program_come_first_and_a_reload_changes_those_of_the_file(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """The file can weaken nothing of the program."""
+    file = tmp_path / "mcp.json"
+
+    def write(*policies: object) -> None:
+        file.write_text(json.dumps({"mcpServers": {}, "policies": policies}), "utf-8")
+
+    own = AccessPolicy(action="deny", tools=("*/burn_*",))
+    gateway = open_gateway(options=Options(policies=(own,)))
+    gateway.add_source(ListSource("desk", [tool("burn_letter"), tool("read_letter")]))
+    write({"action": "allow"}, {"action": "deny", "tools": ["*/read_*"]})
+    gateway.add_config(file)
+    before = [each.name for each in await gateway.list_tools()]
+    write({"action": "deny", "tools": ["*/read_*"]})
+    await gateway.reload()
+    after = [each.name for each in await gateway.list_tools()]
+
+    assert (["read_letter"], []) == (before, after)
+    with pytest.raises(UnknownToolError):
+        await gateway.invoke("burn_letter")
