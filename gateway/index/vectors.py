@@ -299,9 +299,12 @@ def top_positions(scores: Vector, mask: Mask | None, count: int) -> Positions:
         mask: Which positions count, at least *count* of them; None for all.
         count: >= 1, <= n.
     """
-    if mask is not None:
-        scores = np.where(mask, scores, np.float32(-np.inf))
-    return np.flatnonzero(scores >= placed(scores, len(scores) - count))
+    if mask is None:
+        return np.flatnonzero(scores >= placed(scores, len(scores) - count))
+    # Those left out are taken away: equal values in their place would slow the choice down.
+    positions = np.flatnonzero(mask)
+    scores = scores[positions]
+    return positions[scores >= placed(scores, len(scores) - count)]
 
 
 def _packed(turned: Matrix) -> NDArray[np.uint64]:
