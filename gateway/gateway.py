@@ -18,7 +18,8 @@ from gateway.access.gate import AccessGate
 from gateway.access.limits import Limiter
 from gateway.embed.protocol import Embedder, resolve_embedder
 from gateway.index.graph_documents import GraphSource, source_of
-from gateway.index.indexer import Indexer, Progress
+from gateway.index.indexer import Progress
+from gateway.index.part_indexer import PartIndexer
 from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.index.statistics import CatalogStatistics
 from gateway.options import Options
@@ -113,7 +114,7 @@ class Gateway(GatewayViews):
         limiter = Limiter(counters_of(storage))
         super().__init__(Bridge(), storage, self.options, own=store is not None, clock=clock)
         self.gate = AccessGate(auditor, limiter)
-        self._index = Indexer(
+        self._index = PartIndexer(
             registry=self._registry,
             embedder=self.embedder if strategy != "graph" else None,
             store=storage.vectors,
@@ -333,6 +334,11 @@ class Gateway(GatewayViews):
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
         """Return the index as calls read it; with *vectors*, wait for those as a search does."""
         return (await self._newest(vectors=vectors)).snapshot
+
+    async def count(self) -> CatalogStatistics:
+        """Count what the index holds, for `part`."""
+        self._bridge.check_open()
+        return await self._index.count()
 
     async def part(self, whole: CatalogStatistics) -> tuple[int, Snapshot]:
         """Return the index as a part of the catalog that *whole* counts; see `gateway.sharding`.

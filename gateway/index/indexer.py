@@ -23,7 +23,7 @@ from gateway.embed.documents import DocumentVectors, embed_documents, embed_in_p
 from gateway.embed.protocol import Embedder, Preparable, is_preparing
 from gateway.errors import Failed, attempt
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
-from gateway.index.snapshot import IndexBuild, Snapshot
+from gateway.index.snapshot import IndexBuild
 from gateway.options import Options
 from gateway.options.environment import index_path
 from gateway.runtime.cache import Clock, SingleFlight
@@ -37,7 +37,6 @@ from gateway.types.access import access_key
 
 if TYPE_CHECKING:
     from gateway.index.compiler import SnapshotCompiler
-    from gateway.index.statistics import CatalogStatistics
     from gateway.index.storage import IndexStore
 
 _COUNTS = ("gateway.index.entities", "gateway.index.embedded", "gateway.index.graph_edges")
@@ -121,25 +120,6 @@ class Indexer:
                 failed = await attempt(asyncio.shield(asyncio.wrap_future(preparing)))
                 return build.without_model(failed) if isinstance(failed, Failed) else build
             await self.flights.run("embed", self._embed)
-
-    async def part(self, whole: CatalogStatistics) -> tuple[int, Snapshot]:
-        """Return the newest snapshot as a part of the catalog that *whole* counts, and its version.
-
-        A snapshot that was read as it was saved is compiled first: its words are not at hand.
-        """
-        while True:
-            build = await self.current()
-            found = await self.flights.run(f"part {whole.key}", partial(self._part, build, whole))
-            if isinstance(found, Snapshot):
-                return build.snapshot.version, found
-
-    async def _part(self, build: IndexBuild, whole: CatalogStatistics) -> Snapshot | None:
-        if build.saved and self._newest is build:
-            compiled = await self._load_or_compile(build.generation, build.listed)
-            self._publish(compiled, time.perf_counter())
-            return None
-        with collection_paused():
-            return self._compiler.part(build.snapshot, whole)
 
     async def get(self, *, vectors: bool = False, words_first: bool = False) -> IndexBuild:
         """Return the newest build; build it first if something changed.

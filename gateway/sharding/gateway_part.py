@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from gateway.gateway import Gateway
 from gateway.index.statistics import CatalogStatistics
 from gateway.sharding.part import CatalogPart
@@ -35,9 +33,7 @@ class GatewayPart:
 
     async def statistics(self) -> CatalogStatistics:
         """Count what the gateway holds."""
-        await self._gateway.report()
-        snapshot = await self._gateway.snapshot(vectors=True)
-        return await asyncio.to_thread(CatalogStatistics.of, snapshot)
+        return await self._gateway.count()
 
     async def adopt(self, whole: CatalogStatistics) -> None:
         """Compile the catalog with the statistics of all parts."""

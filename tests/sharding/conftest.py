@@ -50,7 +50,8 @@ def servers(seed: int) -> list[ListSource]:
     chance = random.Random(seed)  # noqa: S311  (no secret)
     tools = [_tagged(each, chance) for each in chance.sample(definitions(400), 220)]
     copies = [replace(each, name=f"{each.name}_again") for each in tools[:12]]
-    tools = [*tools, *copies]
+    # The last ones have names that tools of other servers have.
+    tools = [*tools, *copies, *tools[12:40]]
     found: list[ListSource] = []
     while tools:
         size = chance.choice([1, 2, 3, 8, 20, 40])
