@@ -1,7 +1,7 @@
 """Entities, their vectors and the host's graph documents -> a snapshot. Pure.
 
-* Every build compiles the whole catalog. What is dear is kept per entity: its texts, its vector,
-  its tokens, its facts and its derived edges.
+* Every build compiles the whole catalog. What is dear is kept per entity: its vector, its tokens
+  and its derived edges. What it states is read anew where something in its block changed.
 * In its documents a host may call an entity by its canonical id, its exposed name, or its own name
   at its source if only one entity has that.
 """
