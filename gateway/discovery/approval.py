@@ -78,8 +78,8 @@ async def request_approval(
     """
     snapshot, gate = await gateway.snapshot(), gateway.gate
     entity = await find_callable(snapshot, tool, caller, gate, arguments)
-    said, confirm = snapshot.policies.decide(entity, caller), gateway.options.chat.confirm
-    rule = said.rule if said.action == "ask" else ""
+    policy, confirm = snapshot.policies.decide(entity, caller), gateway.options.chat.confirm
+    rule = policy.rule if policy.action == "ask" else ""
     if not rule and not needs_approval(entity, confirm, can_ask=approve is not None):
         return entity
     await check_arguments(entity, arguments)

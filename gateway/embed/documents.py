@@ -225,7 +225,7 @@ class _Documents:
 
     @asynccontextmanager
     async def _claimed(self, keys: Sequence[str]) -> AsyncIterator[Collection[str]]:
-        """Give those of *keys* that no other process embeds until the end of the block."""
+        """Yield those of *keys* that no other process embeds until the end of the block."""
         if self._shared is None:
             yield keys
             return

@@ -214,15 +214,15 @@ class EntityVectors:
             # The first build: a large catalog has no memory for a second matrix.
             matrix, present = batch.matrix, batch.present
         else:
-            matrix, present = self._joined(places)
+            matrix, present = self._merge_batches(places)
         self._matrix, self._places, self._present = matrix, places, present
         self._batches.clear()
         self._outdated.clear()
         return (matrix, present) if present.any() else None
 
-    def _joined(self, places: Mapping[str, int]) -> tuple[Matrix, Mask]:
+    def _merge_batches(self, places: Mapping[str, int]) -> tuple[Matrix, Mask]:
         """Join the rows of the newest matrix and of the batches."""
-        old = self._kept(places)
+        old = self._current_rows(places)
         present = old >= 0
         newest = self._batches[0].matrix if self._batches else self._matrix
         matrix = np.zeros((len(places), newest.shape[1]), dtype=np.float32)
@@ -236,7 +236,7 @@ class EntityVectors:
                     matrix[place], present[place] = batch.matrix[row], True
         return matrix, present
 
-    def _kept(self, places: Mapping[str, int]) -> np.ndarray:
+    def _current_rows(self, places: Mapping[str, int]) -> np.ndarray:
         """Return the row of each entity in the matrix that there is, -1 if it has none there."""
         outdated, before = self._outdated, self._places
         wanted = (-1 if key in outdated else before.get(key, -1) for key in places)

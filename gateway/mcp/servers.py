@@ -180,7 +180,7 @@ class HttpServer:
 
     @property
     def launch(self) -> str:
-        """SHA-256 (hex) of what would be asked: the address, the headers' names, and as whom."""
+        """SHA-256 (hex) of what would be asked: address, names of headers, and identity."""
         kind = ("openapi", self.openapi) if self.openapi else ("sse" if self.sse else "http",)
         return _digest(*kind, self.url, sorted(self.headers), *_identity(self.auth))
 

@@ -67,10 +67,10 @@ class UserToken:
         async with self._lock:
             if not self._token or self._token == refused or self._clock() >= self._until:
                 self._token = ""
-                given = await self._ask()
-                life_s = _DEFAULT_LIFE_S if given.expires_in is None else given.expires_in
+                answer = await self._ask()
+                life_s = _DEFAULT_LIFE_S if answer.expires_in is None else answer.expires_in
                 self._until = self._clock() + life_s - min(_EXPIRY_MARGIN_S, life_s / 2)
-                self._token = given.access_token
+                self._token = answer.access_token
             return self._token
 
     async def _ask(self) -> OAuthToken:

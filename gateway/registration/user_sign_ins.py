@@ -52,7 +52,7 @@ class UserSignIns:
 
         Args:
             server: The server.
-            caller: The user who began; its scopes counted then.
+            caller: The user that began; its scopes counted then.
             code: What the browser brought back.
             state: Likewise; it must be that of the sign-in that the user began last.
             issuer: Likewise (RFC 9207); None if it brought none.

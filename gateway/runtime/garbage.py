@@ -25,7 +25,7 @@ def collection_paused() -> Iterator[None]:
 
 
 def release_memory() -> bool:
-    """Give memory that is free back to the system; return whether there was any.
+    """Return free memory to the system, and whether there was any.
 
     glibc, the C library of most Linux systems, holds on to what a large build leaves between other
     things: a fifth of all that 60,000 tools take. Elsewhere this does nothing.

@@ -53,7 +53,7 @@ class Claim(Protocol):
     """Some keys of vectors that one process alone makes. Called from any worker thread."""
 
     def take(self) -> Collection[str]:
-        """Return those of its keys that nobody else has claimed; until `release`, nobody can.
+        """Return those of its keys that no other process has claimed; until `release`, none can.
 
         Returns:
             None of them after `release`.

@@ -173,7 +173,7 @@ class ResourceLibrary:
     ) -> JsonObject:
         """Do *work* if policies let it pass; return it without what they hide in its *blocks*."""
         snapshot = await self.snapshot()
-        entity = _thing(snapshot, "resource" if action == "read" else "prompt", *owner)
+        entity = _entity_at(snapshot, "resource" if action == "read" else "prompt", *owner)
         admitted = await self.gate.admit(
             snapshot.policies, entity, caller, arguments, action=action
         )
@@ -283,8 +283,8 @@ class ResourceLibrary:
         }
         filters = Filters(kinds=frozenset(each.kind for each in own.values()))
         seen = snapshot.mask(caller.filters(filters))
-        thing = _thing(snapshot, "resource", server, uri)
-        is_denied = snapshot.policies.decide(thing, caller).action == "deny"
+        entity = _entity_at(snapshot, "resource", server, uri)
+        is_denied = snapshot.policies.decide(entity, caller).action == "deny"
         names = {at: each.name for at, each in own.items() if each.kind in _READABLE}
         if described := _described_by(names, uri):
             is_open = all(seen[positions].any() for positions in described)
@@ -379,8 +379,8 @@ def _configured(source: Source | None) -> TypeGuard[TransformedSource]:
     return isinstance(source, TransformedSource) and isinstance(source.inner, CachedSource)
 
 
-def _thing(snapshot: Snapshot, kind: Kind, server: str, name: str) -> Entity:
-    """Return the entity that policies are asked about, also of a thing that is in no list."""
+def _entity_at(snapshot: Snapshot, kind: Kind, server: str, name: str) -> Entity:
+    """Return the entity that policies are asked about, also about one that is in no list."""
     key = entity_id(kind, server, name)
     if (place := snapshot.eligibility.by_id.get(key)) is not None:
         return snapshot.entities[place]

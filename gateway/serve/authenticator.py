@@ -24,7 +24,7 @@ class Authenticator:
     """Names the party of each request; what it accepts may be replaced while it serves.
 
     Args:
-        options: Whom it accepts.
+        options: The callers that it accepts.
         clock: Tells seconds, for the age of keys.
     """
 
@@ -36,7 +36,7 @@ class Authenticator:
         self._trust(options)
 
     def replace(self, options: HttpOptions) -> None:
-        """Accept those whom *options* name, and nobody else."""
+        """Accept the callers that *options* name, and no others."""
         before = self._options
         if options == before:
             return

@@ -29,7 +29,7 @@ MIN_SECRET_CHARS = 16
 
 
 class TokenFile(TypedDict):
-    """Who may call, as options of `HttpOptions`."""
+    """The callers that are accepted, as options of `HttpOptions`."""
 
     tokens: tuple[BearerToken, ...]
     issuers: tuple[Issuer, ...]

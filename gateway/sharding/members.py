@@ -132,10 +132,10 @@ class Members:
         timeout_s: float = 0.0,
     ) -> dict[int, T]:
         limit_s = timeout_s or self._timeout_s
-        late = GatewayError(f"it did not answer within {limit_s:g} s")
+        timeout = GatewayError(f"it did not answer within {limit_s:g} s")
         numbers = sorted(among)
         answers = await asyncio.gather(
-            *(attempt_within(work(each, self._parts[each]), limit_s, late) for each in numbers)
+            *(attempt_within(work(each, self._parts[each]), limit_s, timeout) for each in numbers)
         )
         found: dict[int, T] = {}
         changed: PartChangedError | None = None

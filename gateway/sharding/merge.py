@@ -218,14 +218,14 @@ class PartAnswers:
         order = {entity_id: rank for rank, (_, entity_id) in enumerate(matches)}
         # Sorting is stable: of one match they stay as its part ordered them.
         found.sort(key=lambda pair: (not _is_declared(pair[1]), order[pair[1].path[0].subject]))
-        taken = []
+        chosen = []
         for place, each in found:
             if place not in places:
                 if budget <= 0:
                     continue
                 budget -= 1
-            taken.append((place, each))
-        return taken
+            chosen.append((place, each))
+        return chosen
 
     def text_hits(
         self, rows: Rows, free: frozenset[int], room: int

@@ -212,8 +212,8 @@ class ShardedSearch:
         correction = correct()
         if correction.changed and overview.eligible < overview.size:
             guessed = {word for _, guess in correction.changed for word in guess.casefold().split()}
-            known = await self._overview(state.request.filters, words=tuple(sorted(guessed)))
-            correction = correct(frozenset(known.words))
+            counts = await self._overview(state.request.filters, words=tuple(sorted(guessed)))
+            correction = correct(frozenset(counts.words))
         state.record_time("spelling")
         if correction.changed:
             state.add_diagnostic("spelling", "query_mended", correction.summary)

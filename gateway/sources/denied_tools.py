@@ -19,7 +19,7 @@ from gateway.types import Entity, JsonObject, ToolDefinition
 def hide_denied(
     entities: MutableMapping[str, Entity], policies: Policies, before: Mapping[str, Entity]
 ) -> None:
-    """Take the tools that *policies* deny to anybody out of what describes their servers.
+    """Take the tools that *policies* deny to any caller out of what describes their servers.
 
     Args:
         entities: By id.
@@ -34,7 +34,7 @@ def hide_denied(
 
 
 def _without_denied(entity: Entity, entities: Mapping[str, Entity], policies: Policies) -> Entity:
-    """Return a server without the tools that *policies* deny to anybody."""
+    """Return a server without the tools that *policies* deny to any caller."""
     is_listed = entity.id == entity_id(entity.kind, entity.server, entity.server)
     server = entity.server if is_listed else described_server(entity.name)
     names = entity.definition.details.get("tools")

@@ -69,7 +69,7 @@ class EntityRegistry:
     ) -> None:
         """Replace the catalog by what each source *listed*, under the host's *rules*.
 
-        What describes a server names no tool that *policies* deny to anybody.
+        What describes a server names no tool that *policies* deny to any caller.
         """
         definitions = {server: result.definitions for server, result in listed.items()}
         own_names = {

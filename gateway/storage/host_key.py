@@ -19,7 +19,7 @@ def host_keys(options: Options, purpose: str) -> tuple[bytes, ...]:
 
     Args:
         options: Its ``host_key`` is a text of keys, or a reference to it.
-        purpose: Such as ``approvals``. Nobody finds the key of one purpose from that of another.
+        purpose: Such as ``approvals``. The key of one purpose says nothing of that of another.
 
     Raises:
         ConfigError: A key is too short, or the reference leads nowhere.

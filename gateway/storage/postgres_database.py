@@ -119,7 +119,7 @@ class PostgresDatabase:
     def lock(self, name: str) -> Iterator[None]:
         """Hold off every other process of this schema that wants the lock *name*.
 
-        It ends with its connection: nobody waits for a process that was killed.
+        It ends with its connection: no process waits for one that was killed.
 
         Raises:
             StoreError: Another one has held it for `BUSY_S`, or the database cannot be reached.
@@ -270,8 +270,8 @@ class PostgresDatabase:
             return
         # Of many that start at once, one makes the tables.
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._schema,))
-        known = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
-        if connection.execute(known, (self._schema,)).fetchone() is None:
+        exists = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
+        if connection.execute(exists, (self._schema,)).fetchone() is None:
             connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(self._schema)))
         connection.execute("CREATE TABLE IF NOT EXISTS version (steps integer NOT NULL)")
         for step in STEPS[self._version(connection) :]:

@@ -107,7 +107,7 @@ def check_machine() -> Iterator[Check]:
 
 
 def _check_wrapper() -> Check:
-    """Say whether the processes of programs are shut in by bubblewrap."""
+    """Return whether the processes of programs are shut in by bubblewrap."""
     from gateway.programs.monty import wrapper_in_use  # noqa: PLC0415  (an optional extra)
 
     if wrapper_in_use("auto"):

@@ -56,8 +56,8 @@ def _decide(key: str, config: options.Config, *, is_approved: bool) -> Output:
     with _programs(config) as store:
         program = decide(store, key, is_approved=is_approved)
     tools = [call.tool for call in program.calls]
-    said = "approved" if is_approved else "refused"
-    return Output({"key": key, said: tools}, f"{said}: {', '.join(tools)}")
+    decision = "approved" if is_approved else "refused"
+    return Output({"key": key, decision: tools}, f"{decision}: {', '.join(tools)}")
 
 
 @contextmanager

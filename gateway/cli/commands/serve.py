@@ -241,7 +241,7 @@ def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
 
 
 def _refuse_options_of_addresses(context: Context, *, needed: bool) -> None:
-    """Refuse those that were typed but not *needed*: whoever names a token must be served by it."""
+    """Refuse those that were typed but not *needed*: a token that is named must be asked for."""
     misplaced = [
         f"--{name.replace('_', '-')}"
         for name in _OF_ADDRESSES
@@ -273,11 +273,11 @@ def _read_token(variable: str) -> str:
 
 
 async def _read_again(tokens: Path, address: HttpOptions, authenticator: Authenticator) -> None:
-    """Accept those whom the file *tokens* names now; a file with a fault changes nothing."""
+    """Accept the callers that the file *tokens* names now; a file with a fault changes nothing."""
     try:
         options = replace(address, **read_token_file(tokens))
     except ConfigError as error:
-        note(f"who may call stays as it was: {error}")
+        note(f"the callers stay as they were: {error}")
         return
     authenticator.replace(options)
     counts = f"tokens: {len(options.tokens)}, identity providers: {len(options.issuers)}"

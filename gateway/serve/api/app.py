@@ -70,7 +70,7 @@ def api_routes(
 
     Args:
         gateway: The searched gateway; its owner closes it.
-        http: Where they are served, and to whom.
+        http: Where they are served, and for which callers.
         fusion: ``rrf`` or ``legacy``: what ranks where a search does not say; empty is as the
             environment has it.
         time_limit_s: A slower response is given up.
