@@ -89,7 +89,11 @@ async def _read(target: HttpServer, client: httpx2.AsyncClient, max_bytes: int) 
     if "://" not in target.openapi:
         return await asyncio.to_thread(_read_file, Path(target.openapi), max_bytes)
     url = httpx2.URL(target.openapi)
-    response = await client.get(url, headers=target.headers if _is_same(url, target) else {})
+    if _is_same(url, target):
+        response = await client.get(url, headers=target.headers)
+    else:
+        # A token is for the API alone too.
+        response = await client.get(url, auth=None)
     return response.raise_for_status().content
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from starlette.routing import Route
 
 from gateway.errors import ConfigError, UpstreamError
 from gateway.manifests.mcp_json import parse_manifest
-from gateway.mcp.servers import HttpServer, api_server
+from gateway.mcp.servers import HttpServer, OAuth, api_server
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
+from gateway.storage.oauth_tokens import FileTokens
 from tests.conftest import OpenGateway
 from tests.mcp.conftest import opened, served
 
@@ -67,7 +69,8 @@ async def _rename(request: Request) -> JSONResponse:
 def api(document: object = DOCUMENT, seen: list[str] | None = None) -> Starlette:
     async def give(request: Request) -> JSONResponse:
         if seen is not None:
-            seen.append(request.headers.get("x-key", ""))
+            names = ("x-key", "authorization")
+            seen.append("".join(request.headers.get(name, "") for name in names))
         return JSONResponse(document)
 
     async def away(_request: Request) -> PlainTextResponse:
@@ -125,7 +128,7 @@ async def test_a_program_adds_an_api_and_finds_its_tools(
 
 
 async def test_the_headers_go_to_the_api_alone(bridge: Bridge, tmp_path: Path) -> None:
-    """A document may lie elsewhere, or in a file."""
+    """And so does a token. A document may lie elsewhere, or in a file."""
     seen: list[str] = []
     path = tmp_path / "api.json"
     path.write_text(json.dumps(DOCUMENT), "utf-8")
@@ -135,8 +138,14 @@ async def test_the_headers_go_to_the_api_alone(bridge: Bridge, tmp_path: Path) -
             async with opened(bridge, api_server(document, base, headers)) as source:
                 answer = await source.call("renamePet", {"id": "1", "name": "x"}, tool_id="p/r")
                 assert not answer.is_error
+        sign_in = FileTokens(tmp_path / "tokens")
+        sign_in.write('{"tokens": {"access_token": "SECRET"}}')
+        document = f"http://127.0.0.1:{elsewhere}/openapi.json"
+        target = replace(api_server(document, base, headers), auth=OAuth(tokens=sign_in))
+        async with opened(bridge, target) as source:
+            await source.list_tools()
 
-    assert [""] == seen
+    assert ["", ""] == seen
 
 
 @pytest.mark.parametrize(
