@@ -27,13 +27,15 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, ValidationError
 
-from gateway.errors import ConfigError, UpstreamError
-from gateway.mcp.servers import OAuth
+from gateway.errors import ConfigError, StoreError, UpstreamError
+from gateway.mcp.servers import OAuth, TokenStore
 
 _EXPIRY_MARGIN_S = 30.0
 """A token that ends sooner than this is refreshed first."""
 _EXPIRED = 1.0
 """A moment that is over; the SDK takes 0 for none."""
+_WRITE_AGAIN_S = (0.2, 1.0, 4.0)
+"""How long is waited before tokens that could not be stored are stored again."""
 _PATH = "/callback"
 _MAX_LINE_BYTES = 8192
 _LINE_TIMEOUT_S = 10.0
@@ -224,17 +226,37 @@ class _Storage:
         return record.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Store new tokens and their issuer."""
+        """Store new tokens and their issuer, unless the user signed out or in anew meanwhile.
+
+        A store that is away is tried again for a while: the old refresh token is worth nothing now.
+
+        Raises:
+            StoreError: It stays away.
+        """
         issuer = {
             "issuer": self.context.oauth_metadata,
             "resource": self.context.protected_resource_metadata,
         }
-        self._record = self._record.with_tokens(tokens).model_copy(update=issuer)
+        before = self._record
+        self._record = before.with_tokens(tokens).model_copy(update=issuer)
         text = self._record.model_dump_json(exclude_none=True)
         if self._sign_in is not None:
             self._sign_in.record = text
         elif self._auth.tokens is not None:
-            await asyncio.to_thread(self._auth.tokens.write, text)
+            await self._write(self._auth.tokens, text, before)
+
+    async def _write(self, tokens: TokenStore, text: str, before: SignInRecord) -> None:
+        for wait_s in (*_WRITE_AGAIN_S, None):
+            try:
+                kept = await read_record(self._auth)
+                if (kept.sign_in, kept.tokens) == (before.sign_in, before.tokens):
+                    await asyncio.to_thread(tokens.write, text)
+            except StoreError:
+                if wait_s is None:
+                    raise
+                await asyncio.sleep(wait_s)
+            else:
+                return
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Return the client that was registered, by hand or by the SDK."""

@@ -31,7 +31,7 @@ from gateway.storage.oauth_tokens import FileTokens
 from gateway.types import Caller, InvokeResult
 from gateway.types.caller import Secret, acting_for
 from gateway.types.listing import WatchCallbacks
-from tests.mcp.conftest import PATIENT, placed, served, until
+from tests.mcp.conftest import PATIENCE_S, PATIENT, placed, served, until
 from tests.mcp.servers.delegated import Delegation
 
 USERS = 50
@@ -239,12 +239,60 @@ async def test_while_the_store_is_down_a_user_keeps_its_session(place: Place) ->
     assert [("ada/1", "ada"), ("ada/2", "ada")] == place.delegation.calls
 
 
+@pytest.mark.parametrize("signs", [False, True], ids=["out", "in anew"])
+async def test_what_a_user_does_during_a_refresh_stays(place: Place, *, signs: bool) -> None:
+    """Who signed out is not signed in again, and who is another user there by now stays so."""
+    delegation, came, may_answer = place.delegation, Event(), Event()
+
+    async def pause() -> None:
+        came.set()
+        await asyncio.to_thread(may_answer.wait, PATIENCE_S)
+
+    place.sign_in("ada")
+    delegation.revoke("ada")
+    delegation.before_answer = pause
+    async with place.source() as source:
+        first = asyncio.create_task(call(source, "ada", "ada/1"))
+        assert await asyncio.to_thread(came.wait, PATIENCE_S)
+        place.sign_out("ada")
+        if signs:
+            place.tokens(user_key(caller("ada"))).write(delegation.record("countess"))
+        may_answer.set()
+        with suppress(UpstreamError):
+            await first
+        delegation.calls.clear()
+        with nullcontext() if signs else pytest.raises(SignInRequiredError):
+            await call(source, "ada", "ada/2")
+
+    assert ([("ada/2", "countess")] if signs else []) == delegation.calls
+
+
+async def test_tokens_that_could_not_be_stored_are_stored_again(place: Place) -> None:
+    """The old refresh token is worth nothing then: the user would have to sign in once more."""
+    place.sign_in("ada")
+    failing = Event()
+
+    def tokens(key: str) -> TokenStore:
+        return DownTokens(place.tokens(key), Event(), failing)
+
+    async with place.source(OAuth(per_user=True, user_tokens=tokens)) as source:
+        await call(source, "ada", "ada/1")
+        place.delegation.revoke("ada")
+        failing.set()
+        await call(source, "ada", "ada/2")
+
+    assert not failing.is_set()
+    assert [("ada/1", "ada"), ("ada/2", "ada")] == place.delegation.calls
+
+
 @dataclass
 class DownTokens:
     """Tokens that cannot be read while their store is down."""
 
     inner: FileTokens
     down: Event
+    failing: Event = field(default_factory=Event)
+    """Has the next write fail."""
     fault: str = ""
 
     def read(self) -> str | None:
@@ -253,6 +301,9 @@ class DownTokens:
         return self.inner.read()
 
     def write(self, text: str) -> None:
+        if self.failing.is_set():
+            self.failing.clear()
+            raise StoreError("failing")
         self.inner.write(text)
 
     def forget(self) -> None:

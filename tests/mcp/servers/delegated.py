@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -50,6 +50,8 @@ class Delegation:
     forms: list[dict[str, str]] = field(default_factory=list)
     secrets: list[str] = field(default_factory=list)
     """The headers of authorization that came to the endpoint."""
+    before_answer: Callable[[], Awaitable[object]] | None = None
+    """Awaited before the endpoint answers."""
     number: int = 0
     port: int = 0
 
@@ -89,6 +91,8 @@ class Delegation:
         form = {name: values[0] for name, values in fields.items()}
         self.forms.append(form)
         self.secrets.append(request.headers.get("authorization", ""))
+        if self.before_answer is not None:
+            await self.before_answer()
         grant = form["grant_type"].rpartition(":")[2]
         self.requests[grant] += 1
         if grant == "refresh_token":
