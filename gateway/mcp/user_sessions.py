@@ -70,6 +70,8 @@ class _UserSession:
     """What the user's token was exchanged for, where that is how."""
     sign_in: str
     """Of the user's sign-ins, the one that it is of."""
+    is_over: bool = False
+    """Whether the user has signed out of it, or in anew."""
     uses: int = 0
     """How many calls are under way, or about to be."""
 
@@ -180,6 +182,24 @@ class UserSessions:
             callback=self.address and f"{self.address}/callback",
         )
 
+    async def sign_out(self, caller: Caller) -> None:
+        """Forget the tokens of *caller*.
+
+        Raises:
+            InvalidRequestError: As for `sign_in_of`.
+            StoreError: They cannot be deleted.
+        """
+        sign_in = self.sign_in_of(caller)
+        for tokens in (sign_in.pending, sign_in.tokens):
+            await asyncio.to_thread(tokens.forget)
+        self._note_sign_in(user_key(caller), None)
+
+    def _note_sign_in(self, user: str, sign_in: str | None) -> None:
+        """Let no session of *user* serve but that of *sign_in*; None lets none."""
+        for (owner, own), session in self._sessions.items():
+            if owner == user:
+                session.is_over = own != sign_in
+
     async def close(self) -> None:
         """End all sessions."""
         for key in tuple(self._sessions):
@@ -209,10 +229,12 @@ class UserSessions:
             record = await read_record(auth)
         except StoreError:
             # The last sign-in serves while the store cannot be read.
-            key = next((each for each in reversed(self._sessions) if each[0] == user), None)
-            if key is None:
+            owned = ((key[0], each) for key, each in reversed(self._sessions.items()))
+            last = next((each for owner, each in owned if owner == user and not each.is_over), None)
+            if last is None:
                 raise
-            return self._sessions[key]
+            return last
+        self._note_sign_in(user, record.sign_in if record.access_token else None)
         if not record.access_token:
             raise SignInRequiredError(self.server, self.address, fault=sign_in.tokens.fault)
         # Who signs in anew may be somebody else at the server: that is another session.

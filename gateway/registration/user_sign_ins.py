@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from gateway.errors import InvalidRequestError
-from gateway.mcp.user_sessions import UserSignIn
+from gateway.mcp.user_sessions import UserSessions
 from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.types import Caller
@@ -37,7 +36,7 @@ class UserSignIns:
             UpstreamError: The server offers no sign-in, cannot be reached, or is not the approved
                 one where that is needed.
         """
-        sign_in = self._admitted(server, caller)
+        sign_in = self._admitted(server, caller).sign_in_of(caller)
         if not sign_in.callback:
             raise InvalidRequestError("nobody can sign in: the host has set no public_url")
         self.servers.cached[server].check_command_line()
@@ -61,7 +60,7 @@ class UserSignIns:
             InvalidRequestError: As for `begin`.
             UpstreamError: It answers nothing that was begun, or is good for nothing.
         """
-        sign_in = self._sign_in(server, caller)
+        sign_in = self._users(server).sign_in_of(caller)
         from gateway.mcp.code_flow import complete  # noqa: PLC0415  (mcp is heavy: a search needs none)
 
         await self.bridge.run(lambda: complete(sign_in, code, state, issuer))
@@ -73,19 +72,18 @@ class UserSignIns:
             InvalidRequestError: As for `begin`.
             StoreError: They cannot be deleted.
         """
-        sign_in = self._admitted(server, caller)
-        for tokens in (sign_in.pending, sign_in.tokens):
-            await asyncio.to_thread(tokens.forget)
+        users = self._admitted(server, caller)
+        await self.bridge.run(lambda: users.sign_out(caller))
 
-    def _admitted(self, server: str, caller: Caller) -> UserSignIn:
+    def _admitted(self, server: str, caller: Caller) -> UserSessions:
         registration = self.servers.registry.all().get(server)
         if registration is None or not caller.holds(registration.access.scopes):
             raise InvalidRequestError(f"no user signs in to {server!r}")
-        return self._sign_in(server, caller)
+        return self._users(server)
 
-    def _sign_in(self, server: str, caller: Caller) -> UserSignIn:
+    def _users(self, server: str) -> UserSessions:
         source = self.servers.cached.get(server)
         users = source.live.users if source is not None else None
         if users is None:
             raise InvalidRequestError(f"no user signs in to {server!r}")
-        return users.sign_in_of(caller)
+        return users

@@ -239,6 +239,34 @@ async def test_while_the_store_is_down_a_user_keeps_its_session(place: Place) ->
     assert [("ada/1", "ada"), ("ada/2", "ada")] == place.delegation.calls
 
 
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "at another replica"])
+async def test_who_signed_out_stays_so_while_the_store_is_down(
+    place: Place, *, elsewhere: bool
+) -> None:
+    """As far as this process knows of it."""
+    place.sign_in("ada")
+    down = Event()
+
+    def tokens(key: str) -> TokenStore:
+        return DownTokens(place.tokens(key), down)
+
+    async with place.source(OAuth(per_user=True, user_tokens=tokens)) as source:
+        users = source.users
+        assert users is not None
+        await call(source, "ada", "ada/1")
+        if elsewhere:
+            place.sign_out("ada")
+            with pytest.raises(SignInRequiredError):
+                await call(source, "ada", "ada/2")
+        else:
+            await place.bridge.run(lambda: users.sign_out(caller("ada")))
+        down.set()
+        with pytest.raises(StoreError):
+            await call(source, "ada", "ada/3")
+
+    assert [("ada/1", "ada")] == place.delegation.calls
+
+
 @pytest.mark.parametrize("signs", [False, True], ids=["out", "in anew"])
 async def test_what_a_user_does_during_a_refresh_stays(place: Place, *, signs: bool) -> None:
     """Who signed out is not signed in again, and who is another user there by now stays so."""
