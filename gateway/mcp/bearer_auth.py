@@ -29,6 +29,13 @@ UNAUTHORIZED = 401
 _MAX_TRIES = 3
 
 
+class RefreshError(RuntimeError):
+    """Tokens could not be refreshed, for a reason that no sign-in mends."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"its tokens cannot be refreshed ({reason}): try again")
+
+
 class BearerAuth(httpx2.Auth):
     """Sends the tokens of an earlier sign-in; asks no person.
 
@@ -36,12 +43,14 @@ class BearerAuth(httpx2.Auth):
         url: The server's address.
         auth: Whose tokens.
         make_client: Makes what refreshes them.
+        timeout_s: How long the authorization server may take.
     """
 
-    def __init__(self, url: str, auth: OAuth, make_client: MakeClient) -> None:
+    def __init__(self, url: str, auth: OAuth, make_client: MakeClient, *, timeout_s: float) -> None:
         self._url = url
         self._auth = auth
         self._make_client = make_client
+        self._timeout_s = timeout_s
         self._refreshing = anyio.Lock()
         self._record = SignInRecord()
         """As it was read last: it serves while the store cannot be read."""
@@ -50,13 +59,19 @@ class BearerAuth(httpx2.Auth):
         """Send *request* with the token; refresh it once if it ran out or is refused.
 
         Not the SDK's own flow: that lets one request through at a time.
+
+        Raises:
+            RefreshError: The authorization server or the store is away.
         """
         refused, is_tried = "", False
         version = request.headers.get(MCP_PROTOCOL_VERSION_HEADER, "")
         for _ in range(_MAX_TRIES):
             record = await self._read()
             if record.needs_refresh(refused) and not is_tried:
-                record, is_tried = await run_to_end(self._refresh(refused, version))
+                try:
+                    record, is_tried = await run_to_end(self._refresh(refused, version))
+                except (StoreError, TimeoutError, httpx2.HTTPError) as error:
+                    raise RefreshError(type(error).__name__) from error
             if refused and record.access_token == refused:
                 return
             if record.access_token:
@@ -86,7 +101,12 @@ class BearerAuth(httpx2.Auth):
                     step = await anext(flow)
                     while step is not request:
                         is_tried = True
-                        step = await flow.asend(await client.send(step))
+                        # Meanwhile a lock is held, and a connection to the store with it.
+                        async with asyncio.timeout(self._timeout_s):
+                            response = await client.send(step)
+                        if response.is_server_error:
+                            raise RefreshError(f"HTTP {response.status_code}")
+                        step = await flow.asend(response)
                 await flow.aclose()
                 record = await self._read()
             return record, is_tried

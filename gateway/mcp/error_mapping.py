@@ -14,6 +14,7 @@ from mcp.types import CONNECTION_CLOSED, PARSE_ERROR
 from pydantic import ValidationError
 
 from gateway.errors import UpstreamError, UpstreamFault, UpstreamTimeoutError
+from gateway.mcp.bearer_auth import RefreshError
 from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.options import UpstreamOptions
 
@@ -60,6 +61,8 @@ def connect_error(
     cause = _first_cause(error)
     if isinstance(cause, UpstreamError):
         return cause
+    if isinstance(cause, RefreshError):
+        return UpstreamError(server, str(cause), kind="authorization", sent=False)
     kind: UpstreamFault = "connect"
     if isinstance(target, StdioServer):
         detail = _stdio_detail(target, cause)

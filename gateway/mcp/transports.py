@@ -219,7 +219,12 @@ async def _http_client(
     elif auth is not None and callbacks.sign_in is not None:
         client.auth = oauth_client(target.url, auth, callbacks.sign_in)
     elif auth is not None:
-        client.auth = BearerAuth(target.url, auth, lambda: guarded_client(target.url, options))
+        client.auth = BearerAuth(
+            target.url,
+            auth,
+            lambda: guarded_client(target.url, options),
+            timeout_s=options.connect_timeout_s,
+        )
     return client
 
 

@@ -22,6 +22,7 @@ from gateway.errors import (
     SignInRequiredError,
     StoreError,
     UpstreamError,
+    UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
 from gateway.mcp.retry import retry_if_safe
@@ -142,7 +143,7 @@ class UserSessions:
         session.uses += 1
         try:
             if session.token is not None:
-                await session.token.get()
+                await self._exchange(session.token)
             return await retry_if_safe(lambda: session.supervisor.use(work), repeatable=repeatable)
         except UpstreamError as error:
             if error.status == _UNAUTHORIZED and isinstance(self.target.auth, OAuth):
@@ -151,6 +152,15 @@ class UserSessions:
             raise
         finally:
             session.uses -= 1
+
+    async def _exchange(self, token: UserToken) -> None:
+        limit_s = self.options.connect_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                await token.get()
+        except TimeoutError as error:
+            detail = f"the token endpoint did not answer within {limit_s:g} s"
+            raise UpstreamTimeoutError(self.server, detail, sent=False) from error
 
     async def _wait_for_sign_in(self, caller: Caller, previous: str, limit_s: float) -> bool:
         """Wait until the user has signed in, also through another replica; return whether."""

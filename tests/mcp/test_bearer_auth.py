@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 
+import httpx2
 import psycopg
 import pytest
 from mcp.server.auth.provider import RefreshToken
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-from gateway.errors import UpstreamError
+from gateway.errors import StoreError, UpstreamError
+from gateway.mcp.bearer_auth import BearerAuth, RefreshError
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import Options
 from gateway.runtime.background_loop import Bridge
-from gateway.storage.oauth_tokens import open_tokens, with_token_store
+from gateway.storage.oauth_tokens import FileTokens, open_tokens, with_token_store
 from gateway.storage.postgres import PostgresStore
 from tests.mcp.conftest import PATIENCE_S
 from tests.mcp.servers.authority import Authority
+from tests.mcp.servers.delegated import Delegation
 from tests.mcp.sign_in_place import Place, signing_place
 from tests.postgres_server import PostgresServer
 
@@ -142,6 +148,29 @@ async def test_while_the_store_is_down_the_last_tokens_serve(
             postgres.start()
 
     assert "hi" == answer.text
+
+
+class LockedElsewhere(FileTokens):
+    """Tokens whose lock another process holds for too long."""
+
+    def lock(self) -> AbstractContextManager[None]:  # type: ignore[override]  # it gives none
+        raise StoreError("busy")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [(FileTokens, "TimeoutError"), (LockedElsewhere, "StoreError")]
+)
+async def test_a_refresh_has_an_end(tmp_path: Path, kind: type[FileTokens], reason: str) -> None:
+    """An authorization server that says nothing, or a lock, holds a request for a while only."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        delegation = Delegation(port=silent.getsockname()[1], life_s=0)
+        make_client = partial(httpx2.AsyncClient, trust_env=False)
+        tokens = kind(tmp_path / "tokens")
+        tokens.write(delegation.record("ada"))
+        auth = BearerAuth("https://srv.example", OAuth(tokens=tokens), make_client, timeout_s=0.05)
+
+        with pytest.raises(RefreshError, match=reason):
+            await anext(auth.async_auth_flow(httpx2.Request("GET", "https://srv.example")))
 
 
 def test_without_a_key_of_the_host_sign_ins_stay_in_files(

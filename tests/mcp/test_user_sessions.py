@@ -20,6 +20,7 @@ from gateway.errors import (
     SignInRequiredError,
     StoreError,
     UpstreamError,
+    UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
 from gateway.mcp.servers import HttpServer, OAuth, TokenExchange, TokenStore
@@ -388,6 +389,31 @@ async def test_an_exchange_that_is_refused_tells_the_code_alone(place: Place) ->
             await source.call("echo", {"text": "eve/2"}, tool_id="t")
 
     assert [] == place.delegation.calls
+
+
+async def test_an_endpoint_that_does_not_answer_holds_no_call(place: Place) -> None:
+    ended = Event()
+    place.delegation.before_answer = lambda: asyncio.to_thread(ended.wait, PATIENCE_S)
+    options = replace(PATIENT, connect_timeout_s=0.2)
+    async with place.source(place.exchange(), options) as source:
+        with pytest.raises(UpstreamTimeoutError, match=r"did not answer within 0\.2 s"):
+            await call(source, "ada", "ada/1")
+        ended.set()
+
+
+async def test_while_tokens_cannot_be_refreshed_nobody_is_told_to_sign_in(place: Place) -> None:
+    """It would not help: the authorization server is away."""
+    stored = place.tokens(user_key(caller("ada")))
+    record = place.delegation.record("ada")
+    place.delegation.revoke("ada")
+    stored.write(record.replace(f":{place.delegation.port}/token", ":9/token"))
+    async with place.source() as source:
+        with pytest.raises(UpstreamError, match=r"cannot be refreshed \(ConnectError\)") as raised:
+            await call(source, "ada", "ada/1")
+        stored.write(record)
+        await call(source, "ada", "ada/2")
+
+    assert not isinstance(raised.value, SignInRequiredError)
 
 
 async def test_there_are_no_more_sessions_than_allowed(place: Place) -> None:
