@@ -207,6 +207,8 @@ class _Run:
             for call in self._before.waiting if self._before else ():
                 self._start(call)
             while not isinstance(step, monty.MontyComplete):
+                if self._cancelled:
+                    return self._failed("cancelled")
                 if not isinstance(step, monty.FutureSnapshot):
                     step = self._next(step)
                     continue

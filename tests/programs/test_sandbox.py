@@ -179,6 +179,35 @@ async def test_a_program_that_waits_too_long_is_ended(sandbox: MontySandbox) -> 
     assert "longer than 0.05 s" in result.error
 
 
+async def test_a_program_that_was_cancelled_makes_no_more_calls() -> None:
+    """It may still compute; who gave it up must not find that it went on."""
+    sandbox, called = MontySandbox(seconds=20, processes=1), list[object]()
+
+    async def call(pending: PendingCall) -> CallAnswer:
+        called.append(pending.named["a"])
+        running.cancel()
+        return await add(pending)
+
+    code = (
+        "import asyncio\n"
+        "async def one(number):\n"
+        "    for _ in range(100_000 * number):\n"
+        "        pass\n"
+        "    await add(a=number)\n"
+        "await asyncio.gather(*[one(number) for number in range(12)])"
+    )
+    running = asyncio.ensure_future(sandbox.run(program(code), call=call, limits=PATIENT))
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    # There is one worker: it has done with the first one.
+    after = await sandbox.run(program("1"), call=add, limits=PATIENT)
+
+    sandbox.close()
+    assert after.value == 1
+    assert len(called) < 12
+
+
 async def test_who_cancels_a_program_cancels_its_calls(sandbox: MontySandbox) -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
