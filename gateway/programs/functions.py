@@ -36,7 +36,8 @@ _LINE_CHARS = 90
 _MAX_SHAPES = 10_000
 """Of how many tools the shape of their results is remembered."""
 Shapes = Cache[JsonObject]
-"""The shape of the results of tools without a schema, by digest of their definitions."""
+"""The shape of the results of tools without a schema, by digest of their definitions and caller:
+the keys of a result may be data, which are nobody else's."""
 
 
 def new_shapes() -> Shapes:
@@ -117,10 +118,13 @@ class ProgramFunctions:
         words = {*_WORD.findall(code)}
         return [name for name in self.signatures if name in words]
 
+    def _shape_key(self, entity: Entity) -> tuple[str, str, str]:
+        return self.caller.tenant, self.caller.user, entity.digest
+
     def _result_schema(self, entity: Entity) -> JsonObject | None:
         schema = entity.definition.output_schema
         if schema is None:
-            return self.shapes.peek(entity.digest)
+            return self.shapes.peek(self._shape_key(entity))
         inner = as_object(schema.get("properties")).get("result")
         return {**schema, **inner} if _is_wrapped(schema) and isinstance(inner, dict) else schema
 
@@ -218,8 +222,9 @@ class ProgramFunctions:
             value = value.get("result")
         value = to_json(value)
         if schema is None:
-            known, shape = self.shapes.peek(entity.digest), shape_of(value)
-            self.shapes.put(entity.digest, shape if known is None else join(known, shape))
+            key, shape = self._shape_key(entity), shape_of(value)
+            known = self.shapes.peek(key)
+            self.shapes.put(key, shape if known is None else join(known, shape))
         return CallAnswer(value=value)
 
     async def ask(self, approve: Approve) -> None:

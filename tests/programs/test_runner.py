@@ -342,6 +342,25 @@ async def test_a_store_that_keeps_no_programs_lets_none_wait(open_gateway: OpenG
         await Programs(gateway).waiting()
 
 
+async def test_what_results_look_like_is_told_to_their_own_caller_alone(gateway: Gateway) -> None:
+    """The keys of a result may be data."""
+
+    def balances() -> Any:
+        """Return the balance of each customer."""
+        return {"alice": 1}
+
+    gateway.add_tool(balances)
+    chat = Chat(gateway, "balances", caller=ADA)
+    await chat.run("await balances()")
+
+    own = await chat.run()
+    chat.caller = replace(ADA, tenant="other")
+    foreign = await chat.run()
+
+    assert "alice" in own["functions"]
+    assert "alice" not in foreign["functions"]
+
+
 async def test_a_value_is_kept_only_if_it_is_asked_for_and_only_for_its_caller(
     gateway: Gateway,
 ) -> None:
