@@ -60,6 +60,7 @@ class ProgramFunctions:
         task: For the log of calls.
         call_id: The model's id of the program.
         can_ask: Whether the host can be asked while the program runs.
+        found: What its searches have found before it waited.
     """
 
     gateway: Gateway
@@ -71,16 +72,17 @@ class ProgramFunctions:
     task: str
     call_id: str
     can_ask: bool
-    decisions: dict[int, str] = field(default_factory=dict)
-    """What became of calls that the host was asked about: empty is a yes, else why not."""
+    found: set[str] = field(default_factory=set)
+    decisions: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """What became of calls that the host was asked about: the id of the tool, and empty for a yes,
+    else why not."""
     targets: dict[int, tuple[Entity, JsonObject]] = field(default_factory=dict)
     """The tool and arguments of each call that waits, by its number."""
 
     def __post_init__(self) -> None:
-        """Begin with nothing found."""
+        """Declare the tools."""
         chat = self.gateway.options.chat
         self._turns = asyncio.Semaphore(chat.max_parallel_calls)
-        self._found: set[str] = set()
         self.signatures = {
             name: declare(
                 name,
@@ -153,21 +155,21 @@ class ProgramFunctions:
         is_asked = needs_approval(entity, confirm, can_ask=self.can_ask)
         is_asked |= snapshot.policies.decide(entity, self.caller).action == "ask"
         # Taken out: a decision is for one call, whatever number the next one claims to have.
-        refusal = self.decisions.pop(call.id, None)
-        if refusal is None and is_asked:
+        decided = self.decisions.pop(call.id, None)
+        if decided is None and is_asked:
             # Nobody is asked about a call that cannot go out.
             await check_arguments(entity, arguments)
             self.targets[call.id] = entity, arguments
             return CallAnswer(waits=True)
-        if refusal:
-            raise NotApprovedError(refusal)
+        if decided is not None and decided != (entity.id, ""):
+            raise NotApprovedError(decided[1] or f"{tool!r} is not the tool that was approved")
         result = await self.gateway.invoke(
             entity.id,
             arguments,
             call_id=self.call_id,
             caller=self.caller,
             task=self.task,
-            approved=refusal is not None,
+            approved=decided is not None,
         )
         return self._to_answer(entity, result)
 
@@ -182,7 +184,7 @@ class ProgramFunctions:
             if not isinstance(tool, str) or not isinstance(arguments, dict):
                 raise InvalidRequestError(f"{call.name} takes a name and an object of arguments")
             own = {entity.exposed_name for entity in self.entities.values()}
-            if not (self.any_tool or tool in own or tool in self._found):
+            if not (self.any_tool or tool in own or tool in self.found):
                 raise UnknownToolError(tool, ())
             return tool, arguments
         entity, signature = self.entities[call.name], self.signatures[call.name]
@@ -202,7 +204,7 @@ class ProgramFunctions:
         result = await self.gateway.search(
             query, limit=limit, caller=self.caller, wait=wait, task=self.task
         )
-        self._found.update(match.name for match in result.matches)
+        self.found.update(match.name for match in result.matches)
         rows = [
             {
                 "name": match.name,
@@ -232,26 +234,37 @@ class ProgramFunctions:
         waiting, self.targets = self.targets, {}
         async with asyncio.TaskGroup() as group:
             for id_, (entity, arguments) in waiting.items():
-                group.create_task(self._ask(id_, entity.id, arguments, approve))
+                call = WaitingCall(
+                    id=id_, tool=entity.id, arguments=dict(arguments), digest=entity.digest
+                )
+                group.create_task(self._ask(call, approve))
 
     async def decide(self, calls: Iterable[WaitingCall], *, is_approved: bool) -> None:
         """Note what somebody has decided about *calls*; a tool that changed since is refused."""
-        snapshot = await self.gateway.snapshot()
         for call in calls:
-            await self._ask(call.id, call.tool, call.arguments, lambda _approval: is_approved)
-            position = snapshot.eligibility.by_id.get(call.tool)
-            if position is None or snapshot.entities[position].digest != call.digest:
-                self.decisions[call.id] = f"{call.tool!r} is not as it was approved"
+            await self._ask(call, lambda _approval: is_approved)
+            if not is_approved:
+                # Also if nobody would be asked about it any more.
+                refusal = self.decisions[call.id][1] or f"{call.tool!r} was not approved"
+                self.decisions[call.id] = call.tool, refusal
 
-    async def _ask(self, id_: int, tool: str, arguments: JsonObject, approve: Approve) -> None:
+    async def _ask(self, call: WaitingCall, approve: Approve) -> None:
+        refusal = ""
         try:
-            await request_approval(
-                self.gateway, approve, tool, arguments, call_id=self.call_id, caller=self.caller
+            entity = await request_approval(
+                self.gateway,
+                approve,
+                call.tool,
+                call.arguments,
+                call_id=self.call_id,
+                caller=self.caller,
             )
         except GatewayError as error:
-            self.decisions[id_] = str(error)
+            refusal = str(error)
         else:
-            self.decisions[id_] = ""
+            if entity.digest != call.digest:
+                refusal = f"{call.tool!r} is not as it was approved"
+        self.decisions[call.id] = call.tool, refusal
 
 
 def functions_of(tools: ToolList, code: str) -> dict[str, Entity]:

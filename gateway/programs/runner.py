@@ -229,6 +229,7 @@ class Programs:
             task=functions.task,
             keeps=keeps,
             any_tool=functions.any_tool,
+            found=tuple(sorted(functions.found)),
         )
         return _waiting_body(await self._put(waiting), waiting)
 
@@ -250,6 +251,7 @@ class Programs:
             },
             task=row.task,
             any_tool=row.any_tool,
+            found={*row.found},
         )
         await functions.decide(row.calls, is_approved=row.approved)
         program = Program(code="", functions=functions.functions)

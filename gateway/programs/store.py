@@ -86,6 +86,8 @@ class WaitingProgram(StrictModel):
     task: str
     keeps: bool
     any_tool: bool
+    found: tuple[str, ...] = ()
+    """The names of tools that its searches have found."""
     approved: bool | None = None
     """None until somebody has decided."""
 

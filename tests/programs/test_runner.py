@@ -318,6 +318,48 @@ async def test_an_approval_is_for_one_call_whatever_number_another_claims(gatewa
     assert (await chat.run("x"))["result"] == ["refunded 1", None, True]
 
 
+class Renaming(Forging):
+    """A sandbox that goes on when the name of the approved tool means another one."""
+
+    async def resume(
+        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
+    ) -> ProgramResult:
+        (wanted,) = snapshot.waiting
+        return ProgramResult(error=(await call(replace(wanted, name="get_order"))).error)
+
+
+async def test_an_approval_is_for_one_tool_whatever_its_name_means_later(gateway: Gateway) -> None:
+    chat = Chat(gateway, "refund_order", "get_order", approve=lambda _: True)
+    chat.programs = Programs(gateway, Renaming())
+
+    assert "not the tool that was approved" in (await chat.run("x"))["error"]
+
+
+async def test_what_a_program_has_found_is_there_when_it_goes_on(gateway: Gateway) -> None:
+    chat = Chat(gateway, "list_orders")
+    code = (
+        "found = await search_tools('refund an order')\n"
+        "[await call_tool('refund_order', {'order_id': number}) for number in range(2)]"
+    )
+
+    first = (await chat.run(code))["waiting"]
+    await chat.programs.decide(first, approved=True)
+    second = (await chat.run(resume=first))["waiting"]
+    await chat.programs.decide(second, approved=True)
+
+    assert (await chat.run(resume=second))["result"] == ["refunded 0", "refunded 1"]
+
+
+async def test_a_refusal_holds_when_nobody_would_be_asked_any_more(gateway: Gateway) -> None:
+    chat, ask = Chat(gateway, "get_order"), AccessPolicy(action="ask", tools=("*/get_order",))
+    gateway.set_policies([ask])
+    key = (await chat.run("await get_order(order_id=1)"))["waiting"]
+    await chat.programs.decide(key, approved=False)
+    gateway.set_policies([])
+
+    assert "was not approved" in (await chat.run(resume=key))["error"]
+
+
 async def test_a_store_that_keeps_no_programs_lets_none_wait(open_gateway: OpenGateway) -> None:
     class Small:
         """A host's own store, from before there were programs."""
