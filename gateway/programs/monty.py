@@ -314,9 +314,12 @@ class _Run:
         return replace(result, snapshot=snapshot)
 
     def _failed(self, error: str, problems: tuple[Problem, ...] = ()) -> ProgramResult:
-        before = self._before.printed if self._before else ""
+        before, most = self._before.printed if self._before else "", self._limits.output_chars
         return ProgramResult(
-            error=error, problems=problems, printed=before + self._printed.output, calls=self._calls
+            error=error[:most],
+            problems=problems,
+            printed=(before + self._printed.output)[:most],
+            calls=self._calls,
         )
 
 

@@ -44,8 +44,8 @@ R = TypeVar("R", WaitingProgram, KeptValue)
 
 _QUOTED = re.compile(r"[`\"]([^`\"]+)[`\"]")
 _MAX_PROBLEMS = 10
-_LONG = ("result", "functions", "waits_for")
-"""What may be long in an answer; printed texts have their limit already."""
+_LONG = ("printed", "functions", "waits_for", "problems", "result", "error")
+"""What may be long in an answer, in the order in which it is cut."""
 _MAX_ROW_CHARS = 8 * 1024 * 1024
 _FEW_TOOLS = 8
 """Up to so many declarations are shown for a program that names none of the tools."""
@@ -272,15 +272,28 @@ class Programs:
 
     def _text(self, body: JsonObject) -> str:
         """Write an answer for the model; what is long in it is cut."""
-        text, limit = json.dumps(body, ensure_ascii=False), self._options.output_chars
-        long = next((key for key in _LONG if key in body), None)
-        if len(text) <= limit or long is None:
-            return text
-        value = json.dumps(body[long], ensure_ascii=False)
-        rest = {key: item for key, item in body.items() if key != long}
-        cut = f"{long} has {len(value)} characters; return less, or keep it for the next program"
-        room = max(0, limit - len(json.dumps({**rest, "cut": cut}, ensure_ascii=False)))
-        return json.dumps({long: value[:room], "cut": cut, **rest}, ensure_ascii=False)
+        limit, text = self._options.output_chars, json.dumps(body, ensure_ascii=False)
+        for key in _LONG:
+            if len(text) <= limit:
+                break
+            if key in body:
+                value = body[key]
+                whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                cut = f"{key} has {len(whole)} characters; return or print less, or keep it "
+                rest = {name: item for name, item in body.items() if name not in {key, "cut"}}
+                rest["cut"] = f"{cut}for the next program"
+                room = limit - len(json.dumps({key: "", **rest}, ensure_ascii=False))
+                body = {key: _cut(whole, room), **rest}
+                text = json.dumps(body, ensure_ascii=False)
+        return text
+
+
+def _cut(text: str, room: int) -> str:
+    """Return the beginning of *text* that takes at most *room* characters as JSON."""
+    text = text[: max(0, room)]
+    while (size := len(json.dumps(text, ensure_ascii=False)) - 2) > max(0, room):
+        text = text[: len(text) * room // size]
+    return text
 
 
 def run_program_of(gateway: Gateway) -> RunProgram | None:

@@ -318,6 +318,29 @@ async def test_an_approval_is_for_one_call_whatever_number_another_claims(gatewa
     assert (await chat.run("x"))["result"] == ["refunded 1", None, True]
 
 
+@pytest.mark.parametrize(
+    ("code", "key"),
+    [
+        ("raise ValueError('x' * 1_000_000)", "error"),
+        ("print('\\0' * 15_000)", "printed"),
+        ("'\"' * 15_000", "result"),
+        (
+            "for i in range(9):\n    print('z' * 15_000)\n    await refund_order(order_id=i)",
+            "printed",
+        ),
+    ],
+)
+async def test_no_answer_takes_more_of_the_conversation_than_it_may(
+    gateway: Gateway, code: str, key: str
+) -> None:
+    """Not by an error, by signs that JSON writes long, or by each of many approvals."""
+    answer = await Chat(gateway, "refund_order", approve=lambda _: True).answer(code)
+
+    assert len(answer.text) <= LIMITS.output_chars
+    assert len(answer.error) <= LIMITS.output_chars
+    assert len(json.loads(answer.text)[key]) > 1000
+
+
 class Renaming(Forging):
     """A sandbox that goes on when the name of the approved tool means another one."""
 
