@@ -34,6 +34,7 @@ from gateway.programs.store import (
     program_store,
     read_row,
     waiting_programs,
+    waiting_tools,
 )
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.json_models import StrictModel, read_value
@@ -266,9 +267,11 @@ class Programs:
 
     async def decide(self, key: str, *, approved: bool) -> WaitingProgram:
         """Decide about a program that waits; see `gateway.programs.store.decide`."""
-        return await in_thread(
-            decide, program_store(self._gateway.store), key, is_approved=approved
-        )
+        store = program_store(self._gateway.store)
+        tools = await in_thread(waiting_tools, store, key)
+        action = "program.approve" if approved else "program.refuse"
+        async with self._gateway.gate.auditor.change(action, *tools):
+            return await in_thread(decide, store, key, is_approved=approved)
 
     def _text(self, body: JsonObject) -> str:
         """Write an answer for the model; what is long in it is cut."""

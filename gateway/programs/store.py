@@ -128,6 +128,12 @@ def waiting_programs(store: ProgramStore) -> dict[str, WaitingProgram]:
     }
 
 
+def waiting_tools(store: ProgramStore, key: str) -> list[str]:
+    """Return the tools that the program under *key* wants to call; none if nothing waits there."""
+    _, row = read_row(store, key) or ("", None)
+    return [call.tool for call in row.calls] if isinstance(row, WaitingProgram) else []
+
+
 def decide(store: ProgramStore, key: str, *, is_approved: bool) -> WaitingProgram:
     """Decide about all calls of a program that waits.
 

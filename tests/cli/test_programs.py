@@ -45,6 +45,7 @@ def test_a_client_that_cannot_be_asked_waits_for_whoever_runs_the_gateway(place:
     approved = place.run("programs", "approve", first, "-c", config)
     refused = place.run("programs", "refuse", second, "-c", config, "--json")
     twice = place.run("programs", "approve", second, "-c", config)
+    audited = place.run("audit", "list", "-c", config, "--json").json
     texts = [asyncio.run(run(gateway, resume=key)) for key in (first, second)]
     gateway.close()
 
@@ -55,3 +56,8 @@ def test_a_client_that_cannot_be_asked_waits_for_whoever_runs_the_gateway(place:
     assert "waits for a decision" in twice.err
     assert "refunded 1" in texts[0]
     assert "was not approved" in texts[1]
+    decided = [(row["action"], row["decision"], row["detail"]) for row in audited]
+    tool = "local/refund_order"
+    assert [("program.approve", "allowed", tool), ("program.approve", "ok", "")] == decided[:2]
+    assert [("program.refuse", "allowed", tool), ("program.refuse", "ok", "")] == decided[2:4]
+    assert {"command line"} == {row["token"] for row in audited}

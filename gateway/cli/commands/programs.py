@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 from typer import Argument
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
-from gateway.cli.session import command_options, open_store, read_config
+from gateway.cli.session import audited, command_options, open_store, read_config
 from gateway.cli.tables import table
-from gateway.programs.store import ProgramStore, decide, program_store, waiting_programs
+from gateway.programs.store import decide, program_store, waiting_programs, waiting_tools
 
 app = command_group("programs")
 
@@ -23,8 +21,8 @@ Key = Annotated[str, Argument(help="The key, as list shows it.")]
 @command(app, "list")
 def list_programs(*, config: options.Config = options.DEFAULT_CONFIG) -> Output:
     """Show the programs that wait, each with the calls that it wants to make."""
-    with _programs(config) as store:
-        found = waiting_programs(store)
+    with open_store(command_options(read_config(config))) as store:
+        found = waiting_programs(program_store(store))
     rows = [
         {
             "key": key,
@@ -53,14 +51,12 @@ def refuse(key: Key, *, config: options.Config = options.DEFAULT_CONFIG) -> Outp
 
 
 def _decide(key: str, config: options.Config, *, is_approved: bool) -> Output:
-    with _programs(config) as store:
-        program = decide(store, key, is_approved=is_approved)
-    tools = [call.tool for call in program.calls]
+    own_options = command_options(read_config(config))
+    action = "program.approve" if is_approved else "program.refuse"
+    with open_store(own_options) as store:
+        programs = program_store(store)
+        tools = waiting_tools(programs, key)
+        with audited(own_options, store, action, ", ".join(tools)):
+            decide(programs, key, is_approved=is_approved)
     decision = "approved" if is_approved else "refused"
     return Output({"key": key, decision: tools}, f"{decision}: {', '.join(tools)}")
-
-
-@contextmanager
-def _programs(config: options.Config) -> Iterator[ProgramStore]:
-    with open_store(command_options(read_config(config))) as store:
-        yield program_store(store)
