@@ -100,39 +100,51 @@ def missing_capability(message: str, needed: JsonObject) -> MCPError:
     return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, data)
 
 
-async def ask_client(approval: Approval, *, options: Options) -> bool:
-    """Ask the client of the current call whether *approval* is given.
-
-    With `ChatOptions.confirm` at ``destructive`` it is asked only about tools that say that they
-    may destroy: most say nothing, and about those it heard already that the call tool may destroy.
-    It is asked about every tool of which a policy wants that.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskClient:
+    """Asks the client of the current call about approvals.
 
     Args:
-        approval: What the model wants to call. It is shown whole.
         options: What is asked about, and how long the client may take.
-
-    Raises:
-        CallerError: It cannot be asked.
-        TimeoutError: It took longer.
+        shows_tools: Whether the client was shown the tool with its hints: then it asks its own user
+            or does not, and is asked only where a policy wants that, which no hint says.
     """
-    if options.chat.confirm == "destructive" and not (
-        approval.rule or approval.entity.hints.destructive
-    ):
-        return True
-    arguments = json.dumps(approval.arguments, ensure_ascii=False)
-    message = visible(f"May the model call {approval.entity.id} with {arguments}?")
-    form: dict[str, Any] = {"type": "object", "properties": {}}
-    params = types.ElicitRequestFormParams(message=message, requested_schema=form)
-    request, caller = types.ElicitRequest(params=params), CALLING_CLIENT.get()
-    if caller is None or not can_ask_client():
-        detail = (
-            "it takes no elicitation; allow all calls with 'gateway serve --confirm never', or let "
-            "it see each tool and decide, with --expose all"
-        )
-        raise CallerError("client", detail, needed={})
-    async with asyncio.timeout(options.upstream.ask_timeout_s):
-        responses = await caller.ask({"approval": request})
-    return getattr(responses["approval"], "action", "") == "accept"
+
+    options: Options
+    shows_tools: bool
+
+    def asks(self, approval: Approval) -> bool:
+        """Return whether the client is asked at all.
+
+        With `ChatOptions.confirm` at ``destructive`` it is asked only about tools that say that
+        they may destroy: most say nothing, and about those it heard already that the call tool may
+        destroy. It is asked about every tool of which a policy wants that.
+        """
+        if approval.rule or self.shows_tools:
+            return bool(approval.rule)
+        return self.options.chat.confirm != "destructive" or bool(approval.entity.hints.destructive)
+
+    async def __call__(self, approval: Approval) -> bool:
+        """Ask; the call is shown whole.
+
+        Raises:
+            CallerError: It cannot be asked.
+            TimeoutError: It took longer.
+        """
+        arguments = json.dumps(approval.arguments, ensure_ascii=False)
+        message = visible(f"May the model call {approval.entity.id} with {arguments}?")
+        form: dict[str, Any] = {"type": "object", "properties": {}}
+        params = types.ElicitRequestFormParams(message=message, requested_schema=form)
+        request, caller = types.ElicitRequest(params=params), CALLING_CLIENT.get()
+        if caller is None or not can_ask_client():
+            detail = (
+                "it takes no elicitation; allow all calls with 'gateway serve --confirm never', or "
+                "let it see each tool and decide, with --expose all"
+            )
+            raise CallerError("client", detail, needed={})
+        async with asyncio.timeout(self.options.upstream.ask_timeout_s):
+            responses = await caller.ask({"approval": request})
+        return getattr(responses["approval"], "action", "") == "accept"
 
 
 def can_ask_client() -> bool:
@@ -140,14 +152,6 @@ def can_ask_client() -> bool:
     form = types.ElicitRequestFormParams(message="", requested_schema={"type": "object"})
     caller = CALLING_CLIENT.get()
     return caller is not None and not missing_capabilities(caller, types.ElicitRequest(params=form))
-
-
-async def leave_to_client(approval: Approval, *, options: Options) -> bool:
-    """Approve: the client was shown the tool with its hints, and asks its own user or does not.
-
-    Where a policy wants an approval, no hint says so: the client is asked; see `ask_client`.
-    """
-    return await ask_client(approval, options=options) if approval.rule else True
 
 
 class _SessionClient:

@@ -34,7 +34,6 @@ from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from gateway.access.audit import ACTOR
-from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import (
     FunctionTool,
@@ -54,12 +53,11 @@ from gateway.runtime.text import visible_json
 from gateway.serve.auth import caller_of, caller_of_token
 from gateway.serve.client import (
     RETRY_AFTER,
+    AskClient,
     Context,
     PendingCalls,
-    ask_client,
     can_ask_client,
     is_stateless,
-    leave_to_client,
     missing_capability,
 )
 from gateway.serve.resources import ResourceHandlers, page, readable_block
@@ -216,8 +214,7 @@ class _ToolHandlers:
         """Begin with nothing listed."""
         extras = self.extras if self.expose == "meta" else ()
         self._extras = {extra.tool.name: extra for extra in extras}
-        ask = leave_to_client if self.expose == "all" else ask_client
-        self._approve: Approve = partial(ask, options=self.gateway.options)
+        self._approve = AskClient(options=self.gateway.options, shows_tools=self.expose == "all")
         self._lists = ToolListBuilder(self.gateway)
         self._run_program = run_program_of(self.gateway)
         self._listed_schemas: dict[tuple[Hashable, str], Mapping[str, object]] = {}

@@ -187,6 +187,18 @@ async def test_a_client_is_asked_by_elicitation(opened: Opened, desk: Desk, expo
     assert ["asked", "refused", "asked", "approved", "allowed", "ok"] == decisions(gateway)
 
 
+@pytest.mark.parametrize("expose", ["meta", "all"])
+async def test_no_row_says_that_somebody_was_asked_who_was_not(opened: Opened, expose: Any) -> None:
+    """A tool that says nothing of itself, and a client that decides on its own."""
+    gateway = opened()
+    gateway.add_source(ListSource("post", [tool("send_letter")]))
+    async with Client(mcp_server(gateway, expose=expose, caller=ADA)) as client:
+        answer = await client.call_tool("send_letter", {})
+
+    assert not answer.is_error
+    assert ["allowed", "ok"] == decisions(gateway)
+
+
 async def test_a_limit_says_when_to_try_again_in_the_words_of_each_path(
     opened: Opened, desk: Desk
 ) -> None:
