@@ -106,7 +106,13 @@ def charges_of(
     rules: Sequence[tuple[str, AccessPolicy]], entity: Entity, party: Party
 ) -> Iterator[Charge]:
     """Yield what one call of *entity* for *party* takes of each of *rules*."""
-    parts = {"user": party.user, "tenant": party.tenant, "server": entity.server, "tool": entity.id}
+    parts = {
+        # Users of one name in two tenants are two.
+        "user": (party.tenant, party.user),
+        "tenant": party.tenant,
+        "server": entity.server,
+        "tool": entity.id,
+    }
     for name, rule in rules:
         for what, limit in (("calls", rule.calls), ("cost", rule.cost)):
             if limit is not None:

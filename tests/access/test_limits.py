@@ -53,6 +53,18 @@ def test_of_several_limits_all_are_counted_or_none() -> None:
     assert [""] * 8 + ["slow"] == left
 
 
+def test_users_of_one_name_in_two_tenants_are_counted_apart() -> None:
+    """One tenant could use up what the other may call."""
+    rule = AccessPolicy(action="limit", calls=5)
+    keys = {
+        charge.key
+        for tenant in ("acme", "other")
+        for charge in charges_of([("r", rule)], entity("a/x"), Caller(user="ada", tenant=tenant))
+    }
+
+    assert 2 == len(keys)
+
+
 def test_each_limit_counts_by_what_it_names() -> None:
     """Limits of one name count together, at a cost of their own; calls and cost apart."""
     rule = AccessPolicy(action="limit", calls=5, cost=2.5, call_cost=0.5, by=("tenant", "server"))
