@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from gateway.options import AccessPolicy
 from gateway.runtime.json_schema import as_objects
@@ -38,13 +40,15 @@ class Redactor:
     def text(self, text: str) -> str:
         """Return a text without what is hidden; one that is JSON is read as JSON."""
         if text.lstrip()[:1] in {"{", "["}:
+            doubled: list[str] = []
             try:
-                parsed = json.loads(text)
+                parsed = json.loads(text, object_pairs_hook=partial(_object, doubled=doubled))
             except (ValueError, RecursionError):
                 pass
             else:
                 hidden = self.value(parsed)
-                return text if hidden == parsed else json.dumps(hidden, ensure_ascii=False)
+                is_same = hidden == parsed and not doubled
+                return text if is_same else json.dumps(hidden, ensure_ascii=False)
         return redact(text) if self._secrets else text
 
     def block(self, block: JsonObject) -> JsonObject:
@@ -65,11 +69,17 @@ class Redactor:
             Content(type=each.type, text=self.text(each.text), data=self.block(each.data))
             for each in result.content
         )
-        return replace(result, content=tuple(blocks), structured=self.value(result.structured))
+        structured = result.structured
+        # MCP servers put lists and texts into an object of one member, which their texts lack.
+        own = [("result", *path) for path in self._paths] if _is_wrapped(structured) else []
+        hidden = self._value(structured, [*self._paths, *own], "")
+        return replace(result, content=tuple(blocks), structured=hidden)
 
     def _part(self, key: str, value: object, block: JsonObject) -> object:
         if isinstance(value, Mapping):
             return self.block(value)
+        if isinstance(value, list):
+            return [self._part(key, each, block) for each in value]
         if not isinstance(value, str) or (key in _BINARY and "mimeType" in block):
             return value
         return self.text(value) if key == "text" or self._secrets else value
@@ -89,3 +99,15 @@ class Redactor:
             is_hidden = () in below
             hidden[key] = HIDDEN if is_hidden else self._value(inner, below, key)
         return hidden
+
+
+def _is_wrapped(value: object) -> bool:
+    return isinstance(value, Mapping) and [*value] == ["result"]
+
+
+def _object(pairs: Sequence[tuple[str, Any]], doubled: list[str]) -> dict[str, Any]:
+    """Return an object; note a name that it has twice, since only the last one is looked at."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        doubled.append("")
+    return members

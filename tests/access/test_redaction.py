@@ -80,6 +80,32 @@ def test_a_result_is_hidden_in_each_of_its_forms() -> None:
     )
 
 
+def test_a_member_that_stands_twice_in_a_text_is_gone_or_hidden() -> None:
+    """A reader may take the first one."""
+    text = '{"email": "ada@example.org", "email": null}'
+
+    assert "ada" not in redactor("email").text(text)
+    assert "ada" not in redactor("customer.email").text(f'{{"customer": {text}, "customer": {{}}}}')
+
+
+def test_a_path_holds_in_the_list_that_a_server_put_into_an_object() -> None:
+    """The same list is in the text without that object."""
+    rows = [{"email": "ada@example.org"}]
+    result = InvokeResult(
+        tool_id="a/x",
+        content=(Content(type="text", text=json.dumps(rows)),),
+        structured={"result": rows},
+    )
+
+    assert "ada" not in repr(redactor("email").result(result))
+
+
+def test_secrets_in_lists_of_a_block_are_hidden() -> None:
+    block = {"type": "text", "text": "x", "_meta": {"seen": [KEY, {"last": KEY}]}}
+
+    assert KEY not in repr(redactor(secrets=True).block(block))
+
+
 def test_without_rules_nothing_is_touched() -> None:
     """Not even copied."""
     result = InvokeResult(tool_id="a/x", structured={"password": "x"})
