@@ -26,7 +26,8 @@ class ProgramsOptions(OptionObject):
     """The most that a program's answer takes of the conversation: its value and what it printed."""
     max_code_chars: PositiveCount = 20_000
     processes: PositiveCount = 4
-    """Programs that compute at the same time; more wait for their turn."""
+    """Programs at the same time, also those that wait for their calls, but not for an approval;
+    more wait for their turn."""
     wrapper: Wrapper = "auto"
     """Whether the processes of programs are shut in by bubblewrap besides: where that works, always
     (programs are refused elsewhere), or never."""

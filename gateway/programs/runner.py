@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeVar
@@ -25,12 +24,14 @@ from gateway.gateway import Gateway
 from gateway.programs.functions import ProgramFunctions, functions_of, new_shapes
 from gateway.programs.sandbox import Problem, Program, ProgramResult, Sandbox, Snapshot
 from gateway.programs.store import (
+    MAX_ROWS,
     KeptValue,
     Row,
     WaitingCall,
     WaitingProgram,
     caller_row,
     decide,
+    new_key,
     program_store,
     read_row,
     waiting_programs,
@@ -201,12 +202,11 @@ class Programs:
         return {**body, "calls": result.calls}
 
     async def _put(self, row: Row) -> str:
-        # A key that nobody can guess.
-        key, store = secrets.token_urlsafe(18), program_store(self._gateway.store)
+        key, store = new_key(row.caller), program_store(self._gateway.store)
         text = row.model_dump_json()
         if len(text) > _MAX_ROW_CHARS:
             raise InvalidRequestError("the program holds too much to be kept: hold less in it")
-        await in_thread(store.put, key, text, keep_s=self._options.keep_s)
+        await in_thread(store.put, key, text, keep_s=self._options.keep_s, most=MAX_ROWS)
         return key
 
     async def _row(self, key: str, caller: Caller, kind: type[R]) -> R:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
 from typing import Annotated, Literal, Protocol, runtime_checkable
@@ -11,14 +12,21 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.programs.sandbox import Snapshot
 from gateway.runtime.json_models import StrictModel
+from gateway.runtime.text import digest
 from gateway.types import Caller, JsonObject
+
+MAX_ROWS = 200
+"""So many rows of one caller are kept: a model in a loop must not fill the disk."""
 
 
 class ProgramStore(Protocol):
     """Rows of JSON by key. Used from any thread, and by several processes at once."""
 
-    def put(self, key: str, row: str, *, keep_s: float) -> None:
-        """Keep *row*; delete all that was put longer ago than *keep_s*."""
+    def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
+        """Keep *row*; delete all that was put longer ago than *keep_s*.
+
+        Of keys with the same beginning up to a point, the newest *most* stay.
+        """
 
     def read(self, key: str) -> str | None:
         """Return a row; None if there is none."""
@@ -53,9 +61,9 @@ def program_store(store: object) -> ProgramStore:
     return store.programs
 
 
-def new_key() -> str:
-    """Return a key that nobody can guess."""
-    return secrets.token_urlsafe(18)
+def new_key(caller: JsonObject) -> str:
+    """Return a key that nobody can guess, with the beginning of all keys of *caller*."""
+    return f"{digest(json.dumps(caller))[:12]}.{secrets.token_urlsafe(18)}"
 
 
 class WaitingCall(StrictModel):

@@ -21,11 +21,15 @@ class PostgresPrograms:
         self._database = database
         self._wall = wall
 
-    def put(self, key: str, row: str, *, keep_s: float) -> None:
+    def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
         """See `ProgramStore.put`."""
         now = self._wall()
         self._database.write("DELETE FROM programs WHERE at < %s", (now - keep_s,))
         self._database.write("INSERT INTO programs VALUES (%s, %s, %s)", (key, now, row))
+        if owner := key.rpartition(".")[0]:
+            query = """DELETE FROM programs WHERE key IN (SELECT key FROM programs
+            WHERE starts_with(key, %s) ORDER BY at DESC, key OFFSET %s)"""
+            self._database.write(query, (f"{owner}.", most))
 
     def read(self, key: str) -> str | None:
         """See `ProgramStore.read`."""

@@ -32,16 +32,25 @@ class SqlitePrograms:
         self._database = Database(path, PROGRAMS)
         self._wall = wall
 
-    def put(self, key: str, row: str, *, keep_s: float) -> None:
+    def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
         """See `ProgramStore.put`."""
         now = self._wall()
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM programs WHERE at < ?", (now - keep_s,))
             connection.execute("INSERT OR REPLACE INTO programs VALUES (?, ?, ?)", (key, now, row))
+            if owner := key.rpartition(".")[0]:
+                query = """DELETE FROM programs WHERE key IN (SELECT key FROM programs
+                WHERE key GLOB ? ORDER BY at DESC, key LIMIT -1 OFFSET ?)"""
+                connection.execute(query, (f"{owner}.*", most))
 
     def read(self, key: str) -> str | None:
         """See `ProgramStore.read`."""
-        return self.rows().get(key)
+        if not self._database.path.exists():
+            return None
+        query = "SELECT row FROM programs WHERE key = ?"
+        with self._database.reading() as connection:
+            row = connection.execute(query, (key,)).fetchone()
+        return None if row is None else str(row[0])
 
     def replace(self, key: str, old: str, new: str) -> bool:
         """See `ProgramStore.replace`."""
