@@ -43,9 +43,9 @@ def test_every_verb_works_without_a_loop(
 
 
 TWINS: dict[type, tuple[type, set[str]]] = {
-    Gateway: (SyncGateway, {"aclose"}),
+    Gateway: (SyncGateway, {"aclose", "count", "part"}),
     Catalog: (SyncCatalog, {"entry"}),
-    ResourceLibrary: (SyncLibrary, {"ask", "follow", "owner", "read_contents"}),
+    ResourceLibrary: (SyncLibrary, {"ask", "fill_prompt", "follow", "owner", "read_contents"}),
 }
 """What is async, its blocking twin, and what of it the house alone awaits."""
 

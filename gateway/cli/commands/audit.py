@@ -55,7 +55,6 @@ def export(
     *,
     since: Since = "",
     config: options.Config = options.DEFAULT_CONFIG,
-    _json: Annotated[bool, Option("--json", help="JSON lines, as without it.")] = True,
 ) -> Output:
     """Write all rows as JSON lines to standard output, the oldest first."""
     with _open_log(config) as log:

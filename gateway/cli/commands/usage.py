@@ -154,9 +154,9 @@ def forget(
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Forget calls that were noted, and searches with them."""
+    own_options = command_options(read_optional(config))
     if not (tool or tenant or everything):
         raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
-    own_options = command_options(read_optional(config))
     with (
         open_store(own_options) as store,
         audited(own_options, store, "usage.forget", f"{tool} {tenant}".strip() or "all"),
