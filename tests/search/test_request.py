@@ -99,10 +99,13 @@ def test_whatever_is_said_fits_the_caps(queries: list[str], summary: str) -> Non
 async def test_a_search_costs_no_more_than_what_it_reads_of_a_megabyte(
     open_gateway: OpenGateway, piece: str
 ) -> None:
-    """As query, context and summary: four times the CPU of 4,096 characters at most."""
+    """As query, context and summary: four times the CPU of 4,096 characters at most.
+
+    The least of three: other threads of this process may work meanwhile.
+    """
     gateway = open_gateway(definitions(100))
     times = []
-    for number, size in enumerate((2**12, 2**12, 2**20)):
+    for number, size in enumerate((2**12, 2**12, 2**20, 2**20, 2**20)):
         # Another text each time, or the result would be in the cache.
         text = f"{number} {piece * size}"[:size]
         start = time.process_time()
@@ -110,7 +113,7 @@ async def test_a_search_costs_no_more_than_what_it_reads_of_a_megabyte(
         times.append(time.process_time() - start)
 
     # The first search builds the index.
-    assert times[2] < 4 * times[1] + 0.02
+    assert min(times[2:]) < 4 * times[1] + 0.02
 
 
 def test_a_short_request_has_no_clauses() -> None:
