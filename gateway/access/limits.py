@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.access.policies import Party
+from gateway.access.policies import Party, server_of
 from gateway.errors import Failed, LimitExceededError, attempt
 from gateway.options import AccessPolicy
 from gateway.runtime.background_loop import in_thread
@@ -106,24 +106,27 @@ def charges_of(
     rules: Sequence[tuple[str, AccessPolicy]], entity: Entity, party: Party
 ) -> Iterator[Charge]:
     """Yield what one call of *entity* for *party* takes of each of *rules*."""
-    parts = {
-        # Users of one name in two tenants are two.
-        "user": (party.tenant, party.user),
-        "tenant": party.tenant,
-        "server": entity.server,
-        "tool": entity.id,
-    }
+    # Users of one name in two tenants are two.
+    common = {"user": (party.tenant, party.user), "tenant": party.tenant}
+    # An alias takes of what it stands for too: else each alias would add to the limit.
+    ids = (entity.id, *entity.originals[-1:])
+    servers = (entity.server, *map(server_of, ids[1:]))
+    parts = [
+        {**common, "server": server, "tool": tool}
+        for server, tool in zip(servers, ids, strict=True)
+    ]
     for name, rule in rules:
         for what, limit in (("calls", rule.calls), ("cost", rule.cost)):
-            if limit is not None:
-                key = repr((name, what, rule.per, [(each, parts[each]) for each in rule.by]))
-                yield Charge(
-                    key=key,
-                    amount=1.0 if what == "calls" else rule.call_cost,
-                    limit=limit,
-                    period_s=PERIODS_S[rule.per],
-                    rule=name,
-                )
+            counted = [[(each, part[each]) for each in rule.by] for part in parts]
+            for key in dict.fromkeys(repr((name, what, rule.per, each)) for each in counted):
+                if limit is not None:
+                    yield Charge(
+                        key=key,
+                        amount=1.0 if what == "calls" else rule.call_cost,
+                        limit=limit,
+                        period_s=PERIODS_S[rule.per],
+                        rule=name,
+                    )
 
 
 @dataclass(eq=False, repr=False)

@@ -59,7 +59,7 @@ class _Rule:
     def covers(self, entity: Entity) -> bool:
         """Return whether *entity* matches, by its id or by that of what it stands for."""
         policy, ids = self.policy, (entity.id, *entity.originals)
-        servers = (entity.server, *map(_server_of, entity.originals))
+        servers = (entity.server, *map(server_of, entity.originals))
         return (
             (not policy.kinds or entity.kind in policy.kinds)
             and any(map(self._tools, ids))
@@ -78,7 +78,8 @@ class _Rule:
         )
 
 
-def _server_of(key: str) -> str:
+def server_of(key: str) -> str:
+    """Return the server in the id of an entity."""
     return key.partition("/")[0].rpartition(":")[2]
 
 

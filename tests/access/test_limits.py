@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +65,24 @@ def test_users_of_one_name_in_two_tenants_are_counted_apart() -> None:
     }
 
     assert 2 == len(keys)
+
+
+def test_an_alias_takes_of_the_limit_of_what_it_stands_for() -> None:
+    """Else each alias of a tool would allow as many calls again."""
+    counters, own = MemoryCounters(), entity("a/x")
+    alias = replace(entity("v/y"), originals=("a/x",))
+    rules = [
+        ("r", AccessPolicy(action="limit", calls=2, by=("tool",))),
+        ("s", AccessPolicy(action="limit", calls=2, by=("server",))),
+        ("u", AccessPolicy(action="limit", calls=2)),
+    ]
+    refused = [
+        counters.charge([*charges_of([rule], each, Caller())], 0.0)[1]
+        for rule in rules
+        for each in (own, alias, own)
+    ]
+
+    assert ["", "", "r", "", "", "s", "", "", "u"] == refused
 
 
 def test_each_limit_counts_by_what_it_names() -> None:
