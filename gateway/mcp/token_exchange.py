@@ -6,8 +6,11 @@ one user and one server, until it runs out or the server refuses it.
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from base64 import urlsafe_b64decode
+from hashlib import sha256
 from urllib.parse import quote
 
 import anyio
@@ -26,12 +29,32 @@ _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  (
 _EXPIRY_MARGIN_S = 30.0
 _DEFAULT_LIFE_S = 60.0
 """How long a token is kept whose end the endpoint does not tell."""
+_OF_ONE_TOKEN = frozenset(
+    {"exp", "iat", "nbf", "auth_time", "jti", "sid", "session_state", "uti", "aio", "rh"}
+)
+"""Claims that differ in each token, also if all the rest is equal; the last three are Entra's."""
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 _OK = 200
 
 
 class _Refusal(BaseModel):
     error: str = ""
+
+
+def grant_of(token: Secret) -> str:
+    """Return a digest of what *token* says beside its times and its number.
+
+    An endpoint may decide by any of it. The signature was checked where the token came in; what is
+    no JSON Web Token stands for itself.
+    """
+    text = token.reveal()
+    try:
+        payload = text.split(".")[1]
+        claims = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        said = sorted((name, claims[name]) for name in claims.keys() - _OF_ONE_TOKEN)
+    except (ValueError, LookupError, AttributeError):
+        return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 class UserToken:

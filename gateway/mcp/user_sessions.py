@@ -252,7 +252,7 @@ class UserSessions:
         return self._take(key, lambda: (replace(self._bare, auth=auth), None))
 
     def _exchanged(self, caller: Caller, exchange: TokenExchange) -> _UserSession:
-        from gateway.mcp.token_exchange import UserToken  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
+        from gateway.mcp.token_exchange import UserToken, grant_of  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
         from gateway.mcp.transports import guarded_client  # noqa: PLC0415  (likewise)
 
         if caller.token is None:
@@ -273,8 +273,9 @@ class UserSessions:
             )
             return replace(self._bare, auth=replace(exchange, token=token)), token
 
-        # What a token of fewer scopes may get is not what another one got.
-        session = self._take((user_key(caller, *sorted(caller.scopes)), ""), make)
+        # What a token that grants less may get is not what another one got.
+        parts = grant_of(caller.token), *sorted(caller.scopes)
+        session = self._take((user_key(caller, *parts), ""), make)
         if session.token is not None:
             session.token.subject = caller.token
         return session

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
+import jwt
 import pytest
 
 from gateway.errors import (
@@ -24,6 +25,7 @@ from gateway.errors import (
     UpstreamUnavailableError,
 )
 from gateway.mcp.servers import HttpServer, OAuth, TokenExchange, TokenStore
+from gateway.mcp.token_exchange import grant_of
 from gateway.mcp.user_sessions import user_key
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
@@ -372,6 +374,33 @@ async def test_a_token_is_exchanged_once_until_it_ends_or_is_refused(place: Plac
     )
     assert "client_id" not in form
     assert place.delegation.secrets[0].startswith("Basic ")
+
+
+async def test_a_token_that_grants_less_gets_no_more(place: Place) -> None:
+    """Also where the gateway maps none of its scopes; a renewed one is exchanged no sooner."""
+    place.delegation.subject = lambda token: json.dumps(
+        jwt.decode(token, options={"verify_signature": False})["scope"]
+    )
+
+    async def work(source: McpSource, text: str, **claims: object) -> None:
+        token = jwt.encode({"sub": "ada", **claims}, "k" * 32)
+        with acting_for(Caller(user="ada", token=Secret(token))):
+            await source.call("echo", {"text": text}, tool_id="t")
+
+    async with place.source(place.exchange()) as source:
+        await work(source, "1", scope="read write", jti="a", exp=1)
+        await work(source, "2", scope="read", jti="b", exp=1)
+        await work(source, "3", scope="read write", jti="c", exp=2)
+
+    wide = '"read write"'
+    assert [("1", wide), ("2", '"read"'), ("3", wide)] == place.delegation.calls
+    assert 2 == place.delegation.requests["token-exchange"]
+
+
+@pytest.mark.parametrize("text", ["opaque", "a.b", "a.!.c", "a.W10.c", "ä.ö.ü", "\ud800"])
+def test_a_token_that_is_no_jwt_stands_for_itself(text: str) -> None:
+    assert grant_of(Secret(text)) == grant_of(Secret(text))
+    assert grant_of(Secret(text)) != grant_of(Secret(f"{text}2"))
 
 
 async def test_an_exchange_that_is_refused_tells_the_code_alone(place: Place) -> None:
