@@ -2,8 +2,9 @@
 
 * A key that is not known has them fetched again, at most once in `RETRY_S` seconds and by one
   request for all that wait: a flood of invented keys costs the provider no more.
-* Known keys are used at once, while they are fetched again each hour in the background. While the
-  provider is down they are kept, for a day at most.
+* Known keys are used at once, while they are fetched again each hour in the background; after two
+  hours in which nobody asked, the first request waits for them. While the provider is down they are
+  kept, for a day at most.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ RETRY_S = 10.0
 """How long keys are not fetched again after the last time, whatever is asked for."""
 REFRESH_S = 3600.0
 """When keys are fetched again. A key that the provider took out is refused from then on."""
+UNUSED_S = 2 * REFRESH_S
+"""When keys are fetched again before they are used: no request came in time to have it done."""
 MAX_AGE_S = 24 * 3600.0
 """When keys that could not be fetched again are used no more."""
 FETCH_TIMEOUT_S = 5.0
@@ -73,10 +76,10 @@ class ProviderKeys:
         if is_due and (task is None or task.done()) and now - self._tried_at >= RETRY_S:
             self._tried_at = now
             task = self._fetching = asyncio.create_task(self._refresh())
-        if not is_known:
+        if not is_known or (age >= UNUSED_S and not self._fault):
             if task is not None and not task.done():
                 await asyncio.shield(task)
-            if self._fault:
+            if self._fault and not is_known:
                 raise UpstreamError(self.issuer.issuer, self._fault, kind="connect")
         return self._keys.get(key_id)
 

@@ -17,6 +17,7 @@ from gateway.serve.identity.provider_keys import (
     MAX_BYTES,
     REFRESH_S,
     RETRY_S,
+    UNUSED_S,
     ProviderKeys,
 )
 from tests.serve.identity.conftest import Provider, running
@@ -77,6 +78,20 @@ async def test_known_keys_are_fetched_again_behind_the_request(provider: Provide
     assert await keys.find("other") is None
     assert 2 == provider.fetches
     assert await keys.find("rsa") is None
+
+
+async def test_after_a_time_without_requests_keys_are_fetched_first(provider: Provider) -> None:
+    """A key that was taken out is good for no request; a fetch that fails changes nothing."""
+    time = Time()
+    keys = ProviderKeys(provider.issuer(), clock=time)
+    assert await keys.find("ec")
+    provider.keys = provider.keys[1:]
+    time.now += UNUSED_S
+
+    assert await keys.find("rsa") is None
+    provider.status = 500
+    time.now += UNUSED_S
+    assert await keys.find("ec")
 
 
 async def test_while_the_provider_is_down_its_keys_are_kept_for_a_day() -> None:
