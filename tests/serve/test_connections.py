@@ -7,15 +7,19 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from starlette.types import Message, Receive, Scope, Send
 
 from gateway.cli.server import limit_log
 from gateway.gateway import Gateway
 from gateway.serve.auth import BearerToken
 from gateway.serve.http_options import HttpOptions
+from gateway.serve.sessions import SessionShares
 from gateway.types import Caller
 from tests.conftest import OpenGateway
 from tests.serve.test_http import HELLO, served
@@ -180,3 +184,24 @@ def test_few_records_of_a_flood_are_logged() -> None:
         handler.handle(record)
 
     assert 100 <= len(handler.written) < 1000
+
+
+async def test_what_is_noted_of_sessions_is_bounded_whoever_had_them() -> None:
+    """Most end by themselves, and their callers never come back."""
+    names = count()
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [(MCP_SESSION_ID_HEADER.encode(), str(next(names)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def ignore(_message: Message) -> None: ...
+
+    async def nothing() -> Message:
+        return {"type": "http.request"}
+
+    shares = SessionShares(app, max_sessions=4)
+    for number in range(50):
+        user = BearerToken(name=f"user{number}", caller=Caller()).to_user()
+        await shares({"type": "http", "method": "POST", "user": user}, nothing, ignore)
+
+    assert [(f"user{number}", str(number)) for number in range(46, 50)] == [*shares.noted]
