@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import anyio
 import httpx2
+from anyio.lowlevel import RunVar
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 
 from gateway.errors import StoreError
@@ -27,6 +28,12 @@ MakeClient: TypeAlias = Callable[[], httpx2.AsyncClient]
 """Makes a client for an authorization server, which is closed after one use."""
 UNAUTHORIZED = 401
 _MAX_TRIES = 3
+_MAX_LOCKS = 4
+"""Held or waited for at a time. In a store each takes a connection, and to wait for it a thread, of
+which the others have need to go on.
+"""
+_LOCKING = RunVar[anyio.CapacityLimiter]("gateway_locking")
+"""Of a loop."""
 
 
 class RefreshError(RuntimeError):
@@ -119,15 +126,24 @@ async def locked(tokens: TokenStore | None) -> AsyncIterator[None]:
     Raises:
         StoreError: It cannot be had.
     """
-    stack = ExitStack()
-    lock = nullcontext() if tokens is None else tokens.lock()
-    entering = asyncio.ensure_future(asyncio.to_thread(stack.enter_context, lock))
-    try:
-        await asyncio.shield(entering)
-        yield
-    finally:
-        # Also what is had only after its caller has gone.
-        await run_to_end(_release(entering, stack))
+    async with _limiter():
+        stack = ExitStack()
+        lock = nullcontext() if tokens is None else tokens.lock()
+        entering = asyncio.ensure_future(asyncio.to_thread(stack.enter_context, lock))
+        try:
+            await asyncio.shield(entering)
+            yield
+        finally:
+            # Also what is had only after its caller has gone.
+            await run_to_end(_release(entering, stack))
+
+
+def _limiter() -> anyio.CapacityLimiter:
+    limiter = _LOCKING.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(_MAX_LOCKS)
+        _LOCKING.set(limiter)
+    return limiter
 
 
 async def _release(entering: asyncio.Future[None], stack: ExitStack) -> None:

@@ -18,8 +18,8 @@ from mcp.server.auth.provider import RefreshToken
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from gateway.errors import StoreError, UpstreamError
-from gateway.mcp.bearer_auth import BearerAuth, RefreshError
-from gateway.mcp.servers import HttpServer, OAuth
+from gateway.mcp.bearer_auth import BearerAuth, RefreshError, locked
+from gateway.mcp.servers import HttpServer, OAuth, TokenStore
 from gateway.options import Options
 from gateway.runtime.background_loop import Bridge
 from gateway.storage.oauth_tokens import FileTokens, open_tokens, with_token_store
@@ -171,6 +171,20 @@ async def test_a_refresh_has_an_end(tmp_path: Path, kind: type[FileTokens], reas
 
         with pytest.raises(RefreshError, match=reason):
             await anext(auth.async_auth_flow(httpx2.Request("GET", "https://srv.example")))
+
+
+async def test_many_refresh_at_once_and_each_can_read_and_write(
+    stores: list[PostgresStore],
+) -> None:
+    """Whoever holds a lock needs a thread and a connection besides."""
+    users = [stores[0].sign_in(f"user{number}", [NEW.encode()]) for number in range(20)]
+
+    async def refresh(tokens: TokenStore) -> str | None:
+        async with locked(tokens):
+            await asyncio.to_thread(tokens.write, "new")
+        return await asyncio.to_thread(tokens.read)
+
+    assert {"new"} == {*await asyncio.gather(*map(refresh, users))}
 
 
 def test_without_a_key_of_the_host_sign_ins_stay_in_files(
