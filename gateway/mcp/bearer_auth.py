@@ -90,7 +90,9 @@ class BearerAuth(httpx2.Auth):
 
     async def _read(self) -> SignInRecord:
         with suppress(StoreError):
-            self._record = await read_record(self._auth)
+            record, own = await read_record(self._auth), self._record.sign_in
+            # Who signed in anew may be somebody else at the server: its session is another one.
+            self._record = record if own in {"", record.sign_in} else SignInRecord(sign_in=own)
         return self._record
 
     async def _refresh(self, refused: str, version: str) -> tuple[SignInRecord, bool]:

@@ -19,6 +19,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from gateway.errors import StoreError, UpstreamError
 from gateway.mcp.bearer_auth import BearerAuth, RefreshError, locked
+from gateway.mcp.oauth import SignInRecord
 from gateway.mcp.servers import HttpServer, OAuth, TokenStore
 from gateway.options import Options
 from gateway.runtime.background_loop import Bridge
@@ -148,6 +149,26 @@ async def test_while_the_store_is_down_the_last_tokens_serve(
             postgres.start()
 
     assert "hi" == answer.text
+
+
+async def test_one_connection_bears_the_tokens_of_one_sign_in(tmp_path: Path) -> None:
+    """Refreshed ones too; but who signed in anew may be somebody else at the server."""
+    delegation, tokens = Delegation(), FileTokens(tmp_path / "tokens")
+    auth = BearerAuth(
+        "https://srv.example", OAuth(tokens=tokens), httpx2.AsyncClient, timeout_s=PATIENCE_S
+    )
+
+    async def sent(record: SignInRecord) -> str:
+        tokens.write(record.model_dump_json(exclude_none=True))
+        request = await anext(auth.async_auth_flow(httpx2.Request("GET", "https://srv.example")))
+        return request.headers.get("Authorization", "")
+
+    first, second = (SignInRecord.model_validate_json(delegation.record("ada")) for _ in range(2))
+    refreshed = first.with_tokens(delegation.give("ada"))
+
+    came = [await sent(each) for each in (first, refreshed, second, SignInRecord(), first)]
+    wanted = (first.access_token, refreshed.access_token, "", "", first.access_token)
+    assert [each and f"Bearer {each}" for each in wanted] == came
 
 
 class LockedElsewhere(FileTokens):
