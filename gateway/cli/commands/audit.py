@@ -51,11 +51,7 @@ def list_(
 
 
 @command(app, has_json=False)
-def export(
-    *,
-    since: Since = "",
-    config: options.Config = options.DEFAULT_CONFIG,
-) -> Output:
+def export(*, since: Since = "", config: options.Config = options.DEFAULT_CONFIG) -> Output:
     """Write all rows as JSON lines to standard output, the oldest first."""
     with _open_log(config) as log:
         for place, row in read_all(log, _parse_since(since)):
