@@ -10,7 +10,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gateway.access.policies import Party, server_of
@@ -98,7 +98,12 @@ def first_refusal(
     charges: Sequence[Charge], spent: Mapping[str, Mapping[int, float]], now: float
 ) -> tuple[float, str]:
     """Return what `Counters.charge` does, for amounts by key and step."""
-    waits = [(each.retry_after_s(spent.get(each.key, {}), now), each.rule) for each in charges]
+    # Two rules of one name may both match a call: together they must fit.
+    amounts: defaultdict[str, float] = defaultdict(float)
+    for each in charges:
+        amounts[each.key] += each.amount
+    whole = [replace(each, amount=amounts[each.key]) for each in charges]
+    waits = [(each.retry_after_s(spent.get(each.key, {}), now), each.rule) for each in whole]
     return max(waits, default=(0.0, "")) if any(wait for wait, _ in waits) else (0.0, "")
 
 

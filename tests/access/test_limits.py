@@ -85,6 +85,14 @@ def test_an_alias_takes_of_the_limit_of_what_it_stands_for() -> None:
     assert ["", "", "r", "", "", "s", "", "", "u"] == refused
 
 
+def test_charges_of_one_counter_must_fit_together() -> None:
+    """Two rules of one name that both match a call."""
+    counters = MemoryCounters()
+
+    assert "slow" == counters.charge([charge(2.0), charge(2.0)], 0.0)[1]
+    assert "" == counters.charge([charge(1.0), charge(2.0)], 0.0)[1]
+
+
 def test_each_limit_counts_by_what_it_names() -> None:
     """Limits of one name count together, at a cost of their own; calls and cost apart."""
     rule = AccessPolicy(action="limit", calls=5, cost=2.5, call_cost=0.5, by=("tenant", "server"))
