@@ -315,7 +315,7 @@ class Gateway(GatewayViews):
 
     def audience(self, caller: Caller) -> Hashable:
         """Return what callers have in common that may see the same."""
-        return caller.scopes, self._registry.policies.audience(caller)
+        return self._registry.audience(caller)
 
     async def refresh(self) -> IndexReport:
         """List every server again, rebuild the index, and report on that."""

@@ -132,7 +132,7 @@ class Subscriptions:
         self._catalog_task: asyncio.Task[None] | None = None
 
     def _audience(self, caller: Caller) -> _Audience:
-        key = caller.scopes, self.library.registry.policies.audience(caller)
+        key = self.library.registry.audience(caller)
         return self._audiences.setdefault(key, _Audience(caller))
 
     async def watch(self, address: str, caller: Caller = ANYONE) -> End:
@@ -188,11 +188,12 @@ class Subscriptions:
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Answer ``subscriptions/listen``: only resources that can be watched are promised."""
-        wanted, audience = params.notifications, self._audience(caller_of(context))
+        wanted, caller = params.notifications, caller_of(context)
+        audience = self._audience(caller)
         ends: dict[str, End] = {}
 
         async def watch(uri: str) -> None:
-            ends[uri] = await self.watch(uri, audience.caller)
+            ends[uri] = await self.watch(uri, caller)
 
         try:
             uris = dict.fromkeys((wanted.resource_subscriptions or [])[: self.max_watched])

@@ -9,7 +9,7 @@ import asyncio
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from fnmatch import translate
 from functools import cached_property
@@ -24,7 +24,7 @@ from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.cached import CachedSource, preload
 from gateway.sources.protocol import Source, load_failed
-from gateway.types import Access, Hints, ToolDefinition
+from gateway.types import Access, Caller, Hints, ToolDefinition
 from gateway.types.access import NO_ACCESS_RULE, combine
 from gateway.types.listing import Listing
 
@@ -112,6 +112,7 @@ class Registry:
         """By their origin, in the order in which they count."""
         self.policies = Policies(policies)
         """Those that hold now: the host's, then those of files."""
+        self._policy_changes = 0
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._followers: defaultdict[str, set[str]] = defaultdict(set)
@@ -189,9 +190,19 @@ class Registry:
             if self._policies[origin] == policies:
                 return
             self._policies[origin] = policies
+            before = self.policies.hiding
             self.policies = Policies((*self._policies[""], *self._policies["files"]))
+            self._policy_changes += self.policies.hiding != before
             self.generation += 1
         self._notify()
+
+    def audience(self, caller: Caller) -> Hashable:
+        """Return what callers have in common that may see the same; another one once policies
+        changed, since the places of rules mean others then.
+        """
+        with self._lock:
+            policies, changes = self.policies, self._policy_changes
+        return caller.scopes, changes, policies.audience(caller)
 
     def mark_dirty(self, server: str) -> None:
         """Record that the tools of *server* changed; an unknown one is ignored."""

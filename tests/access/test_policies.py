@@ -188,6 +188,19 @@ async def test_policies_change_while_the_gateway_runs(open_gateway: OpenGateway)
     assert before == source.listings
 
 
+async def test_no_caller_is_taken_for_one_of_before_the_policies_changed(
+    open_gateway: OpenGateway,
+) -> None:
+    """The first rule of then is not the first rule of now."""
+    gateway, ada, bob = open_gateway(), Caller(user="ada"), Caller(user="bob")
+    rules = [AccessPolicy(action="deny", tools=("x",), users=(name,)) for name in ("ada", "bob")]
+    gateway.set_policies(rules)
+    before = gateway.audience(ada)
+    gateway.set_policies(rules[::-1])
+
+    assert before not in {gateway.audience(ada), gateway.audience(bob)}
+
+
 async def test_an_explanation_says_that_a_policy_left_something_out(
     open_gateway: OpenGateway,
 ) -> None:
