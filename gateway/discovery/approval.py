@@ -42,7 +42,7 @@ class Selective(Protocol):
     """An `Approve` that leaves some calls to others, which it approves unasked."""
 
     def asks(self, approval: Approval) -> bool:
-        """Return whether it asks anybody about *approval*."""
+        """Return whether it asks for *approval*."""
 
 
 def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) -> bool:

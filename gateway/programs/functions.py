@@ -176,11 +176,11 @@ class ProgramFunctions:
     def _target(self, call: PendingCall) -> tuple[str, JsonObject]:
         """Return the id or name of the tool that *call* means, and its arguments."""
         if call.name == self.names.call:
-            given = {
+            named = {
                 **dict(zip(("name", "arguments"), call.positional, strict=False)),
                 **call.named,
             }
-            tool, arguments = given.get("name"), given.get("arguments", {})
+            tool, arguments = named.get("name"), named.get("arguments", {})
             if not isinstance(tool, str) or not isinstance(arguments, dict):
                 raise InvalidRequestError(f"{call.name} takes a name and an object of arguments")
             own = {entity.exposed_name for entity in self.entities.values()}
@@ -225,8 +225,8 @@ class ProgramFunctions:
         value = to_json(value)
         if schema is None:
             key, shape = self._shape_key(entity), shape_of(value)
-            known = self.shapes.peek(key)
-            self.shapes.put(key, shape if known is None else join(known, shape))
+            before = self.shapes.peek(key)
+            self.shapes.put(key, shape if before is None else join(before, shape))
         return CallAnswer(value=value)
 
     async def ask(self, approve: Approve) -> None:
@@ -240,7 +240,7 @@ class ProgramFunctions:
                 group.create_task(self._ask(call, approve))
 
     async def decide(self, calls: Iterable[WaitingCall], *, is_approved: bool) -> None:
-        """Note what somebody has decided about *calls*; a tool that changed since is refused."""
+        """Note the decision about *calls*; a tool that changed since is refused."""
         for call in calls:
             await self._ask(call, lambda _approval: is_approved)
             if not is_approved:

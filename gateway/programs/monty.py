@@ -34,7 +34,7 @@ from gateway.programs.sandbox import (
     Problem,
     Program,
     ProgramResult,
-    Snapshot,
+    ProgramSnapshot,
 )
 from gateway.runtime.cache import Cache
 from gateway.runtime.text import digest
@@ -125,7 +125,12 @@ class MontySandbox:
         return await self._in_thread(_Run(program, call, limits), begin)
 
     async def resume(
-        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
+        self,
+        program: Program,
+        snapshot: ProgramSnapshot,
+        *,
+        call: AnswerCall,
+        limits: ProgramsOptions,
     ) -> ProgramResult:
         """See `Sandbox.resume`."""
 
@@ -158,7 +163,7 @@ class _Run:
         program: Program,
         call: AnswerCall,
         limits: ProgramsOptions,
-        snapshot: Snapshot | None = None,
+        snapshot: ProgramSnapshot | None = None,
     ) -> None:
         self._program = program
         self._call = call
@@ -174,7 +179,7 @@ class _Run:
         self._loop: asyncio.AbstractEventLoop
 
     def cancel(self) -> None:
-        """End it: nobody waits for its result. From any thread."""
+        """End it: its result is not wanted any more. From any thread."""
         self._cancelled = True
         for future in [*self._open.values()]:
             future.cancel()
@@ -308,7 +313,7 @@ class _Run:
     def _paused(self, step: monty.FutureSnapshot) -> ProgramResult:
         waiting = tuple(self._waiting[id_] for id_ in step.pending_call_ids)
         result = self._failed("")
-        snapshot = Snapshot(
+        snapshot = ProgramSnapshot(
             state=step.dump(), waiting=waiting, calls=self._calls, printed=result.printed
         )
         return replace(result, snapshot=snapshot)

@@ -1,10 +1,10 @@
-"""`Programs`: the meta-tool that runs programs of a model over the tools of a gateway.
+"""`ProgramRunner`: the meta-tool that runs programs of a model over the tools of a gateway.
 
 * A program that is wrong costs one turn and no call: its types are checked first, and the answer
   names lines, near names and the declarations of the tools that it uses.
 * Calls that the host is asked about end the run with a snapshot. With ``approve`` the host is asked
-  at once, and no worker waits meanwhile; without it the program is kept until `Programs.decide`,
-  and goes on in whichever process is asked next.
+  at once, and no worker waits meanwhile; without it the program is kept until
+  `ProgramRunner.decide`, and goes on in whichever process is asked next.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gateway.discovery.tool_list import ToolList
 from gateway.errors import GatewayError, InvalidRequestError, MissingExtraError
 from gateway.gateway import Gateway
 from gateway.programs.functions import ProgramFunctions, functions_of, new_shapes
-from gateway.programs.sandbox import Problem, Program, ProgramResult, Sandbox, Snapshot
+from gateway.programs.sandbox import Problem, Program, ProgramResult, ProgramSnapshot, Sandbox
 from gateway.programs.store import (
     MAX_ROWS,
     KeptValue,
@@ -65,7 +65,7 @@ class ProgramRequest(StrictModel):
     """The key of a program that waits."""
 
 
-class Programs:
+class ProgramRunner:
     """Runs programs over one gateway. Any number at once, from any loop.
 
     Args:
@@ -161,7 +161,7 @@ class Programs:
             inputs={"previous": previous},
         )
         result = await self.sandbox().run(program, call=functions.answer, limits=self._options)
-        return await self._finish(program, functions, result, approve, keeps=request.keep)
+        return await self._finish(program, functions, result, approve, keep_value=request.keep)
 
     def _functions(self, tools: ToolList, **of_program: Any) -> ProgramFunctions:
         return ProgramFunctions(
@@ -179,12 +179,12 @@ class Programs:
         result: ProgramResult,
         approve: Approve | None,
         *,
-        keeps: bool,
+        keep_value: bool,
     ) -> JsonObject:
-        """Go on until the program has ended, or waits for somebody who cannot be asked now."""
+        """Go on until the program has ended, or waits for a decision that cannot be had now."""
         while result.snapshot is not None:
             if approve is None:
-                return await self._pause(functions, result.snapshot, keeps=keeps)
+                return await self._pause(functions, result.snapshot, keep_value=keep_value)
             await functions.ask(approve)
             result = await self.sandbox().resume(
                 program, result.snapshot, call=functions.answer, limits=self._options
@@ -192,7 +192,7 @@ class Programs:
         body: dict[str, object] = {}
         if result.error:
             body |= {"error": result.error, **_problems(program.code, functions, result.problems)}
-        elif keeps:
+        elif keep_value:
             caller = caller_row(functions.caller)
             body["kept"] = await self._put(KeptValue(caller=dict(caller), value=result.value))
         else:
@@ -216,9 +216,9 @@ class Programs:
         return row
 
     async def _pause(
-        self, functions: ProgramFunctions, snapshot: Snapshot, *, keeps: bool
+        self, functions: ProgramFunctions, snapshot: ProgramSnapshot, *, keep_value: bool
     ) -> JsonObject:
-        """Keep a program until somebody has decided."""
+        """Keep a program until there is a decision."""
         waiting = WaitingProgram(
             caller=dict(caller_row(functions.caller)),
             functions={name: entity.id for name, entity in functions.entities.items()},
@@ -228,7 +228,7 @@ class Programs:
             ),
             snapshot=snapshot,
             task=functions.task,
-            keeps=keeps,
+            keep_value=keep_value,
             any_tool=functions.any_tool,
             found=tuple(sorted(functions.found)),
         )
@@ -259,7 +259,7 @@ class Programs:
         result = await self.sandbox().resume(
             program, row.snapshot, call=functions.answer, limits=self._options
         )
-        return await self._finish(program, functions, result, approve, keeps=row.keeps)
+        return await self._finish(program, functions, result, approve, keep_value=row.keep_value)
 
     async def waiting(self) -> dict[str, WaitingProgram]:
         """Return the programs that wait for a decision; see `waiting_programs`."""
@@ -305,7 +305,7 @@ def run_program_of(gateway: Gateway) -> RunProgram | None:
     Raises:
         MissingExtraError: They do, and Monty is not installed.
     """
-    return Programs(gateway).answer if gateway.options.discovery.programs else None
+    return ProgramRunner(gateway).answer if gateway.options.discovery.programs else None
 
 
 def _waiting_body(key: str, row: WaitingProgram) -> JsonObject:

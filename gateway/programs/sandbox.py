@@ -55,7 +55,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class ProgramSnapshot:
     """A program that waits."""
 
     state: bytes
@@ -78,7 +78,7 @@ class ProgramResult:
     """Why there is no value, with the line where that is known."""
     problems: tuple[Problem, ...] = ()
     """Not empty if the type checker refused it: then nothing ran."""
-    snapshot: Snapshot | None = None
+    snapshot: ProgramSnapshot | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,12 @@ class Sandbox(Protocol):
         """Check and run *program*; nothing is called before its types are right."""
 
     async def resume(
-        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
+        self,
+        program: Program,
+        snapshot: ProgramSnapshot,
+        *,
+        call: AnswerCall,
+        limits: ProgramsOptions,
     ) -> ProgramResult:
         """Go on from *snapshot*; its waiting calls are answered first.
 

@@ -47,8 +47,8 @@ def join(first: Shape, second: Shape) -> Shape:
     choices = list[Any](_choices(first))
     for shape in _choices(second):
         for index, other in enumerate(choices):
-            if (joined := _same_kind(other, shape)) is not None:
-                choices[index] = joined
+            if (merged := _same_kind(other, shape)) is not None:
+                choices[index] = merged
                 break
         else:
             choices.append(shape)

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.programs.sandbox import Snapshot
+from gateway.programs.sandbox import ProgramSnapshot
 from gateway.runtime.json_models import StrictModel
 from gateway.runtime.text import digest
 from gateway.types import Caller, JsonObject
@@ -62,7 +62,7 @@ def program_store(store: object) -> ProgramStore:
 
 
 def new_key(caller: JsonObject) -> str:
-    """Return a key that nobody can guess, with the beginning of all keys of *caller*."""
+    """Return a key that cannot be guessed, with the beginning of all keys of *caller*."""
     return f"{digest(json.dumps(caller))[:12]}.{secrets.token_urlsafe(18)}"
 
 
@@ -79,7 +79,7 @@ class WaitingCall(StrictModel):
 
 
 class WaitingProgram(StrictModel):
-    """A program that waits until somebody has decided about its calls."""
+    """A program that waits for a decision about its calls."""
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
@@ -89,10 +89,10 @@ class WaitingProgram(StrictModel):
     functions: dict[str, str]
     """The ids of its tools, by the functions' names."""
     calls: tuple[WaitingCall, ...]
-    snapshot: Snapshot
+    snapshot: ProgramSnapshot
     """From which it goes on."""
     task: str
-    keeps: bool
+    keep_value: bool
     any_tool: bool
     found: tuple[str, ...] = ()
     """The names of tools that its searches have found."""
@@ -148,7 +148,7 @@ def decide(store: ProgramStore, key: str, *, is_approved: bool) -> WaitingProgra
     It goes on when its conversation asks for it, in any process that shares the store.
 
     Raises:
-        InvalidRequestError: No program waits under *key*, or somebody has decided already.
+        InvalidRequestError: No program waits under *key*, or there is a decision already.
     """
     text, row = read_row(store, key) or ("", None)
     if not isinstance(row, WaitingProgram) or row.approved is not None:

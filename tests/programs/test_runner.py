@@ -16,8 +16,14 @@ from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, DiscoveryOptions, Options, ProgramsOptions, UsageOptions
-from gateway.programs.runner import Programs
-from gateway.programs.sandbox import AnswerCall, PendingCall, Program, ProgramResult, Snapshot
+from gateway.programs.runner import ProgramRunner
+from gateway.programs.sandbox import (
+    AnswerCall,
+    PendingCall,
+    Program,
+    ProgramResult,
+    ProgramSnapshot,
+)
 from gateway.storage.postgres import PostgresStore
 from gateway.types import ANYONE, Access, Caller, Hints
 from tests.conftest import OpenGateway
@@ -73,7 +79,7 @@ class Chat:
         self, gateway: Gateway, *found: str, caller: Caller = ANYONE, approve: Approve | None = None
     ) -> None:
         self.gateway, self.found, self.caller, self.approve = gateway, found, caller, approve
-        self.programs = Programs(gateway)
+        self.programs = ProgramRunner(gateway)
 
     async def answer(self, code: str = "", *, task: str = "", **arguments: Any) -> ToolAnswer:
         request = ToolListRequest(messages=(), recalled=self.found, caller=self.caller)
@@ -249,8 +255,8 @@ async def test_a_program_that_waits_goes_on_in_another_process_once_it_is_approv
     waiting = await Chat(here, "get_order", "refund_order", caller=ADA).run(code)
     key = waiting["waiting"]
     undecided = await Chat(there, caller=ADA).run(resume=key)
-    listed = await Programs(there).waiting()
-    await Programs(there).decide(key, approved=True)
+    listed = await ProgramRunner(there).waiting()
+    await ProgramRunner(there).decide(key, approved=True)
     foreign = await Chat(there, caller=BOB).run(resume=key)
     done = await Chat(there, caller=ADA).run(resume=key)
     again = await Chat(here, caller=ADA).run(resume=key)
@@ -299,10 +305,15 @@ class Forging:
     ) -> ProgramResult:
         wanted = PendingCall(id=1, name="refund_order", named={"order_id": 1})
         assert (await call(wanted)).waits
-        return ProgramResult(snapshot=Snapshot(state=b"", waiting=(wanted,), calls=1))
+        return ProgramResult(snapshot=ProgramSnapshot(state=b"", waiting=(wanted,), calls=1))
 
     async def resume(
-        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
+        self,
+        program: Program,
+        snapshot: ProgramSnapshot,
+        *,
+        call: AnswerCall,
+        limits: ProgramsOptions,
     ) -> ProgramResult:
         (wanted,) = snapshot.waiting
         approved = await call(wanted)
@@ -313,7 +324,7 @@ class Forging:
 async def test_an_approval_is_for_one_call_whatever_number_another_claims(gateway: Gateway) -> None:
     """The worker is the first thing that an attacker would hold."""
     chat = Chat(gateway, "refund_order", approve=lambda _: True)
-    chat.programs = Programs(gateway, Forging())
+    chat.programs = ProgramRunner(gateway, Forging())
 
     assert (await chat.run("x"))["result"] == ["refunded 1", None, True]
 
@@ -345,7 +356,12 @@ class Renaming(Forging):
     """A sandbox that goes on when the name of the approved tool means another one."""
 
     async def resume(
-        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
+        self,
+        program: Program,
+        snapshot: ProgramSnapshot,
+        *,
+        call: AnswerCall,
+        limits: ProgramsOptions,
     ) -> ProgramResult:
         (wanted,) = snapshot.waiting
         return ProgramResult(error=(await call(replace(wanted, name="get_order"))).error)
@@ -353,7 +369,7 @@ class Renaming(Forging):
 
 async def test_an_approval_is_for_one_tool_whatever_its_name_means_later(gateway: Gateway) -> None:
     chat = Chat(gateway, "refund_order", "get_order", approve=lambda _: True)
-    chat.programs = Programs(gateway, Renaming())
+    chat.programs = ProgramRunner(gateway, Renaming())
 
     assert "not the tool that was approved" in (await chat.run("x"))["error"]
 
@@ -404,7 +420,7 @@ async def test_a_store_that_keeps_no_programs_lets_none_wait(open_gateway: OpenG
     await gateway.aclose()
     assert "keeps no programs" in body["error"]
     with pytest.raises(ConfigError):
-        await Programs(gateway).waiting()
+        await ProgramRunner(gateway).waiting()
 
 
 async def test_what_results_look_like_is_told_to_their_own_caller_alone(gateway: Gateway) -> None:

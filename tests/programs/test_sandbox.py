@@ -18,7 +18,7 @@ from gateway.programs.sandbox import (
     PendingCall,
     Program,
     ProgramResult,
-    Snapshot,
+    ProgramSnapshot,
 )
 
 PATIENT = ProgramsOptions(seconds=20, wall_s=120)
@@ -68,7 +68,12 @@ class InProcess:
         return ProgramResult(value=2)
 
     async def resume(
-        self, program: Program, snapshot: Snapshot, *, call: AnswerCall, limits: ProgramsOptions
+        self,
+        program: Program,
+        snapshot: ProgramSnapshot,
+        *,
+        call: AnswerCall,
+        limits: ProgramsOptions,
     ) -> ProgramResult:
         raise AssertionError("nothing waits")
 
