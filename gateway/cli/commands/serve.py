@@ -277,7 +277,7 @@ async def _read_again(tokens: Path, address: HttpOptions, authenticator: Authent
     try:
         options = replace(address, **read_token_file(tokens))
     except ConfigError as error:
-        note(f"the callers stay as they were: {error}")
+        note(f"who may call stays as it was: {error}")
         return
     authenticator.replace(options)
     counts = f"tokens: {len(options.tokens)}, identity providers: {len(options.issuers)}"
