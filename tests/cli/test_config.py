@@ -81,7 +81,7 @@ def test_a_server_that_hangs_costs_one_command_its_time_and_the_next_ones_none(
 ) -> None:
     """They do not start it again, and say how to; a command that asks for it does."""
     config = place.config({"time": TIME, "deaf": place.hostile("silent")})
-    limits = ("--set", "upstream.connect_timeout_s=3", "--set", "upstream.connect_attempts=1")
+    limits = ("--set", "upstream.connect_timeout_s=8", "--set", "upstream.connect_attempts=1")
     more = ("-c", config, *limits, "--json")
     record = place.folder / "record"
 

@@ -300,4 +300,6 @@ def test_an_open_stream_of_the_console_does_not_hold_up_the_end(place: Place) ->
             process.terminate()
             rest = [*lines]
 
-    assert ((200, ":"), set()) == ((stream.status_code, begin), {*rest} - {"", ":"})
+    assert (200, ":") == (stream.status_code, begin)
+    # The first index build may end meanwhile.
+    assert {line.partition(":")[0] for line in rest} <= {"", "event", "data"}
