@@ -214,12 +214,15 @@ def kill_all(*processes: Process) -> None:
     chosen = processes or tuple(_RUNNING)
     for process in chosen:
         _send_signal(process, force=True)
-    marks = [mark for process in chosen if (mark := _RUNNING.pop(process, None))]
+    marks = [mark for process in chosen if (mark := _RUNNING.get(process))]
     for environment in Path("/proc").glob("[0-9]*/environ") if marks else ():
         with suppress(OSError):
             variables = environment.read_bytes()
             if any(mark in variables for mark in marks):
                 os.kill(int(environment.parent.name), signal.SIGKILL)
+    # Only now: a second thread that ends this process must not find that nothing runs.
+    for process in chosen:
+        _RUNNING.pop(process, None)
 
 
 async def _wait_until_gone(process: Process, limit_s: float) -> bool:

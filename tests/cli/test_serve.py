@@ -322,7 +322,9 @@ def test_a_second_signal_ends_it_though_a_call_hangs(place: Place) -> None:
 
     assert 128 + signal.SIGTERM == code
     assert 2 == len(stuck)
-    assert not any(is_running(pid) for pid in stuck)
+    # They are killed before it ends; the system takes a moment.
+    while any(is_running(pid) for pid in stuck):
+        pass
 
 
 def suppressed(work: Coroutine[Any, Any, None]) -> None:
