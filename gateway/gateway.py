@@ -370,6 +370,7 @@ class Gateway(GatewayViews):
         self._end_watch()
         self.telemetry.close()
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
+        self.usage.close()
         self.store.close()
 
     async def aclose(self) -> None:

@@ -140,7 +140,7 @@ class CachedSearch:
         if not result.cached:
             self._measure(result)
         if task is not None:
-            await self.usage.note_search(request.queries, result, task=task, tenant=request.tenant)
+            self.usage.note_search(request.queries, result, task=task, tenant=request.tenant)
         return result
 
     def _describe(self, search: TimedSpan, queries: Sequence[str], result: SearchResult) -> None:

@@ -44,7 +44,7 @@ from gateway.discovery.meta_tools import (
 )
 from gateway.discovery.proxies import description_of
 from gateway.discovery.render_results import by_kind
-from gateway.discovery.tool_list import ToolList, ToolListBuilder
+from gateway.discovery.tool_list import SearchableTools, ToolList, ToolListBuilder
 from gateway.gateway import Gateway
 from gateway.programs.runner import run_program_of
 from gateway.runtime import VERSION
@@ -251,9 +251,9 @@ class _ToolHandlers:
         caller = caller_of(context)
         names, searchable = MetaNames(search="", call=""), None
         if self.expose == "meta":
-            names, _ = await self._list_meta_tools(caller)
             # A server sees no conversation: a program may use all that it names.
             searchable = await self._lists.searchable(caller)
+            names = self._meta_names(searchable)
         arguments = params.arguments or {}
         extra = self._extras.get(params.name)
         if extra is not None and params.name not in names:
@@ -282,10 +282,13 @@ class _ToolHandlers:
     async def _list_meta_tools(self, caller: Caller) -> tuple[MetaNames, tuple[types.Tool, ...]]:
         """Return the meta-tools and their names, for the catalog as *caller* sees it now."""
         searchable = await self._lists.searchable(caller)
-        names = meta_names(self.gateway.options.discovery, (), avoid=searchable.by_name)
+        names = self._meta_names(searchable)
         tools = meta_tools(names, searchable.digest, stable=True)
         self.changes.note_list("tool", searchable.by_name.values(), caller)
         return names, tuple(_meta_tool(names, tool) for tool in tools)
+
+    def _meta_names(self, searchable: SearchableTools) -> MetaNames:
+        return meta_names(self.gateway.options.discovery, (), avoid=searchable.by_name)
 
 
 def _meta_tool(names: MetaNames, tool: FunctionTool) -> types.Tool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.runtime.cache import Clock
-from gateway.storage.sqlite import Database, Schema
+from gateway.storage.sqlite import Connection, Database, Schema
 from gateway.types import JsonObject
 from gateway.usage.call_log import (
     DAY_S,
@@ -90,31 +90,15 @@ class SqliteCallLog:
             if added is not None and added % SPARE == 0:
                 connection.execute("DELETE FROM calls WHERE id <= ?", (added - self._most,))
 
-    def note_search(self, search: SearchNote) -> None:
-        """See `CallLog.note_search`."""
-        now, tenant = self._wall(), label(search.tenant)
-        day, found = int(now // DAY_S), tuple(dict.fromkeys(search.found))
-        row = day, tenant, not found, search.low_confidence
+    def note_searches(self, searches: Sequence[SearchNote]) -> None:
+        """See `CallLog.note_searches`."""
+        now = self._wall()
+        day = int(now // DAY_S)
         with self._database.transaction() as connection:
-            connection.execute(
-                "INSERT INTO searches VALUES (?, ?, 1, ?, ?) ON CONFLICT (day, tenant) DO UPDATE "
-                "SET searches = searches + 1, no_match = no_match + excluded.no_match, "
-                "low_confidence = low_confidence + excluded.low_confidence",
-                row,
-            )
-            connection.executemany(
-                "INSERT INTO found VALUES (?, ?, ?, 1) "
-                "ON CONFLICT (day, tenant, tool) DO UPDATE SET times = times + 1",
-                [(day, tenant, tool) for tool in found],
-            )
+            last = max((_insert(connection, search, now) for search in searches), default=0)
             for table in ("searches", "found"):
                 old = f"DELETE FROM {table} WHERE day < ?"  # noqa: S608  (fixed texts)
                 connection.execute(old, (day - KEEP_COUNTS_DAYS,))
-            last = 0
-            if search.query:
-                text = now, tenant, label(search.task), search.query, json.dumps(found)
-                query = "INSERT INTO queries VALUES (NULL, ?, ?, ?, ?, ?)"
-                last = connection.execute(query, text).lastrowid or 0
             connection.execute("PRAGMA secure_delete = ON")
             # Also where texts are recorded no more: the old ones go.
             query = "DELETE FROM queries WHERE id <= ? OR at < ?"
@@ -212,6 +196,27 @@ class SqliteCallLog:
     def close(self) -> None:
         """See `CallLog.close`."""
         self._database.close()
+
+
+def _insert(connection: Connection, search: SearchNote, at: float) -> int:
+    """Count *search*, and return the id of its text; 0 if it has none."""
+    day, tenant, found = int(at // DAY_S), label(search.tenant), tuple(dict.fromkeys(search.found))
+    connection.execute(
+        "INSERT INTO searches VALUES (?, ?, 1, ?, ?) ON CONFLICT (day, tenant) DO UPDATE "
+        "SET searches = searches + 1, no_match = no_match + excluded.no_match, "
+        "low_confidence = low_confidence + excluded.low_confidence",
+        (day, tenant, not found, search.low_confidence),
+    )
+    connection.executemany(
+        "INSERT INTO found VALUES (?, ?, ?, 1) "
+        "ON CONFLICT (day, tenant, tool) DO UPDATE SET times = times + 1",
+        [(day, tenant, tool) for tool in found],
+    )
+    if not search.query:
+        return 0
+    text = at, tenant, label(search.task), search.query, json.dumps(found)
+    query = "INSERT INTO queries VALUES (NULL, ?, ?, ?, ?, ?)"
+    return connection.execute(query, text).lastrowid or 0
 
 
 def row_of(call: Call, at: float) -> tuple[object, ...]:

@@ -78,50 +78,34 @@ class PostgresCallLog:
         """See `CallLog.note`."""
         self._calls.append(row_of(call, self._wall()))
         self._write()
-        self._write_searches()
 
-    def note_search(self, search: SearchNote) -> None:
-        """See `CallLog.note_search`. All count in one row a day and tenant, for which each would
-        wait: while one thread writes, no other one does.
-        """
-        self._searches.append((self._wall(), search))
-        self._write_searches()
-
-    def _write_searches(self) -> None:
-        """Write what searches wait, unless another thread writes: it then does this after that."""
-        while self._searches and self._writing.acquire(blocking=False):
-            try:
-                if not self._write_waiting():
-                    return
-            finally:
-                self._writing.release()
+    def note_searches(self, searches: Sequence[SearchNote]) -> None:
+        """See `CallLog.note_searches`."""
+        now = self._wall()
+        self._searches.extend((now, search) for search in searches)
+        self._write()
 
     def _write(self) -> None:
-        with self._writing:
-            self._write_waiting()
+        """Write all that waits in one transaction.
 
-    def _write_waiting(self) -> bool:
-        """Write all that waits in one transaction; return False if the database is away.
-
-        It then waits on, as far as there is room.
+        While the database is away it waits on, as far as there is room.
 
         Raises:
             StoreError: It cannot be written, and never will be.
         """
-        calls, searches = _take(self._calls), _take(self._searches)
-        if not calls and not searches:
-            return True
-        try:
-            with self._database.transaction() as connection:
-                self._put_calls(connection, calls)
-                self._put_searches(connection, searches)
-        except StoreError as error:
-            if not is_away(error):
-                raise
-            self._calls.extendleft(reversed(calls))
-            self._searches.extendleft(reversed(searches))
-            return False
-        return True
+        with self._writing:
+            calls, searches = _take(self._calls), _take(self._searches)
+            if not calls and not searches:
+                return
+            try:
+                with self._database.transaction() as connection:
+                    self._put_calls(connection, calls)
+                    self._put_searches(connection, searches)
+            except StoreError as error:
+                if not is_away(error):
+                    raise
+                self._calls.extendleft(reversed(calls))
+                self._searches.extendleft(reversed(searches))
 
     def _put_calls(self, connection: Connection, calls: Sequence[Row]) -> None:
         query = (

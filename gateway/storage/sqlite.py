@@ -28,6 +28,7 @@ from gateway.mcp.retry import retry_while_locked
 from gateway.runtime.atomic_file import make_private_file
 from gateway.runtime.vectors import Vector
 
+Connection = sqlite3.Connection
 BUSY_S = 10.0
 """How long others may hold a file before whoever waits for it gives up."""
 _CHUNK = 500

@@ -110,8 +110,8 @@ class CallLog(Protocol):
     def note(self, call: Call) -> None:
         """Record one call."""
 
-    def note_search(self, search: SearchNote) -> None:
-        """Count one search; keep its text if it has one."""
+    def note_searches(self, searches: Sequence[SearchNote]) -> None:
+        """Count searches, all or none; keep their texts if they have some."""
 
     def searches(self, tenant: str | None = None) -> Sequence[SearchTally]:
         """Count searches by tenant: of one tenant and without a tenant, or of all."""

@@ -2,18 +2,23 @@
 
 * A call is noted when it has ended, while its caller gets the answer: a call log that fails costs
   no call, and a metric counts it.
+* Searches are counted together, a moment later: they are many, and all count in the same rows.
 * What was noted is read again after a while, all at once; until then no search reads it.
 * What a tenant is shown rests on its own calls and on those without a tenant, never on another's.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
+import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar
 
-from gateway.errors import Failed, attempt
+from gateway.errors import ClosedError, Failed, attempt, attempt_call
 from gateway.index.snapshot import Snapshot
 from gateway.options import UsageOptions
 from gateway.runtime.background_loop import in_thread
@@ -32,6 +37,8 @@ T = TypeVar("T")
 Evaluate = Callable[[Snapshot, Sequence[Task], Mapping[str, Outcomes]], UsageEvaluation]
 """Measures on a catalog what each signal would have gained."""
 _MAX_TENANTS = 64
+NOTE_SEARCHES_S = 0.25
+"""How long a search waits for others that are counted in the same transaction."""
 _GROWTH = 1.1
 """A history is evaluated again when its tasks have grown by this factor."""
 
@@ -117,13 +124,17 @@ class UsageTracker:
         self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS)
         self._flights = SingleFlight[object](self.submit)
         self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](self.submit)
+        self._searches = deque[SearchNote]()
+        """Not in the call log yet."""
+        self._will_write = False
+        self._writing = threading.Lock()
 
     async def note(self, call: Call) -> None:
         """Note a call that has ended, if calls are noted."""
         if self.options.record:
-            await self._attempt(self.call_log.note, call)
+            await self._attempt(self._written, self.call_log.note, call)
 
-    async def note_search(
+    def note_search(
         self, queries: Sequence[str], result: SearchResult, *, task: str = "", tenant: str = ""
     ) -> None:
         """Count a search that has ended, if calls are noted; not one that only browses.
@@ -143,7 +154,35 @@ class UsageTracker:
             task=task,
             tenant=tenant,
         )
-        await self._attempt(self.call_log.note_search, search)
+        self._searches.append(search)
+        if not self._will_write:
+            self._will_write = True
+            # A gateway that is being closed writes them itself.
+            with suppress(ClosedError):
+                self.submit(self._write_later)
+
+    async def _write_later(self) -> None:
+        await asyncio.sleep(NOTE_SEARCHES_S)
+        await self._attempt(self._write_searches)
+
+    def _write_searches(self) -> None:
+        # A search that comes after the first line is written by the next one, if not by this.
+        self._will_write = False
+        with self._writing:
+            searches = [self._searches.popleft() for _ in range(len(self._searches))]
+            if searches:
+                self.call_log.note_searches(searches)
+
+    def _written(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Do *work* with a call log in which all searches are counted."""
+        self._write_searches()
+        return work(*arguments, **named)
+
+    def close(self) -> None:
+        """Count the searches that wait; twice is harmless."""
+        failed = attempt_call(self._write_searches)
+        if isinstance(failed, Failed):
+            self.telemetry.store_failed("call_log", [type(failed.error).__name__])
 
     async def report(self, snapshot: Snapshot, tenant: str | None = None) -> UsageReport:
         """Return what searches and calls say of the catalog; see `usage_report`.
@@ -151,7 +190,7 @@ class UsageTracker:
         Raises:
             StoreError: If the call log cannot be read.
         """
-        return await in_thread(usage_report, snapshot, self.call_log, tenant)
+        return await in_thread(self._written, usage_report, snapshot, self.call_log, tenant)
 
     async def of_tool(self, tool: str, tenant: str | None = None) -> ToolUse | None:
         """Return how often a tool was found and called; None if nothing is noted, or can be read.
@@ -160,7 +199,7 @@ class UsageTracker:
         """
         if not self.options.record:
             return None
-        return await self._attempt(tool_use, self.call_log, tool, tenant)
+        return await self._attempt(self._written, tool_use, self.call_log, tool, tenant)
 
     async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
         """Return what the call log says, as it was read within the last minute.

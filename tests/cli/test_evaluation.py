@@ -157,7 +157,7 @@ def test_recorded_searches_become_requests(place: Place) -> None:
     config, env = place.config(), {"GATEWAY_USAGE_RECORD_QUERIES": "on", "GATEWAY_USAGE": "on"}
     ledger = SqliteCallLog(place.cache / "usage.sqlite3")
     for task, tool in (("1", "time/convert_time"), ("2", "time/gone")):
-        ledger.note_search(SearchNote(query=f"query {task}", found=(tool,), task=task))
+        ledger.note_searches([SearchNote(query=f"query {task}", found=(tool,), task=task)])
         ledger.note(Call(tool=tool, outcome="ok", task=task))
     ledger.close()
     words = ("eval", "requests", "--no-rules", "-c", config, "--json")

@@ -131,8 +131,8 @@ def test_searches_are_reported_by_tenant_and_server(place: Place) -> None:
     """What was never found and never called, of the servers that are there."""
     config = place.config({"srv": place.hostile()})
     ledger = SqliteCallLog(place.cache / "usage.sqlite3")
-    ledger.note_search(SearchNote(found=("srv/good",)))
-    ledger.note_search(SearchNote(tenant="acme"))
+    ledger.note_searches([SearchNote(found=("srv/good",))])
+    ledger.note_searches([SearchNote(tenant="acme")])
     ledger.close()
     every = place.run("usage", "report", "-c", config, "--json")
     other = place.run("usage", "report", "-c", config, "--json", "--tenant", "other").json

@@ -87,10 +87,10 @@ def test_what_is_forgotten_or_old_is_not_in_the_file_any_more(tmp_path: Path) ->
         ledger.close()
         return tuple(text in path.read_bytes() for text in (b"first text", b"second text"))
 
-    ledger.note_search(SearchNote(query="first text", found=("a",)))
+    ledger.note_searches([SearchNote(query="first text", found=("a",))])
     before = noted()
     wall.tick(KEEP_QUERIES_S + 1)
-    ledger.note_search(SearchNote(query="second text", found=("a",)))
+    ledger.note_searches([SearchNote(query="second text", found=("a",))])
     later = noted()
     ledger.forget()
 
@@ -100,9 +100,9 @@ def test_what_is_forgotten_or_old_is_not_in_the_file_any_more(tmp_path: Path) ->
 def test_counts_of_searches_are_kept_for_a_year_or_so(tmp_path: Path) -> None:
     wall = ManualClock()
     ledger = SqliteCallLog(tmp_path / "usage.db", wall=wall)
-    ledger.note_search(SearchNote(found=("a",)))
+    ledger.note_searches([SearchNote(found=("a",))])
     wall.tick((KEEP_COUNTS_DAYS + 1) * DAY_S)
-    ledger.note_search(SearchNote(found=("b",)))
+    ledger.note_searches([SearchNote(found=("b",))])
 
     assert (1, ["b"]) == (ledger.searches()[0].searches, [*ledger.found()])
     ledger.close()
@@ -111,7 +111,7 @@ def test_counts_of_searches_are_kept_for_a_year_or_so(tmp_path: Path) -> None:
 def test_the_oldest_texts_of_searches_go(tmp_path: Path) -> None:
     ledger = SqliteCallLog(tmp_path / "usage.db", most_queries=3)
     for number in range(5):
-        ledger.note_search(SearchNote(query=f"q{number}", found=("a",), task="1"))
+        ledger.note_searches([SearchNote(query=f"q{number}", found=("a",), task="1")])
         ledger.note(call("a", task="1"))
 
     assert ["q2", "q3", "q4"] == [each.query for each in ledger.served_queries()]

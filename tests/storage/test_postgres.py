@@ -69,7 +69,7 @@ def test_a_store_works_again_as_soon_as_its_server_does(
             store.entries.rows()
         store.call_log.note(Call(tool="t", outcome="ok"))
         for _ in range(2):
-            store.call_log.note_search(SearchNote(found=("t",), query="a\0b"))
+            store.call_log.note_searches([SearchNote(found=("t",), query="a\0b")])
     finally:
         postgres.start()
     after = store.entries.rows()
@@ -95,7 +95,7 @@ def test_two_writers_of_the_same_keys_never_wait_for_each_other_in_a_circle(open
             store.entries.put_rules(dict.fromkeys(order, "{}"))
             store.listings.record_seen("o", {name: f"{at}-{name}" for name in order})
             store.listings.approve("o", order)
-            store.call_log.note_search(SearchNote(found=tuple(order)))
+            store.call_log.note_searches([SearchNote(found=tuple(order))])
 
     with ThreadPoolExecutor(2) as pool:
         assert [None, None] == [*pool.map(write, range(2))]

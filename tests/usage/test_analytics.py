@@ -23,7 +23,7 @@ def test_what_is_never_found_and_never_called_is_named_by_server(tmp_path: Path)
         fakes.entity(off, server="two"),
     ]
     ledger = SqliteCallLog(tmp_path / "usage.db")
-    ledger.note_search(SearchNote(found=("one/a", "two/c", "gone/x")))
+    ledger.note_searches([SearchNote(found=("one/a", "two/c", "gone/x"))])
     ledger.note(Call(tool="one/a", outcome="failed"))
     report = usage_report(fakes.compile_snapshot(tools), ledger)
     ledger.close()
@@ -45,7 +45,7 @@ def test_shares_are_of_each_tenant_and_of_all(tmp_path: Path) -> None:
     ledger, empty = SqliteCallLog(tmp_path / "usage.db"), fakes.compile_snapshot([])
     nothing = usage_report(empty, ledger)
     for found, is_low, tenant in ((("a",), True, ""), ((), False, ""), (("a",), True, "acme")):
-        ledger.note_search(SearchNote(found=found, low_confidence=is_low, tenant=tenant))
+        ledger.note_searches([SearchNote(found=found, low_confidence=is_low, tenant=tenant)])
     every, other = usage_report(empty, ledger), usage_report(empty, ledger, "other")
     ledger.close()
 

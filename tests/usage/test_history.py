@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,14 +14,30 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UsageOptions
+from gateway.storage.call_log import SqliteCallLog
 from gateway.testing import ManualClock
 from gateway.types import Caller, Hints, InvokeResult, JsonObject
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import Call, SearchNote
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.metrics import counted
 
 CONTENT = "Zwetschgenknödel"
+
+
+class CountedCallLog(SqliteCallLog):
+    """Notes how many searches it was given at a time."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.batches: list[int] = []
+        self.is_written = threading.Event()
+
+    def note_searches(self, searches: Sequence[SearchNote]) -> None:
+        """Note them, and how many there are."""
+        super().note_searches(searches)
+        self.batches.append(len(searches))
+        self.is_written.set()
 
 
 class Dead(ListSource):
@@ -105,6 +123,7 @@ async def test_a_ledger_that_fails_costs_a_metric_and_no_call(
 
     assert "Ada" == (await gateway.invoke("letter_x", {"to": "Ada"})).text
     assert (await gateway.search("a letter")).matches
+    gateway.usage.close()
 
     assert {"StoreError": 3} == counted(reader, "gateway.store.failures", "error.type")
 
@@ -224,6 +243,25 @@ async def test_what_cannot_be_asked_is_a_failure(open_gateway: OpenGateway, tmp_
     assert ["failed"] == [line["outcome"] for line in gateway.usage.call_log.lines()]
 
 
+async def test_searches_are_counted_together_without_being_asked_for(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Also those that still wait when a call is noted, which belongs to them, or at the end."""
+    gateway = gateway_with(open_gateway, options(tmp_path, record=True))
+    log = gateway.usage.call_log = CountedCallLog(tmp_path / "usage.sqlite3")
+
+    await asyncio.gather(*(gateway.search("send a letter") for _ in range(20)))
+    await asyncio.to_thread(log.is_written.wait)
+    assert [20] == log.batches
+    await gateway.search("send a letter")
+    await gateway.invoke("letter_x", {"to": "Ada"})
+    assert [20, 1] == log.batches
+    await gateway.search("send a letter")
+    gateway.close()
+
+    assert [20, 1, 1] == log.batches
+
+
 async def test_searches_are_counted_and_their_texts_are_not_kept(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
@@ -234,11 +272,13 @@ async def test_searches_are_counted_and_their_texts_are_not_kept(
     await gateway.search(f"send a letter {CONTENT}", caller=Caller(tenant="acme"))
     await gateway.search("")
     await gateway.search("send a letter", task=None)
+    report = await gateway.usage.report(await gateway.snapshot())
     (tally,) = gateway.usage.call_log.searches()
     found = gateway.usage.call_log.found()
     gateway.close()
 
     assert (2, 0) == (tally.searches, tally.no_match)
+    assert 2 == report.total.searches
     assert (2, 2) == (found["local/letter_x"], found["local/letter_y"])
     assert not _holds(tmp_path, CONTENT)
 

@@ -115,10 +115,10 @@ def test_calls_come_out_whole_oldest_first_and_without_labels(
 
 def test_searches_are_counted_by_tenant(ledger: CallLog, wall: ManualClock) -> None:
     """Of all days; a tenant's own and those without one, or everybody's."""
-    ledger.note_search(SearchNote(found=("a", "b", "a")))
-    ledger.note_search(SearchNote(tenant="acme"))
+    ledger.note_searches([SearchNote(found=("a", "b", "a"))])
+    ledger.note_searches([SearchNote(tenant="acme")])
     wall.tick(2 * DAY_S)
-    ledger.note_search(SearchNote(found=("a",), low_confidence=True, tenant="acme"))
+    ledger.note_searches([SearchNote(found=("a",), low_confidence=True, tenant="acme")])
 
     plain = SearchTally(searches=1)
     acme = SearchTally(tenant=label("acme"), searches=2, no_match=1, low_confidence=1)
@@ -134,11 +134,11 @@ def test_a_call_belongs_to_the_last_search_that_found_its_tool(
     """In the same task of the same tenant, before the call, if it succeeded."""
     ledger.note(call("a", task="1"))
     wall.tick(1)
-    ledger.note_search(SearchNote(query="first", found=("a", "b"), task="1"))
+    ledger.note_searches([SearchNote(query="first", found=("a", "b"), task="1")])
     wall.tick(1)
-    ledger.note_search(SearchNote(query="second", found=("b", "c"), task="1"))
-    ledger.note_search(SearchNote(query="", found=("a",), task="1"))
-    ledger.note_search(SearchNote(query="without a task", found=("a",)))
+    ledger.note_searches([SearchNote(query="second", found=("b", "c"), task="1")])
+    ledger.note_searches([SearchNote(query="", found=("a",), task="1")])
+    ledger.note_searches([SearchNote(query="without a task", found=("a",))])
     for each in (
         call("b", task="1"),
         call("x", task="1"),
@@ -165,7 +165,7 @@ def test_searches_are_forgotten_with_the_calls(ledger: CallLog) -> None:
 
     for tool, tenant in (("a", ""), ("b", ""), ("c", "acme")):
         search = SearchNote(query=tool, found=(tool,), task="1", tenant=tenant)
-        ledger.note_search(search)
+        ledger.note_searches([search])
         ledger.note(call(tool, task="1", tenant=tenant))
 
     counts = [left()]
