@@ -247,8 +247,8 @@ async def attempt(work: Awaitable[T]) -> T | Failed:
     With `attempt_call` the only broad ``except`` of the package: embedders, normalizers and tools
     are the host's code and may raise anything, while a search or a conversation must go on.
     ``SystemExit`` is a failure as any other (an ``argparse`` that refuses), as is any other
-    ``BaseException`` (a panic of a library in Rust), and a ``CancelledError`` that nobody asked
-    for: a job of the host's own was cancelled. Cancellation of the caller passes, and so do
+    ``BaseException`` (a panic of a library in Rust), and a ``CancelledError`` that was not
+    asked for: a job of the host's own was cancelled. Cancellation of the caller passes, and so do
     ``KeyboardInterrupt`` and ``GeneratorExit``.
     """
     try:
@@ -277,17 +277,17 @@ def attempt_call(work: Callable[[], T]) -> T | Failed:
         return Failed(error)
 
 
-async def attempt_within(work: Awaitable[T], seconds: float, late: GatewayError) -> T | Failed:
-    """Await *work* as `attempt` does, but not for ever: what takes longer has failed as *late*.
+async def attempt_within(work: Awaitable[T], seconds: float, error: GatewayError) -> T | Failed:
+    """Await *work* as `attempt` does, but not for ever: what takes longer has failed as *error*.
 
     Args:
         work: Cancelled when it takes too long; what it shares with others goes on for them.
         seconds: >= 0; what is there at once is given even with none.
-        late: What it is that takes too long, and of which limit.
+        error: What it is that takes too long, and of which limit.
     """
     try:
         async with asyncio.timeout(seconds):
             return await attempt(work)
     except TimeoutError:
         # No other comes out of `attempt`.
-        return Failed(late)
+        return Failed(error)

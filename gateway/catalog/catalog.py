@@ -147,9 +147,9 @@ class Catalog:
         return gone
 
     async def govern(self, entity: Entity, use: Mapping[str, object]) -> None:
-        """Say what `Access` holds, by its names, of what a server lists.
+        """Set members of the `Access` of what a server lists.
 
-        It holds beside the host's other rules, and after a restart. What was said here before and
+        It holds beside the host's other rules, and after a restart. What was set here before and
         is not named stays.
 
         Raises:

@@ -38,7 +38,7 @@ INSTRUCTIONS = "instructions"
 """Under which key the metadata of a skill hold its body."""
 TOOLS = "tools"
 """Under which key the metadata of a server list its tools."""
-_APART = frozenset({"skills", INSTRUCTIONS})
+_NOT_WORDS = frozenset({"skills", INSTRUCTIONS})
 """Keys of the metadata that are not among its words: skills are searched as a field of their own,
 instructions are a whole text. So are the tools of a server, which are entities."""
 HINTED = ("enabled", "tags", "search_text", "examples")
@@ -169,8 +169,8 @@ def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entit
         entry: Of any kind.
         searchable: The parts of its metadata by which it is found, as dot paths; None is all of it.
     """
-    apart = _APART | {TOOLS} if entry.kind in SERVER_KINDS else _APART
-    metadata = {key: value for key, value in entry.metadata.items() if key not in apart}
+    excluded = _NOT_WORDS | {TOOLS} if entry.kind in SERVER_KINDS else _NOT_WORDS
+    metadata = {key: value for key, value in entry.metadata.items() if key not in excluded}
     words = flatten(metadata, searchable)
     definition = ToolDefinition(
         name=entry.name,

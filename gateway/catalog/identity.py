@@ -93,13 +93,13 @@ def expose_names(
         holders: The id of the tool that holds a name, by the name without case.
         first: The ids of tools whose names the host itself gave or vouches for.
     """
-    taken = {name.casefold() for name in reserved}
+    used = {name.casefold() for name in reserved}
     names = dict(own_names)
     for key in sorted(own_names, key=lambda key: (key not in first, key)):
         for name in _candidates(key, own_names[key]):
             folded = name.casefold()
-            if folded not in taken and holders.get(folded, key) == key:
-                taken.add(folded)
+            if folded not in used and holders.get(folded, key) == key:
+                used.add(folded)
                 names[key] = name
                 break
     return names

@@ -60,7 +60,7 @@ def transport_of(
 
     Args:
         gateway: What is served.
-        address: Where, and to whom.
+        address: Where, and which callers are accepted.
         parts: What is served beside the protocol.
         shutdown: What a stop begins.
         authenticator: Names the party of a request; None makes one of *address*.

@@ -24,10 +24,10 @@ from gateway.types import CODES, Diagnostic, SearchResult
 
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _SUMMARY_CHARS = 120
-_GOOD, _DOUBTFUL, _BAD = "green", "yellow", "red"
+_GOOD, _UNSURE, _BAD = "green", "yellow", "red"
 _STYLES: Mapping[str, str] = {
     **dict.fromkeys(("ok", "pass", "yes"), _GOOD),
-    **dict.fromkeys(("warn", "ask"), _DOUBTFUL),
+    **dict.fromkeys(("warn", "ask"), _UNSURE),
     **dict.fromkeys(("fail", "refuse", "no"), _BAD),
 }
 """The colours of cells by their text."""
@@ -157,7 +157,7 @@ def _cell(value: object, name: str) -> Text:
     if name in {"description", "text"}:
         text = one_line(text, limit=_SUMMARY_CHARS)
     if name == "confidence" and isinstance(value, float):
-        return Text(f"{value:.0%}", style=_GOOD if value >= 0.6 else _DOUBTFUL)
+        return Text(f"{value:.0%}", style=_GOOD if value >= 0.6 else _UNSURE)
     return Text(printable(text), style=_STYLES.get(text, ""))
 
 

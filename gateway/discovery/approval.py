@@ -50,8 +50,8 @@ def needs_approval(entity: Entity, confirm: Confirm, *, can_ask: bool = True) ->
 
     What a server says of its tools can only make us stricter, unless the host vouches for it:
     then a tool that is not destructive, or only reads, is what it says. Any other tool may destroy
-    something, as MCP says: the host is asked about it. Where nobody can be asked it runs, unless it
-    says that it destroys, since the host vouches for few servers.
+    something, as MCP says: the host is asked about it. Where no person can be asked it runs, unless
+    it says that it destroys, since the host vouches for few servers.
     """
     hints = entity.hints
     if confirm in {"never", "all"}:

@@ -80,7 +80,7 @@ class ToolAnswer:
     """When a policy allows a call again; None if none was limited."""
 
     def __post_init__(self) -> None:
-        """Clean the text, whoever wrote it: no request could carry a lone surrogate either."""
+        """Clean the text, whatever wrote it: no request could carry a lone surrogate either."""
         object.__setattr__(self, "text", visible(self.text))
 
     @property
@@ -157,14 +157,16 @@ async def _handle(
     try:
         parsed = call.parsed
         # What is asked about is what is called, whatever becomes of the caller's objects.
-        given = _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
+        parsed_arguments = (
+            _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
+        )
         if call.native or (call.name and call.name == names.search):
-            return await _search(gateway, tools, call, given, shown, task)
+            return await _search(gateway, tools, call, parsed_arguments, shown, task)
         if call.name in names and call.name != names.call:
             advise = route_tools if call.name == names.route else next_tools
-            text = await advise(gateway, given, caller)
-            return ToolAnswer(call=call, text=text, tool=call.name, arguments=given)
-        tool, arguments = _target(names, call, given)
+            text = await advise(gateway, parsed_arguments, caller)
+            return ToolAnswer(call=call, text=text, tool=call.name, arguments=parsed_arguments)
+        tool, arguments = _target(names, call, parsed_arguments)
         entity = await request_approval(
             gateway, approve, tool, arguments, call_id=call.id, caller=caller
         )
@@ -195,10 +197,12 @@ async def _run(
 ) -> ToolAnswer:
     """Run a program, traced below the span of its meta-tool."""
     try:
-        given = _parse_object(call.arguments) if call.parsed is None else dict(call.parsed)
+        parsed_arguments = (
+            _parse_object(call.arguments) if call.parsed is None else dict(call.parsed)
+        )
     except InvalidRequestError as error:
         return await _failure(gateway, call, call.name, None, error, tools.caller)
-    return await run(given)
+    return await run(parsed_arguments)
 
 
 async def _trace_refused(

@@ -181,8 +181,8 @@ async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], list[
     checked = [(each, field_faults(each)) for each in read]
     documents = tuple(each for each, faults in checked if not faults)
     notices = tuple(notice for document in documents for notice in document.notices)
-    faulty = [f"document {each.id!r}: {'; '.join(faults)}" for each, faults in checked if faults]
-    return documents, [*faulty, *_details(notices)]
+    refusals = [f"document {each.id!r}: {'; '.join(faults)}" for each, faults in checked if faults]
+    return documents, [*refusals, *_details(notices)]
 
 
 def load_proposals(folder: Path | None) -> tuple[graphs.Document, ...]:

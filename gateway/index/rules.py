@@ -55,7 +55,7 @@ _QUALIFIERS = frozenset({"address", "number"})
 _DATE_PARTS = frozenset({("year",), ("month",), ("day",)})
 _DATE_FORMAT = re.compile(r"\b(?:yyyy|dd|mm)([-/.])(?:mm|dd)\1(?:dd|yyyy)\b", re.IGNORECASE)
 _TIME_FORMAT = re.compile(r"\bhh:mm\b", re.IGNORECASE)
-_CLOCK_THINGS: Mapping[str, frozenset[Name]] = {
+_CLOCK_NAMES: Mapping[str, frozenset[Name]] = {
     "date": frozenset({("date",), ("datetime",)}),
     "time": frozenset({("time",), ("datetime",)}),
 }
@@ -178,9 +178,9 @@ def _own_keys(tool: ToolWords) -> Iterator[_Key]:
     yield from _supplier_keys(tool)
     if tool.reports_environment:
         yield "machine", tool.server
-        yield from ((kind, ()) for kind, things in _CLOCK_THINGS.items() if tool.thing in things)
+        yield from ((kind, ()) for kind, names in _CLOCK_NAMES.items() if tool.subject in names)
     if tool.verb == "validate":
-        yield "check", tool.thing
+        yield "check", tool.subject
     target = _sign_in_target(tool)
     if target and _signs_in(tool.name):
         yield "sign_in", min(target, key=tool.name.index)
@@ -217,7 +217,7 @@ def _phase_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
 
 
 def _supplier_keys(tool: ToolWords) -> Iterator[_Key]:
-    what = tool.thing
+    what = tool.subject
     if not what or tool.verb not in SUPPLY:
         return
     if not tool.required:
@@ -306,12 +306,12 @@ def _connection_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
 
 
 def _reports_network(tool: ToolWords) -> bool:
-    name = "".join(tool.thing)
+    name = "".join(tool.subject)
     asks = tool.verb in SUPPLY | {"check", "is"}
     return (
         asks
         and name.startswith(_NETWORK_WORDS)
-        and len(tool.thing) <= len(("wi", "fi", "status"))
+        and len(tool.subject) <= len(("wi", "fi", "status"))
         and not tool.required
     )
 

@@ -87,7 +87,7 @@ class ToolWords:
         return not other.creates and (self.creates or other.phase > self.phase)
 
     @property
-    def thing(self) -> Name:
+    def subject(self) -> Name:
         """The words after the verb, without fillers: what the tool is about."""
         return tuple(word for word in self.name[1:] if word not in FILLERS)
 
@@ -102,14 +102,14 @@ class ToolWords:
         return (
             self.verb in SUPPLY
             and not HERE.isdisjoint(self.name)
-            and len(self.thing) == 1
-            and self.thing[0] in UNIVERSAL
+            and len(self.subject) == 1
+            and self.subject[0] in UNIVERSAL
             and not self.required
         )
 
     def is_understood_by(self, server: str) -> bool:
         """Return whether *server* understands its result; ``status`` alone means another thing."""
-        is_specific = len(self.thing) > 1 and self.thing[-1] not in SECRET
+        is_specific = len(self.subject) > 1 and self.subject[-1] not in SECRET
         return self.server == server or is_specific or self.reports_environment
 
 

@@ -105,7 +105,7 @@ async def begin(sign_in: UserSignIn) -> str:
         await flow.aclose()
     # The browser of a person is sent there: that must be as safe as where we would go ourselves.
     check_url(redirect.url, options.private_hosts, local=is_local(target.url))
-    kept = _PendingSignIn(
+    pending = _PendingSignIn(
         state=query_value(redirect.url, "state"),
         until=time.time() + LIFE_S,
         token_url=str(step.url),
@@ -118,7 +118,7 @@ async def begin(sign_in: UserSignIn) -> str:
             sign_in=secrets.token_urlsafe(16),
         ),
     )
-    await asyncio.to_thread(sign_in.pending.write, kept.model_dump_json(exclude_none=True))
+    await asyncio.to_thread(sign_in.pending.write, pending.model_dump_json(exclude_none=True))
     return redirect.url
 
 

@@ -248,8 +248,8 @@ class _Storage:
     async def _write(self, tokens: TokenStore, text: str, before: SignInRecord) -> None:
         for wait_s in (*_WRITE_AGAIN_S, None):
             try:
-                kept = await read_record(self._auth)
-                if (kept.sign_in, kept.tokens) == (before.sign_in, before.tokens):
+                stored = await read_record(self._auth)
+                if (stored.sign_in, stored.tokens) == (before.sign_in, before.tokens):
                     await asyncio.to_thread(tokens.write, text)
             except StoreError:
                 if wait_s is None:

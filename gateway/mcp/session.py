@@ -329,7 +329,7 @@ async def sign_in(
 
     Args:
         server: The host's name for it.
-        target: Its ``auth`` says as whom, and where the tokens are kept.
+        target: Its ``auth`` says as which client, and where the tokens are kept.
         options: ``connect_timeout_s`` is how long the person may take.
         on_address: Called with the address at which the person signs in.
 

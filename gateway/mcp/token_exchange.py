@@ -51,10 +51,10 @@ def grant_of(token: Secret) -> str:
     try:
         payload = text.split(".")[1]
         claims = json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        said = sorted((name, claims[name]) for name in claims.keys() - _OF_ONE_TOKEN)
+        members = sorted((name, claims[name]) for name in claims.keys() - _OF_ONE_TOKEN)
     except (ValueError, LookupError, AttributeError):
         return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(members, sort_keys=True).encode()).hexdigest()
 
 
 class UserToken:

@@ -151,8 +151,8 @@ def complete_telemetry() -> bool:
     os.environ.setdefault("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
     if "service.name" not in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""):
         os.environ.setdefault("OTEL_SERVICE_NAME", "tool-gateway")
-    asking = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_CONFIG_FILE")
-    return any(map(os.environ.get, asking))
+    exporters = ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_CONFIG_FILE")
+    return any(map(os.environ.get, exporters))
 
 
 def proxy_of(scheme: str, host: str) -> str:

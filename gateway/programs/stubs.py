@@ -51,9 +51,9 @@ class Signature:
     """The declaration, with the classes that it needs before it."""
 
 
-def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """Return a name of Python for each of *names*, none of them twice or among *taken*."""
-    used, found = {*_RESERVED, *taken}, dict[str, str]()
+def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
+    """Return a name of Python for each of *names*, none of them twice or among *reserved*."""
+    used, found = {*_RESERVED, *reserved}, dict[str, str]()
     for name in names:
         base = re.sub(r"\W", "_", name)
         base = base if base.isidentifier() and base not in _RESERVED else f"tool_{base}"

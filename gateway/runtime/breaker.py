@@ -195,12 +195,12 @@ class ServiceGuard:
         Context().run(self._probes.start, "probe", partial(self._probe, work))
 
     async def _probe(self, work: Callable[[], Awaitable[object]]) -> None:
-        late = GatewayError(f"the {self.name} is still silent")
+        silence = GatewayError(f"the {self.name} is still silent")
         while self._breaker.has_tripped:
             with self._breaker.admit() as wait_s:
                 if not wait_s:
                     request = self._answered(work)
-                    answer = await attempt_within(request, self.patience_s, late)
+                    answer = await attempt_within(request, self.patience_s, silence)
                     if isinstance(answer, Failed):
                         with self._lock:
                             self._breaker.record_failure()

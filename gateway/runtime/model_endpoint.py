@@ -37,13 +37,13 @@ class ModelEndpoint:
     @property
     def attributes(self) -> dict[str, str | int | float | bool]:
         """What is known, as attributes."""
-        known: dict[str, str | int | float | bool] = {
+        attributes: dict[str, str | int | float | bool] = {
             "gen_ai.provider.name": self.provider,
             "gen_ai.request.model": self.model,
             "server.address": self.address,
             "server.port": self.port,
         }
-        return {name: value for name, value in known.items() if value}
+        return {name: value for name, value in attributes.items() if value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

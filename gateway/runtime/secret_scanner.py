@@ -22,7 +22,7 @@ _HARMLESS_ENDS = frozenset((
 _SETTING = re.compile(r"(?i)true|false|on|off|yes|no|none|null|[\d.]*")
 _SPLIT = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token)\s+(\S+)")
-_KNOWN = re.compile(
+_TOKEN_FORMATS = re.compile(
     r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|xox[a-z]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{20,}"
     r"|ntn_\w{20,}|lin_api_\w{20,}|pypi-[\w-]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}"
@@ -54,7 +54,7 @@ def find_secret(name: str, value: str) -> Span | None:
     """
     if "${" in value or value.startswith(("env:", "keyring:")):
         return None
-    for pattern in (_KNOWN, _IN_ADDRESS):
+    for pattern in (_TOKEN_FORMATS, _IN_ADDRESS):
         found = pattern.search(value)
         if found is not None:
             group = next((each for each in range(1, pattern.groups + 1) if found[each]), 0)
@@ -82,7 +82,7 @@ def redact(text: str) -> str:
     def hide_assigned(found: re.Match[str]) -> str:
         return f"{found[1]}{found[2]}{HIDDEN}" if sounds_secret(found[1]) else found[0]
 
-    text = _ASSIGNED.sub(hide_assigned, _IN_ADDRESS.sub(hide, _KNOWN.sub(hide, text)))
+    text = _ASSIGNED.sub(hide_assigned, _IN_ADDRESS.sub(hide, _TOKEN_FORMATS.sub(hide, text)))
     return re.sub(r"\S+", lambda word: HIDDEN if looks_random(word[0]) else word[0], text)
 
 

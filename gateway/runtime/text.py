@@ -41,7 +41,7 @@ _UNSPACED = (
 )
 _W = rf"[^\W{_UNSPACED}]"
 """A letter or a digit of a literal: where words stand without spaces, all would be one."""
-_JOINED = r"""
+_COMPOUND = r"""
         (?<!\w)\w++(?:/\w++)++                  # owner/repository
       | (?<!\w)\w[^\W_]*+_\w++                 # snake_case
       | (?<!\w)\w++\.\w{1,5}+(?!\w)            # file.ext
@@ -211,7 +211,7 @@ def _literals(text: str) -> Iterator[str]:
         if run is None or _DIGIT.search(run, 1):
             yield match.group()
         else:
-            yield from re.findall(_JOINED, run, re.VERBOSE)
+            yield from re.findall(_COMPOUND, run, re.VERBOSE)
 
 
 @cache

@@ -92,7 +92,7 @@ async def ask(
 
     Args:
         model: The normalizer or proposer. What it has of ``endpoint``, or of ``provider`` and
-            ``model_id``, says who is asked.
+            ``model_id``, says which model is asked.
         work: The request.
         telemetry: Records it.
         attributes: Others of its span.

@@ -89,7 +89,7 @@ def with_token_store(name: str, target: HttpServer, tokens: OpenTokens) -> HttpS
     """Return *target* with a store for its tokens, if it signs in.
 
     The place belongs to the name, the address and the client: tokens are never sent to an
-    address that somebody put there later.
+    address that was put there later.
 
     Args:
         name: The host's name for the server.

@@ -137,7 +137,7 @@ class CallLog(Protocol):
         """Return all that is kept of calls, oldest first."""
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
-        """Forget the calls of a tool, of a tenant, or both; of everybody without either.
+        """Forget the calls of a tool, of a tenant, or both; all calls without either.
 
         What is kept of searches is forgotten with them: how often the tool was found, texts of
         searches that found it, and all searches of the tenant.

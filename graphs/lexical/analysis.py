@@ -292,11 +292,11 @@ class Vocabulary:
                         words[self.words.setdefault(pair, len(self.words))] = None
             width = len(self.weights)
             entries += ((term, count * width + number) for term, count in counts.items())
-        spoken = frozenset(languages)
+        found_languages = frozenset(languages)
         return DocumentTokens(
             entries=np.array(entries, dtype=np.int32).tobytes(),
             words=np.array(list(words), dtype=np.int32).tobytes(),
-            languages=self._languages.setdefault(spoken, spoken),
+            languages=self._languages.setdefault(found_languages, found_languages),
         )
 
     def _term(self, term: str) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 from graphs import parameters
 from graphs.lexical.analysis import DocumentTokens, Fields, Token, Vocabulary, stem, tokens
 from graphs.lexical.corpus import CorpusStatistics, usual_lengths
-from graphs.lexical.index_terms import IndexTerms, joined
+from graphs.lexical.index_terms import IndexTerms, concatenate_numbers
 from graphs.lexical.query import (
     AnalyzedQuery,
     DocumentMatches,
@@ -100,7 +100,7 @@ class BM25Index:
             whole: Of all documents, where *counted* are a part of them; None if they are all.
         """
         weights = np.array(list(vocabulary.weights.values()))
-        entries = joined([each.entries for each in counted], 2)
+        entries = concatenate_numbers([each.entries for each in counted], 2)
         sizes = np.array([len(each.entries) for each in counted], np.intp) // _ENTRY_BYTES
         positions = np.repeat(np.arange(len(counted), dtype=np.int32), sizes)
         # Entries stand by document and field; a stable sort by term keeps that order.
@@ -115,8 +115,8 @@ class BM25Index:
         starts = np.flatnonzero(changes)
         totals = np.add.reduceat(shares, starts) if starts.size else shares
         held = np.bincount(terms[starts], minlength=len(vocabulary.terms))
-        known = IndexTerms.of(counted, vocabulary, held, whole)
-        documents, df = known.documents, known.df
+        index_terms = IndexTerms.of(counted, vocabulary, held, whole)
+        documents, df = index_terms.documents, index_terms.df
         held = np.append(held[held > 0], np.zeros(len(df) - np.count_nonzero(held), np.int64))
         idf = np.log1p((documents - df + 0.5) / (df + 0.5)).astype(np.float32)
         impacts = np.repeat(idf, held) * (totals * (parameters.K1 + 1) / (parameters.K1 + totals))
@@ -124,10 +124,10 @@ class BM25Index:
             size=len(counted),
             documents=documents,
             fields=tuple(vocabulary.weights),
-            languages=tuple(sorted(known.languages)),
-            names=known.names,
-            words=known.words,
-            word_terms=known.word_terms,
+            languages=tuple(sorted(index_terms.languages)),
+            names=index_terms.names,
+            words=index_terms.words,
+            word_terms=index_terms.word_terms,
             df=df,
             idf=idf,
             offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
@@ -149,8 +149,8 @@ class BM25Index:
         rows: dict[str, list[int]] = {}
         for word, row in zip(self.words, self.word_terms.tolist(), strict=True):
             rows.setdefault(word, []).append(row)
-        for several in rows.values():
-            several.sort(key=self.names.__getitem__)
+        for same in rows.values():
+            same.sort(key=self.names.__getitem__)
         return rows
 
     @cached_property

@@ -56,7 +56,7 @@ def _spelt_words(
     counted: Sequence[DocumentTokens], vocabulary: Vocabulary, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """Return the words of the documents as they are spelt, and the row of the term of each."""
-    numbers = joined([each.words for each in counted], 1)[:, 0]
+    numbers = concatenate_numbers([each.words for each in counted], 1)[:, 0]
     uses = np.bincount(numbers, minlength=len(vocabulary.words))
     spellings = list(vocabulary.words)
     pairs = [spellings[number] for number in np.flatnonzero(uses).tolist()]
@@ -64,6 +64,6 @@ def _spelt_words(
     return [word for word, _ in pairs], used.searchsorted(terms).astype(np.int32)
 
 
-def joined(parts: Iterable[bytes], width: int) -> np.ndarray:
+def concatenate_numbers(parts: Iterable[bytes], width: int) -> np.ndarray:
     """Return the int32 numbers of all *parts*, shape (n, width)."""
     return np.frombuffer(b"".join(parts), np.int32).reshape(-1, width)

@@ -64,8 +64,8 @@ class AnalyzedQuery:
     @property
     def known_share(self) -> float:
         """The share of the words, by idf, that documents hold as they are spelt, 0 to 1."""
-        known = (term for term in self.terms if term.expansions and not term.is_spelling_correction)
-        return sum(term.weight for term in known) / self.weight
+        spelt = (term for term in self.terms if term.expansions and not term.is_spelling_correction)
+        return sum(term.weight for term in spelt) / self.weight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

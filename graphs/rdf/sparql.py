@@ -113,7 +113,7 @@ def query_sparql(
             FROM and GRAPH are refused.
         limit: How many rows or triples at most.
         timeout_s: How long the query may take, in seconds, without starting the process.
-        services: Who asks the endpoints that SERVICE may name, by their IRIs; without any it is
+        services: What asks the endpoints that SERVICE may name, by their IRIs; without any it is
             refused.
 
     Raises:

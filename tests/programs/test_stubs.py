@@ -73,7 +73,7 @@ def test_a_schema_that_says_nothing_lets_everything_pass() -> None:
 
 
 def test_each_tool_gets_a_name_of_python_that_no_other_has() -> None:
-    names = identifiers(["a-b", "a_b", "class", "1x", "search_tools"], taken=["search_tools"])
+    names = identifiers(["a-b", "a_b", "class", "1x", "search_tools"], reserved=["search_tools"])
 
     assert names == {
         "a-b": "a_b",

@@ -127,7 +127,7 @@ def _states(
 
 
 def _is_empty(name: str, target: object, tokens: OpenTokens) -> bool:
-    """Return whether *target* signs in, and nobody has."""
+    """Return whether *target* signs in, and no token is kept."""
     auth = with_token_store(name, target, tokens).auth if isinstance(target, HttpServer) else None
     if not isinstance(auth, OAuth) or auth.per_user or auth.tokens is None:
         return False

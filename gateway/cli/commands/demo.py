@@ -78,7 +78,7 @@ app = command_group()
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DemoRequest:
     """One conversation of the demo."""
 
     title: str
@@ -90,18 +90,18 @@ class Request:
 
 
 _REQUESTS = (
-    Request(
+    DemoRequest(
         "English",
         "Create an Excel workbook called quarterly-report.xlsx.",
         "excel/create_workbook",
         "quarterly-report.xlsx",
     ),
-    Request(
+    DemoRequest(
         "German",
         "Wie spät ist es gerade in Tokio? Die Zeitzone heißt Asia/Tokyo.",
         "time/get_current_time",
     ),
-    Request(
+    DemoRequest(
         "Full of typos",
         "plese creat a new Wrod documnt, name it meeting-notes.docx thx",
         "word/create_document",
@@ -327,7 +327,7 @@ def find_program(name: str) -> str:
     return path
 
 
-def converse(stage: Stage, request: Request) -> dict[str, Any]:
+def converse(stage: Stage, request: DemoRequest) -> dict[str, Any]:
     """Hold one conversation; return its events, and *ok* if the right tool was really called."""
     events: list[Event] = []
     client = AutoDiscoveryClient(

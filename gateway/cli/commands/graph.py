@@ -151,7 +151,7 @@ def _derived_documents(graph: ToolGraph) -> list[graphs.Document]:
     """Write what was derived as documents of the host: one a rule and tool.
 
     Their paths begin with the rule's name, so that an edge still tells where it comes from when
-    somebody has made it their own.
+    it was copied into a document of the host's.
     """
     links = defaultdict[tuple[str, str], defaultdict[str, list[graphs.Link]]](
         lambda: defaultdict(list)

@@ -25,19 +25,19 @@ def cap_per_kind(kinds: Sequence[str], *, limit: int, weak: Container[int] = ())
     Args:
         kinds: The kind of each entity, best first.
         limit: How many are wanted; below 1 gives nothing.
-        weak: The places that displace nothing: they are taken last.
+        weak: The places that displace nothing: they are chosen last.
     """
     cap = math.ceil(parameters.DISPLAY_KIND_SHARE * limit)
     last = {kind: place for place, kind in enumerate(kinds) if place not in weak}
-    taken: Counter[str] = Counter()
+    chosen_by_kind: Counter[str] = Counter()
     chosen: list[int] = []
     waiting: list[int] = []
     for place, kind in enumerate(kinds):
         competes = any(at > place for other, at in last.items() if other != kind)
-        if place in weak or len(chosen) >= limit or (taken[kind] >= cap and competes):
+        if place in weak or len(chosen) >= limit or (chosen_by_kind[kind] >= cap and competes):
             waiting.append(place)
             continue
-        taken[kind] += 1
+        chosen_by_kind[kind] += 1
         chosen.append(place)
     return sorted([*chosen, *waiting[: max(limit - len(chosen), 0)]])
 

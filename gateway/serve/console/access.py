@@ -77,7 +77,8 @@ class Sessions:
     """The sessions of one console. None outlasts the token that began it.
 
     Args:
-        http: Where it is served, and whom it accepts. Without any token, `launch_token` does.
+        http: Where it is served, and which tokens it accepts. If there are none, it accepts
+            `launch_token`.
         authenticator: Names the party of a token; None makes one of *http*.
     """
 
