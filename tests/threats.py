@@ -479,14 +479,25 @@ THREATS: Mapping[str, Threat] = dict(
             "30-lured-sign-in",
             "A user is lured to complete a sign-in that somebody else began, so that its account "
             "becomes the other's.",
-            "The page's address belongs to nobody; the user is the one whose token is typed. An "
-            "answer counts once, in the browser that began. A user who gives away its token, or "
-            "types it at another site, is not protected.",
-            "0 of 5 answers taken in another browser, for another server or with another state; 0 "
-            "of 5 forms by others, of no user, without the scope or under another name",
+            "The page's address belongs to nobody; the user is the one that signed in at the "
+            "identity provider, or whose token is typed. An answer counts once, in the browser "
+            "that began. A user who gives away its token, or types it at another site, is not "
+            "protected.",
+            "0 of 5 answers of servers and 0 of 7 of an identity provider taken in another "
+            "browser, twice, for another server or with another state; 0 of 8 ID tokens of another "
+            "nonce, issuer, client or time; 0 of 5 ways led elsewhere; 0 of 7 forms by others, of "
+            "no user, without the scope, of another session or under another name",
             {
+                "serve/test_account.py": "an_answer_is_good_once_and_in_the_browser_that_began "
+                "a_code_is_good_once_and_an_id_token_is_no_key_to_the_api "
+                "a_sign_in_leads_to_a_page_of_ours_alone "
+                "a_session_begins_no_sign_in_to_a_server_without_its_secret",
+                "serve/identity/test_code_flow.py": (
+                    "an_id_token_that_is_not_of_this_sign_in_is_refused "
+                    "the_answer_of_another_provider_costs_no_code"
+                ),
                 "serve/test_sign_in.py": "nobody_completes_what_another_browser_began "
-                "only_a_user_begins_and_only_at_our_page a_name_from_the_address_is_no_markup"
+                "only_a_user_begins_and_only_at_our_page a_name_from_the_address_is_no_markup",
             },
         ),
         _threat(

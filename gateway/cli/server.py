@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gateway.cli.command import note, warn
 from gateway.cli.signals import OnChange, Shutdown, graceful_shutdown, watch_files
@@ -30,6 +31,9 @@ from gateway.serve.http_options import HttpOptions, is_bare_ipv6, is_loopback
 from gateway.serve.mcp_server import mcp_server, serve_stdio
 from gateway.serve.probes import probe_routes
 from gateway.types import Caller
+
+if TYPE_CHECKING:
+    from gateway.serve.console.access import Sessions
 
 _LOG_RECORDS_PER_S = 5
 _LOG_BURST_RECORDS = 100
@@ -67,15 +71,14 @@ def transport_of(
     """
     if address is None:
         return serve_stdio
+    from gateway.serve.console.access import Sessions  # noqa: PLC0415  (pipes need none)
+
     authenticator = authenticator or Authenticator(address)
-    launch_token = ""
+    sessions = Sessions(address, authenticator)
     routes: ConsoleRoutes = ()
     if parts.console:
-        from gateway.serve.console.access import Sessions  # noqa: PLC0415  (pipes need none)
         from gateway.serve.console.app import console_routes  # noqa: PLC0415  (an extra)
 
-        sessions = Sessions(address, authenticator)
-        launch_token = sessions.launch_token
         routes = console_routes(gateway, parts.console, sessions)
 
     def on_listening(url: str) -> None:
@@ -84,7 +87,7 @@ def transport_of(
         if parts.api:
             note(f"the catalog as JSON is described at {root}/openapi.json")
         if parts.console:
-            _announce(f"{root}{CONSOLE}", launch_token, opens=parts.open_console)
+            _announce(f"{root}{CONSOLE}", sessions.launch_token, opens=parts.open_console)
 
     transport = partial(
         serve_http,
@@ -96,7 +99,7 @@ def transport_of(
         on_listening=on_listening,
         on_stop=shutdown.note_signal,
     )
-    pages = _sign_in_pages(gateway, address, authenticator)
+    pages = _sign_in_pages(gateway, address, authenticator, sessions)
     served = [*probe_routes(gateway), *pages, *_catalog_routes(gateway, address, parts)]
     return partial(transport, routes=served)
 
@@ -115,14 +118,16 @@ def _catalog_routes(gateway: Gateway, address: HttpOptions, parts: ServedParts) 
 
 
 def _sign_in_pages(
-    gateway: Gateway, address: HttpOptions, authenticator: Authenticator
+    gateway: Gateway, address: HttpOptions, authenticator: Authenticator, sessions: Sessions
 ) -> ConsoleRoutes:
-    from gateway.serve.sign_in import sign_in_routes  # noqa: PLC0415  (pipes need no pages)
+    from gateway.serve.account import account_routes  # noqa: PLC0415  (pipes need no pages)
+    from gateway.serve.sign_in import sign_in_routes  # noqa: PLC0415  (likewise)
 
     async def name_caller(token: str) -> Caller:
         return (await authenticator.authenticate([f"Bearer {token}"])).caller
 
-    return sign_in_routes(gateway, name_caller, needs_token=address.needs_token)
+    pages = sign_in_routes(gateway, name_caller, needs_token=address.needs_token, sessions=sessions)
+    return (*pages, *account_routes(sessions, gateway.options))
 
 
 def with_public_url(own_options: Options, address: HttpOptions | None) -> Options:

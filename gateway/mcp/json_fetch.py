@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 import httpx2
 
@@ -20,7 +22,15 @@ _HEADERS = {
 }
 
 
-async def fetch_json(url: str, *, configured: str, max_bytes: int, timeout_s: float) -> object:
+async def fetch_json(
+    url: str,
+    *,
+    configured: str,
+    max_bytes: int,
+    timeout_s: float,
+    form: Mapping[str, str] | None = None,
+    client: Sequence[str] = (),
+) -> object:
     """Return the JSON document at *url*. Redirects are not followed.
 
     Args:
@@ -29,6 +39,8 @@ async def fetch_json(url: str, *, configured: str, max_bytes: int, timeout_s: fl
             private, or this machine; no other may.
         max_bytes: A larger document is refused.
         timeout_s: A slower answer is given up.
+        form: Is sent, if it is not None.
+        client: The id and the secret of the client that asks, for the header (RFC 6749, 2.3.1).
 
     Raises:
         ConfigError: The address may not be asked.
@@ -38,13 +50,15 @@ async def fetch_json(url: str, *, configured: str, max_bytes: int, timeout_s: fl
     shown, body = f"{parts.scheme}://{parts.netloc.decode()}", b""
     if parts.scheme != "https" and not is_local(url):
         raise ConfigError(f"{shown!r} may not be asked without TLS: use https")
+    auth = httpx2.BasicAuth(*(quote(text, safe="") for text in client)) if client else None
+    method = "GET" if form is None else "POST"
     transport = GuardedTransport(private, local=is_local(configured))
     try:
         with quiet_libraries(shown):
             async with (
                 asyncio.timeout(timeout_s),
-                httpx2.AsyncClient(transport=transport, timeout=timeout_s) as client,
-                client.stream("GET", url, headers=_HEADERS) as response,
+                httpx2.AsyncClient(transport=transport, timeout=timeout_s) as http,
+                http.stream(method, url, headers=_HEADERS, data=form, auth=auth) as response,
             ):
                 if not response.is_success:
                     raise UpstreamError(shown, f"answered {response.status_code}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.server.auth.routes import build_resource_metadata_url
@@ -15,7 +14,7 @@ from gateway.serve import auth
 from gateway.serve.auth import BearerToken, Challenge
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.identity.access_tokens import AccessTokens
-from gateway.types.caller import Secret
+from gateway.serve.identity.code_flow import ProviderSignIn
 
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 
@@ -55,6 +54,14 @@ class Authenticator:
         self._access_tokens = AccessTokens(
             options.issuers, resource=resource, metadata_url=url, clock=self._clock
         )
+        self.sign_ins: Mapping[str, ProviderSignIn] = {
+            each.issuer: ProviderSignIn(
+                each, each.sign_in, resource, self._access_tokens, clock=self._clock
+            )
+            for each in options.issuers
+            if each.sign_in
+        }
+        """The providers at which people sign in with a browser, by issuer."""
         self._metadata = _metadata(options)
         self._metadata_paths = {METADATA_PATH, urlsplit(url).path} if url else set[str]()
 
@@ -91,9 +98,7 @@ class Authenticator:
             return found.named()
         if not secret:
             raise self._access_tokens.missing()
-        bearer = (await self._access_tokens.verify(secret)).named()
-        # A server may want it in exchange; a token of the file is nobody else's business.
-        return replace(bearer, caller=replace(bearer.caller, token=Secret(secret)))
+        return await self._access_tokens.verify(secret)
 
 
 def _metadata(options: HttpOptions) -> Mapping[str, object]:

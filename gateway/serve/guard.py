@@ -31,6 +31,8 @@ from gateway.types import ANYONE
 
 CONSOLE = "/console"
 """Pages below it sign in by themselves; see `gateway.serve.console.access`."""
+ACCOUNT = "/account"
+"""Below it browsers sign in at identity providers; see `gateway.serve.account`."""
 _AUTHORITY = re.compile(
     r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", re.IGNORECASE | re.ASCII
 )
@@ -73,8 +75,8 @@ class Guard:
     * Origin: one that `HttpOptions.origins` lists, or, on loopback, the server's own, port and all.
     * A stream ends with the token of its request. A call that runs does not.
     * Token: needed for everything but `LIVENESS`, the console, the pages below `SIGN_IN`, which ask
-      for it by themselves, and the metadata of the protected resource (RFC 9728), if there are any.
-      The caller that it names is in the scope then, under `CALLER`.
+      for it by themselves, those below `ACCOUNT`, and the metadata of the protected resource (RFC
+      9728), if there are any. The caller that it names is in the scope then, under `CALLER`.
 
     Args:
         app: The application behind it.
@@ -146,7 +148,7 @@ class Guard:
 
     def _needs_no_token(self, scope: Scope) -> bool:
         path = scope["path"]
-        if path.startswith(f"{SIGN_IN}/"):
+        if path.startswith((f"{SIGN_IN}/", f"{ACCOUNT}/")):
             return True
         if path == auth.LIVENESS:
             return scope.get("method") in _SAFE

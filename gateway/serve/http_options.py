@@ -56,6 +56,11 @@ class HttpOptions(OptionObject):
             return f"resource, the address of /mcp as clients know it, {fault}"
         if len({each.issuer for each in self.issuers}) < len(self.issuers):
             return "two issuers are the same"
+        if any(
+            each.sign_in and each.sign_in.client_id in (each.audiences or (self.resource,))
+            for each in self.issuers
+        ):
+            return "client_id is an audience too: ID tokens would be taken for access tokens"
         if self.needs_token or is_loopback(self.host):
             return ""
         return (

@@ -1,36 +1,38 @@
 """Pages where users sign in to servers that are called with their credentials.
 
-The address of a page is no secret and belongs to nobody: the user is the one whose token is typed
-there, the same that the user's client sends. So whoever is lured to it signs in for itself (MCP
-2026-07-28, elicitation, "Phishing").
+The address of a page is no secret and belongs to nobody: the user is the one that signed in at an
+identity provider (`gateway.serve.account`), or whose token is typed there, the same that the user's
+client sends. So whoever is lured to it signs in for itself (MCP 2026-07-28, elicitation,
+"Phishing").
 
 * The answer of an authorization server counts only in the browser that began: it has a cookie,
   encrypted and bound to the user, the server and the state. A link to the authorization server
   that somebody else made ends here.
-* The token is used once and is not kept. The guard refuses what pages of others send.
+* A typed token is used once and is not kept. The guard refuses what pages of others send.
 """
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from html import escape
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from gateway.errors import GatewayError
 from gateway.gateway import Gateway
 from gateway.mcp.code_flow import LIFE_S
 from gateway.registration.user_sign_ins import PATH
+from gateway.serve.account import sign_in_links, signed_out_address
 from gateway.serve.api.operations import read_limited
 from gateway.serve.api.problems import RefusedError
-from gateway.storage.encryption import decrypt, encrypt
-from gateway.storage.host_key import host_keys
+from gateway.serve.console.access import FORM_FIELD, ConsoleSession, Sessions, check_form
+from gateway.serve.plain_pages import HEADERS, link, message, page, refused
+from gateway.serve.sealed_cookies import SealedCookie
 from gateway.types import Caller
 
 Authenticate = Callable[[str], Awaitable[Caller]]
@@ -39,34 +41,28 @@ Authenticate = Callable[[str], Awaitable[Caller]]
 Raises:
     RefusedError: It names none.
 """
-_COOKIE = "gateway_sign_in"
 _MAX_FORM_BYTES = 16 * 1024
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
-    ),
-    # With "no-referrer" browsers send the form with ``Origin: null``, which is foreign.
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-}
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>{title}</title>
-<style>body{{font:1rem/1.5 sans-serif;max-width:34rem;margin:3rem auto;padding:0 1rem}}
-label,input,button{{display:block;font:inherit}}input{{width:100%;margin:.25rem 0 1rem}}
-button{{margin-bottom:.5rem}}</style><h1>{title}</h1>{body}</html>"""
-_FORM = """<p>The tools of {server} are used in your name. You go on to its own page to agree.
-Only go on if you asked for it: whoever types a token here lends what that server lets them do to
-all who use this gateway with that token.</p>
-<form method="post">{token}<button name="action" value="sign_in">Sign in to {server}</button>
-<button name="action" value="sign_out">Sign out of {server}</button></form>"""
+_INTRO = """<p>The tools of {server} are used in your name. You go on to its own page to agree.
+Only go on if you asked for it: whoever goes on lends what that server lets them do to all who use
+this gateway with the same account or token.</p>{form}"""
+_ACTIONS = """<form method="post">{who}
+<button name="action" value="sign_in">Sign in to {server}</button>
+<button name="action" value="sign_out">Sign out of {server}</button>{leave}</form>"""
+_FOLDED = "<details><summary>With a token</summary>{form}</details>"
 
 _FIELD = """<label for="token">Your token for this gateway, as your client sends it</label>
 <input id="token" name="token" type="password" autocomplete="off" required>"""
+_SESSION = """<p>You are signed in here as {user}.</p>
+<input type="hidden" name="{field}" value="{csrf}">"""
+_LEAVE = """<button name="action" value="leave">Sign out of this gateway</button>"""
 
 
 def sign_in_routes(
-    gateway: Gateway, authenticate: Authenticate, *, needs_token: bool = True
+    gateway: Gateway,
+    authenticate: Authenticate,
+    *,
+    needs_token: bool = True,
+    sessions: Sessions | None = None,
 ) -> Sequence[Route]:
     """Return the routes of the pages, for an application behind the guard.
 
@@ -74,8 +70,9 @@ def sign_in_routes(
         gateway: Whose servers.
         authenticate: Names the user of a token.
         needs_token: Whether there are tokens; else there is one user.
+        sessions: Of browsers that signed in at an identity provider.
     """
-    pages = _Pages(gateway, authenticate, _FIELD if needs_token else "")
+    pages = _Pages(gateway, authenticate, _FIELD if needs_token else "", sessions)
     path = f"{PATH}/{{server}}"
     return (
         Route(path, pages.form, methods=["GET"]),
@@ -85,19 +82,46 @@ def sign_in_routes(
 
 
 class _Pages:
-    def __init__(self, gateway: Gateway, authenticate: Authenticate, token: str) -> None:
+    def __init__(
+        self, gateway: Gateway, authenticate: Authenticate, token: str, sessions: Sessions | None
+    ) -> None:
         self._token = token
         self._sign_ins = gateway.user_sign_ins
         self._authenticate = authenticate
+        self._sessions = sessions
         # Without a key of the host the callback must come to the same process.
-        self._keys = host_keys(gateway.options, "cookies") or (secrets.token_bytes(32),)
+        self._cookie = SealedCookie("gateway_sign_in", gateway.options, LIFE_S)
         self._is_secure = urlsplit(gateway.options.public_url).scheme == "https"
-        self._cookie = f"__Host-{_COOKIE}" if self._is_secure else _COOKIE
 
     async def form(self, request: Request) -> Response:
-        """Ask for the token of the user. The page is the same for any name of a server."""
+        """Ask who the user is, if no session tells; it is the same for any name of a server."""
         server = escape(request.path_params["server"])
-        return _page(f"Sign in to {server}", _FORM.format(server=server, token=self._token))
+        if session := self._session(request):
+            user = escape(session.caller.user)
+            who = _SESSION.format(user=user, field=FORM_FIELD, csrf=session.csrf)
+            form = _ACTIONS.format(server=server, who=who, leave=_LEAVE)
+        else:
+            form = _ACTIONS.format(server=server, who=self._token, leave="")
+            links = sign_in_links(self._sessions, request.url.path) if self._sessions else ()
+            if providers := "".join(link(url, f"Sign in at {name}") for url, name in links):
+                form = providers + _FOLDED.format(form=form)
+        return page(f"Sign in to {server}", _INTRO.format(server=server, form=form))
+
+    def _session(self, request: Request) -> ConsoleSession | None:
+        return self._sessions.of_browser(request) if self._sessions else None
+
+    async def _caller(self, request: Request, fields: Mapping[str, Sequence[str]]) -> Caller:
+        """Return the caller that the form names, or else the session of the browser.
+
+        Raises:
+            RefusedError: There is none, or the form is of another session.
+        """
+        token = fields.get("token", [""])[0].strip()
+        session = self._session(request)
+        if token or session is None:
+            return await self._authenticate(token)
+        check_form(session, fields.get(FORM_FIELD, [""])[0])
+        return session.caller
 
     async def submit(self, request: Request) -> Response:
         """Send the browser of the user to the authorization server, or sign the user out."""
@@ -105,36 +129,37 @@ class _Pages:
         try:
             body = await read_limited(request, _MAX_FORM_BYTES, "a form")
             fields = parse_qs(body.decode("utf-8", "replace"))
-            caller = await self._authenticate(fields.get("token", [""])[0].strip())
+            caller = await self._caller(request, fields)
+            if fields.get("action") == ["leave"]:
+                return self._leave(request)
             if fields.get("action") == ["sign_out"]:
                 await self._sign_ins.end(server, caller)
-                return _message(f"{caller.user} is signed out of {server}.")
+                return message(f"{caller.user} is signed out of {server}.")
             url = await self._sign_ins.begin(server, caller)
         except (RefusedError, GatewayError) as error:
-            return _refused(error)
+            return refused(error)
         state = parse_qs(urlsplit(url).query).get("state", [""])[0]
-        content = json.dumps([server, caller.tenant, caller.user, state, time.time() + LIFE_S])
-        response = RedirectResponse(url, status_code=303, headers=_HEADERS)
-        sealed = encrypt(self._keys, content, place=_COOKIE).hex()
-        # Lax: the authorization server sends the browser back from a site of its own.
-        response.set_cookie(
-            self._cookie,
-            sealed,
-            max_age=int(LIFE_S),
-            secure=self._is_secure,
-            httponly=True,
-            samesite="lax",
-        )
+        content = [server, caller.tenant, caller.user, state, time.time() + LIFE_S]
+        response = RedirectResponse(url, status_code=303, headers=HEADERS)
+        self._cookie.set(response, content, secure=self._is_secure)
         return response
+
+    def _leave(self, request: Request) -> Response:
+        """End the session of the browser."""
+        session = self._session(request)
+        if self._sessions and session:
+            self._sessions.end(session)
+        issuer = session.bearer.issuer if session else ""
+        return RedirectResponse(signed_out_address(issuer), 303, HEADERS)
 
     async def callback(self, request: Request) -> Response:
         """Take the answer of the authorization server, in the browser that began."""
         server, query = request.path_params["server"], request.query_params
         caller = self._bearer_of(request, server, query.get("state", ""))
         if caller is None:
-            return _message("This is no answer to a sign-in that began in this browser.", 400)
+            return message("This is no answer to a sign-in that began in this browser.", 400)
         if "code" not in query:
-            return _message(f"The sign-in to {server} was refused.", 400)
+            return message(f"The sign-in to {server} was refused.", 400)
         try:
             await self._sign_ins.complete(
                 server,
@@ -144,36 +169,19 @@ class _Pages:
                 issuer=query.get("iss"),
             )
         except GatewayError as error:
-            return _refused(error)
-        response = _message(f"{caller.user} is signed in to {server}. You may close this page.")
-        response.delete_cookie(self._cookie, secure=self._is_secure, httponly=True, samesite="lax")
+            return refused(error)
+        response = message(f"{caller.user} is signed in to {server}. You may close this page.")
+        self._cookie.delete(response, secure=self._is_secure)
         return response
 
     def _bearer_of(self, request: Request, server: str, state: str) -> Caller | None:
         """Return the user whose browser began to sign in to *server* with *state*."""
-        try:
-            sealed = bytes.fromhex(request.cookies.get(self._cookie, ""))
-        except ValueError:
-            return None
-        content = decrypt(self._keys, sealed, place=_COOKIE)
+        content = self._cookie.get(request, secure=self._is_secure)
         if not content:
             return None
-        own_server, tenant, user, own_state, until = json.loads(content)
+        own_server, tenant, user, own_state, until = content
         is_own = own_server == server and secrets.compare_digest(
             own_state.encode(), state.encode("utf-8", "replace")
         )
         # Access was checked when it began; the tokens are kept for this user alone.
         return Caller(user=user, tenant=tenant) if is_own and until >= time.time() else None
-
-
-def _page(title: str, body: str, status: int = 200) -> Response:
-    return HTMLResponse(_PAGE.format(title=title, body=body), status, headers=_HEADERS)
-
-
-def _message(text: str, status: int = 200) -> Response:
-    return _page("Sign-in", f"<p>{escape(text)}</p>", status)
-
-
-def _refused(error: RefusedError | GatewayError) -> Response:
-    status = error.status if isinstance(error, RefusedError) else 400
-    return _message(str(error), status)

@@ -78,7 +78,18 @@ def read_token_file(path: Path) -> TokenFile:
     )
     if len({token.digest for token in tokens}) < len(tokens):
         raise ConfigError(f"{where}: two tokens are the same: give each its own secret")
-    return TokenFile(tokens=tokens, issuers=tuple(file.issuers.values()), resource=file.resource)
+    issuers = tuple(_with_secret(name, issuer) for name, issuer in file.issuers.items())
+    return TokenFile(tokens=tokens, issuers=issuers, resource=file.resource)
+
+
+def _with_secret(name: str, issuer: Issuer) -> Issuer:
+    """Return *issuer* with the secret of the client in place of a reference to it."""
+    sign_in = issuer.sign_in
+    if sign_in is None or not sign_in.client_secret:
+        return issuer
+    secret = read_secret(sign_in.client_secret, owner=f"client_secret of issuer {name!r}")
+    update = {"sign_in": sign_in.model_copy(update={"client_secret": secret})}
+    return issuer.model_copy(update=update)
 
 
 def _read_secret(name: str, reference: str) -> str:

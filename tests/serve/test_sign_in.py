@@ -23,6 +23,7 @@ from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.auth import BearerToken
 from gateway.serve.authenticator import Authenticator
+from gateway.serve.console.access import Sessions
 from gateway.serve.guard import guarded
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
@@ -61,13 +62,14 @@ class Team:
     place: Place
     gateways: tuple[Gateway, Gateway]
 
-    def browser(self, replica: int = 0) -> httpx2.AsyncClient:
+    def browser(self, replica: int = 0, sessions: Sessions | None = None) -> httpx2.AsyncClient:
         """Give a browser, which keeps its cookies, at one of the two."""
 
         async def name_caller(token: str) -> Caller:
             return (await Authenticator(HTTP).authenticate([f"Bearer {token}"])).caller
 
-        app = guarded(Starlette(routes=sign_in_routes(self.gateways[replica], name_caller)), HTTP)
+        routes = sign_in_routes(self.gateways[replica], name_caller, sessions=sessions)
+        app = guarded(Starlette(routes=routes), HTTP)
         return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=ROOT)
 
     async def agree(self, url: str) -> str:
@@ -133,6 +135,21 @@ async def test_a_user_signs_in_at_one_replica_comes_back_to_another_and_signs_ou
     assert ("hi", "hi") == answer
     assert "signed out" in out.text
     assert back.startswith(f"{PAGE}/callback?")
+
+
+async def test_a_user_whose_browser_has_a_session_types_no_token(team: Team) -> None:
+    """`gateway.serve.account` begins such sessions."""
+    sessions = Sessions(HTTP)
+    session = sessions.admit(TOKENS[0])
+    async with team.browser(sessions=sessions) as browser:
+        browser.cookies.set("gateway_console_8930", session.key)
+        page = await browser.get(PAGE)
+        away = await browser.post(PAGE, data={"action": "sign_in", "csrf": session.csrf})
+        done = await browser.get(await team.agree(away.headers["location"]))
+        answer = await team.echo(ADA)
+
+    assert ("password" in page.text, session.csrf in page.text) == (False, True)
+    assert (200, "hi") == (done.status_code, answer)
 
 
 async def test_nobody_completes_what_another_browser_began(team: Team) -> None:

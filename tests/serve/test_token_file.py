@@ -76,6 +76,27 @@ def test_a_bad_file_is_refused_with_the_mend(
     assert "0123" not in str(caught.value)
 
 
+def test_the_secret_of_a_client_is_a_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a token is; what is read shows it nowhere."""
+    monkeypatch.setenv("CLIENT_SECRET", "of-the-client")
+    text = """resource = "https://gw.example/mcp"
+[issuers.a]
+issuer = "https://idp.example"
+[issuers.a.sign_in]
+client_id = "browser"
+client_secret = "${CLIENT_SECRET}"
+"""
+    (issuer,) = read_token_file(put(tmp_path, text))["issuers"]
+    with pytest.raises(ConfigError, match="client_secret of issuer 'a' must refer") as refused:
+        read_token_file(put(tmp_path, text.replace("${CLIENT_SECRET}", "of-the-client")))
+
+    assert issuer.sign_in
+    assert "of-the-client" == issuer.sign_in.client_secret
+    assert "of-the-client" not in f"{issuer!r} {refused.value}"
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """It was asked for."""
     with pytest.raises(ConfigError, match=r"none\.toml"):

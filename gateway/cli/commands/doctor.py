@@ -35,6 +35,7 @@ from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import environment
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import make_private_folder
+from gateway.serve.authenticator import Authenticator
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.identity.issuers import Issuer
 from gateway.serve.identity.provider_keys import ProviderKeys
@@ -237,9 +238,13 @@ def check_callers(tokens: Path, *, connect: bool) -> Iterator[Check]:
         return
     counts = f"tokens: {len(options.tokens)}, identity providers: {len(options.issuers)}"
     yield Check("callers", "ok", f"{tokens}: {counts}")
+    sign_ins = Authenticator(options).sign_ins
     for issuer in options.issuers if connect else ():
         name = f"identity provider {issuer.issuer}"
         yield _try(name, "its keys are there", partial(_fetch_keys, issuer))
+        if sign_in := sign_ins.get(issuer.issuer):
+            detail = f"people can sign in there, if {sign_in.redirect_uri} is registered there"
+            yield _try(name, detail, lambda: asyncio.run(sign_in.check()))
 
 
 def _fetch_keys(issuer: Issuer) -> None:

@@ -1,7 +1,8 @@
 """Access to the console: a cookie made from a token, and a secret in every form.
 
-* A browser signs in once with a token that the API accepts too, or, where the API needs none, with
-  the launch token that `gateway serve` prints. Of tokens only that of an identity provider is kept,
+* A browser signs in once: at an identity provider (`gateway.serve.account`), with a token that the
+  API accepts too, or, where the API needs none, with the launch token that `gateway serve` prints.
+  Of tokens only that of an identity provider is kept,
   since a server may want it in exchange. A session ends with its token, and when whom the API
   accepts is changed.
 * The cookie is HttpOnly and SameSite=Strict, so no other site's request bears it. Every form holds
@@ -13,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from starlette.requests import Request
@@ -87,7 +89,7 @@ class Sessions:
         """The token of this start; empty where the API needs a token of its own."""
         if self.launch_token:
             authenticator = Authenticator(replace(http, token=self.launch_token))
-        self._authenticator = authenticator or Authenticator(http)
+        self.authenticator = authenticator or Authenticator(http)
         self._of_party = Cache[Cache[ConsoleSession]]("console", max_items=MAX_PARTIES)
 
     async def begin(self, token: str) -> ConsoleSession:
@@ -96,8 +98,11 @@ class Sessions:
         Raises:
             RefusedError: As of `Authenticator.authenticate`.
         """
-        bearer = await self._authenticator.authenticate([f"Bearer {token.strip()}"])
-        session = ConsoleSession(bearer=bearer, change=self._authenticator.changes)
+        return self.admit(await self.authenticator.authenticate([f"Bearer {token.strip()}"]))
+
+    def admit(self, bearer: BearerToken) -> ConsoleSession:
+        """Return a new session for *bearer*, which was authenticated just now."""
+        session = ConsoleSession(bearer=bearer, change=self.authenticator.changes)
         own = self._of_party.peek(session.party)
         if own is None:
             own = Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)
@@ -115,14 +120,18 @@ class Sessions:
         """
         headers = request.headers.getlist("authorization")
         if request.method in _SAFE and any(map(bearer_secret, headers)):
-            return ConsoleSession(bearer=await self._authenticator.authenticate(headers))
+            return ConsoleSession(bearer=await self.authenticator.authenticate(headers))
+        return self.of_browser(request)
+
+    def of_browser(self, request: Request) -> ConsoleSession | None:
+        """Return the session whose cookie *request* bears; None without one."""
         return self.of_cookie(request.cookies.get(_cookie_name(request), ""))
 
     def of_cookie(self, value: str) -> ConsoleSession | None:
         """Return the session whose cookie has *value*; None without one, or if it has ended."""
         own = self._of_party.peek(_party_of(value))
         found = own.peek(value) if own else None
-        if found is None or found.change != self._authenticator.changes:
+        if found is None or found.change != self.authenticator.changes:
             return None
         return found if time.time() < found.bearer.expires_at else None
 
@@ -136,17 +145,33 @@ def _party_of(key: str) -> str:
     return key.partition(".")[0]
 
 
-def set_cookie(response: Response, request: Request, session: ConsoleSession) -> None:
-    """Let *response* set the cookie of *session*."""
-    response.set_cookie(
-        _cookie_name(request),
-        session.key,
-        max_age=SESSION_S,
-        path=CONSOLE,
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="strict",
-    )
+def set_cookie(
+    response: Response,
+    request: Request,
+    session: ConsoleSession,
+    *,
+    paths: Sequence[str] = (CONSOLE,),
+    secure: bool = False,
+) -> None:
+    """Let *response* set the cookie of *session*.
+
+    Args:
+        response: To *request*.
+        request: Of the browser.
+        session: New.
+        paths: Below which the browser sends it.
+        secure: Whether the browser speaks TLS, also if *request* came by a proxy without.
+    """
+    for path in paths:
+        response.set_cookie(
+            _cookie_name(request),
+            session.key,
+            max_age=SESSION_S,
+            path=path,
+            secure=secure or request.url.scheme == "https",
+            httponly=True,
+            samesite="strict",
+        )
 
 
 def _cookie_name(request: Request) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from gateway.gateway import Gateway
 from gateway.runtime import VERSION
 from gateway.runtime.text import visible_json
 from gateway.serve import auth
+from gateway.serve.account import own_path, sign_in_links, signed_out_address
 from gateway.serve.api.operations import problem, read_limited
 from gateway.serve.api.problems import RefusedError, refusal
 from gateway.serve.console import formats
@@ -100,6 +101,8 @@ class SignInData:
 
     next: str
     needs_launch_token: bool
+    providers: Sequence[tuple[str, str]] = ()
+    """The address where a sign-in begins, and the name, of each identity provider."""
 
 
 def console_routes(
@@ -155,14 +158,15 @@ class _Console:
     async def sign_in(self, request: Request) -> Response:
         """Show the form that asks for a token, or take what it sends."""
         request.scope[ROUTE] = _SIGN_IN
-        to = _own_path(request.query_params.get("next", ""))
+        to = own_path(request.query_params.get("next", ""))
         if request.method == "POST":
             form = await attempt(_read_form(request, MAX_SIGN_IN_BYTES))
             if isinstance(form, Failed):
                 return self._show_error(request, None, refusal(form))
             return await self._begin(request, form.get("token", ""), to)
         needs = bool(self._sessions.launch_token)
-        data = SignInData(next=to, needs_launch_token=needs)
+        providers = tuple(sign_in_links(self._sessions, to))
+        data = SignInData(next=to, needs_launch_token=needs, providers=providers)
         return self._show(
             request, None, PageView(template="sign_in.html", title="Sign in", data=data)
         )
@@ -185,6 +189,8 @@ class _Console:
             if isinstance(form, Failed):
                 return self._show_error(request, session, refusal(form))
             self._sessions.end(session)
+            if session.bearer.issuer in self._sessions.authenticator.sign_ins:
+                return RedirectResponse(signed_out_address(session.bearer.issuer), 303, HEADERS)
         return RedirectResponse(_SIGN_IN, 303, HEADERS)
 
     async def miss(self, request: Request) -> Response:
@@ -285,12 +291,6 @@ def _wants_json(request: Request) -> bool:
 def _json_url(request: Request) -> str:
     query = [*request.query_params.multi_items(), ("format", "json")]
     return f"{quote(request.url.path)}?{urlencode(query)}"
-
-
-def _own_path(path: str) -> str:
-    """Return *path* if it is one of the console, so that no link leads elsewhere."""
-    is_own = path == CONSOLE or path.startswith(f"{CONSOLE}/")
-    return path if is_own and "\\" not in path and path.isprintable() else CONSOLE
 
 
 async def _read_checked(request: Request, session: ConsoleSession) -> ImmutableMultiDict[str, str]:

@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jwt
@@ -20,6 +22,7 @@ from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import BearerToken, Challenge
 from gateway.serve.identity.issuers import Issuer
 from gateway.serve.identity.provider_keys import RETRY_S, Key, ProviderKeys
+from gateway.types.caller import Secret
 
 LEEWAY_S = 30.0
 """How far clocks may be apart."""
@@ -102,10 +105,39 @@ class AccessTokens:
                 keys of its provider cannot be had.
         """
         header, keys = self._read(token)
-        claims = self._verified(token, header, await self._find_key(keys, header), keys.issuer)
         issuer = keys.issuer
+        audiences = issuer.audiences or (self._resource,)
+        claims = await self._verified(token, header, keys, audiences)
         if fault := _kind_fault(header, claims, strict=issuer.only_access_tokens):
             raise self.unknown(fault)
+        bearer = self.bearer_of(claims, issuer)
+        # A server may want it in exchange; a token of the file is nobody else's business.
+        return replace(bearer, caller=replace(bearer.caller, token=Secret(token)))
+
+    async def verify_id_token(self, token: str, issuer: Issuer, nonce: str) -> Mapping[str, Any]:
+        """Return the claims of an ID token that *issuer* made for our client and *nonce*.
+
+        Raises:
+            RefusedError: As of `verify`; 401 also if it is for another client or another nonce.
+        """
+        client = issuer.sign_in.client_id if issuer.sign_in else ""
+        header, keys = self._read(token)
+        if keys.issuer != issuer:
+            raise self.unknown("it is of another issuer")
+        claims = await self._verified(token, header, keys, (client,))
+        # Nobody else may be an audience: it could have been given to that one (Core, 3.1.3.7).
+        if claims["aud"] not in (client, [client]) or claims.get("azp", client) != client:
+            raise self.unknown("it is for another client")
+        if not secrets.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
+            raise self.unknown("its nonce is not that of this sign-in")
+        return claims
+
+    def bearer_of(self, claims: Mapping[str, Any], issuer: Issuer) -> BearerToken:
+        """Return the party that verified *claims* of *issuer* name.
+
+        Raises:
+            RefusedError: 403, if they lack a required scope; 401, if they lack a claim.
+        """
         if issuer.required_scopes - issuer.provider_scopes(claims):
             scope = " ".join(sorted(issuer.required_scopes))
             detail = f"this needs a token with the scopes {scope!r}"
@@ -114,7 +146,7 @@ class AccessTokens:
             )
         expires_at = float(min(int(claims["exp"]), _LATEST)) + LEEWAY_S
         try:
-            return issuer.bearer(claims, expires_at=expires_at)
+            return issuer.bearer(claims, expires_at=expires_at).named()
         except ValueError as error:
             raise self.unknown(str(error)) from error
 
@@ -146,15 +178,16 @@ class AccessTokens:
             raise self.unknown("it names no key of its issuer")
         return key
 
-    def _verified(
-        self, token: str, header: Mapping[str, Any], key: Key, issuer: Issuer
+    async def _verified(
+        self, token: str, header: Mapping[str, Any], keys: ProviderKeys, audiences: Sequence[str]
     ) -> Mapping[str, Any]:
+        key, issuer = await self._find_key(keys, header), keys.issuer
         try:
             claims: Mapping[str, Any] = jwt.decode(
                 token,
                 jwt.PyJWK(dict(key), header["alg"]),
                 algorithms=issuer.algorithms,
-                audience=issuer.audiences or (self._resource,),
+                audience=audiences,
                 issuer=issuer.issuer,
                 leeway=LEEWAY_S,
                 options={

@@ -24,6 +24,8 @@ Algorithm = Literal[
 ]
 """Signatures with a key of which only the provider has the private half."""
 ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "PS256", "ES256", "ES384", "EdDSA")
+CALLBACK = "/account/callback"
+"""The path to which a provider sends a browser back."""
 Claim = Text | Annotated[tuple[Text, ...], Strict(strict=False), Field(min_length=1)]
 """The name of a claim, or the names that lead to it through objects."""
 _Texts = Annotated[tuple[Text, ...], Strict(strict=False)]
@@ -31,6 +33,22 @@ _Claims = Annotated[tuple[Claim, ...], Strict(strict=False)]
 _Scopes = Annotated[frozenset[Scope], Strict(strict=False)]
 _MAX_LABEL_CHARS = 255
 """OpenID Connect Core, section 2: no subject is longer."""
+
+
+class BrowserSignIn(StrictModel):
+    """How people sign in at a provider in a browser: a table ``[issuers.NAME.sign_in]``."""
+
+    client_id: Text
+    client_secret: str = Field(default="", repr=False)
+    """A reference, where it stands in a file; empty for a public client."""
+    redirect_uri: str = ""
+    """Where the provider sends browsers back to; empty is `CALLBACK` beside the resource."""
+    caller_from: Literal["access_token", "id_token"] = "access_token"
+    """Which token names the caller."""
+    scope: str = ""
+    """What is asked for; empty asks for ``openid`` and all scopes that the issuer's entry names."""
+    parameters: dict[Text, str] | None = None
+    """More parameters of both requests; None sends the ``resource``."""
 
 
 class Issuer(StrictModel):
@@ -61,12 +79,17 @@ class Issuer(StrictModel):
     """Scopes of callers, by scope of the provider."""
     groups: dict[Text, _Scopes] = Field(default_factory=dict)
     """Scopes of callers, by group of the provider."""
+    sign_in: BrowserSignIn | None = None
+    """None has nobody sign in there in a browser."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         for name, url in (("issuer", self.issuer), ("jwks_uri", self.jwks_uri)):
             if url and (fault := address_fault(url)):
                 raise ValueError(f"{name} {fault}")
+        back = self.sign_in.redirect_uri if self.sign_in else ""
+        if back and (address_fault(back) or not urlsplit(back).path == CALLBACK):
+            raise ValueError(f"redirect_uri must be an https address with the path {CALLBACK}")
         if self.tenant and self.tenant_claim:
             raise ValueError("tenant and tenant_claim exclude each other")
         return self

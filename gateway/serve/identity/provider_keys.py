@@ -16,12 +16,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from mcp.client.auth.utils import build_oauth_authorization_server_metadata_discovery_urls
-
 from gateway.errors import Failed, UpstreamError, attempt
 from gateway.mcp.json_fetch import fetch_json
 from gateway.runtime.cache import Clock
-from gateway.serve.identity.issuers import Issuer, address_fault
+from gateway.serve.identity.issuers import Issuer
+from gateway.serve.identity.provider_metadata import FETCH_TIMEOUT_S, MAX_BYTES, find_metadata
 
 RETRY_S = 10.0
 """How long keys are not fetched again after the last time, whatever is asked for."""
@@ -31,8 +30,6 @@ UNUSED_S = 2 * REFRESH_S
 """When keys are fetched again before they are used: no request came in time to have it done."""
 MAX_AGE_S = 24 * 3600.0
 """When keys that could not be fetched again are used no more."""
-FETCH_TIMEOUT_S = 5.0
-MAX_BYTES = 256 * 1024
 _MAX_KEYS = 100
 _KEY_TYPES = frozenset({"RSA", "EC", "OKP"})
 Key = Mapping[str, Any]
@@ -98,7 +95,12 @@ class ProviderKeys:
         Raises:
             GatewayError: They cannot be fetched, or there are none.
         """
-        address = self.issuer.jwks_uri or await self._discover()
+        address = self.issuer.jwks_uri
+        if not address:
+            found = await find_metadata(
+                self.issuer.issuer, {"jwks_uri": "keys"}, timeout_s=self._timeout_s
+            )
+            address = found["jwks_uri"]
         document = await self._read(address)
         keys = document.get("keys") if isinstance(document, dict) else None
         if not isinstance(keys, list):
@@ -107,24 +109,6 @@ class ProviderKeys:
         if not usable:
             raise UpstreamError(self.issuer.issuer, "has no key that could verify a signature")
         return usable
-
-    async def _discover(self) -> str:
-        """Return where the keys are, as the provider's metadata say (RFC 8414; OpenID Connect)."""
-        issuer, faults = self.issuer.issuer, list[str]()
-        for url in build_oauth_authorization_server_metadata_discovery_urls(issuer, issuer):
-            document = await attempt(self._read(url))
-            if isinstance(document, Failed):
-                faults.append(document.reason)
-                continue
-            found = document if isinstance(document, dict) else {}
-            address = found.get("jwks_uri")
-            if found.get("issuer") != issuer:
-                faults.append(f"{url!r} is of another issuer: write it here to the letter as there")
-            elif not isinstance(address, str) or address_fault(address):
-                faults.append(f"{url!r} names no https address of keys")
-            else:
-                return address
-        raise UpstreamError(issuer, f"has no metadata: {'; '.join(faults)}", kind="connect")
 
     async def _read(self, url: str) -> object:
         configured = self.issuer.jwks_uri or self.issuer.issuer

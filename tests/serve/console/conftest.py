@@ -17,14 +17,18 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 from pytest_asyncio import is_async_test
+from starlette.routing import Route
 
 from gateway.gateway import Gateway
+from gateway.serve.account import account_routes
 from gateway.serve.console.access import Sessions
 from gateway.serve.console.app import console_routes
 from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.http import serve_http
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
+from gateway.serve.sign_in import sign_in_routes
+from gateway.types import Caller
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import Shelf
 from tests.serve.console.catalogs import ENTRIES, HOSTILE, HOSTILE_ENTRIES, SMALL
@@ -111,6 +115,14 @@ async def serve_console() -> AsyncIterator[Serve]:
         yield serve
 
 
+def _account_pages(gateway: Gateway, sessions: Sessions) -> Sequence[Route]:
+    async def name_caller(token: str) -> Caller:
+        return (await sessions.authenticator.authenticate([f"Bearer {token}"])).caller
+
+    pages = sign_in_routes(gateway, name_caller, sessions=sessions)
+    return [*account_routes(sessions, gateway.options), *pages]
+
+
 @asynccontextmanager
 async def _running(
     gateway: Gateway, http: HttpOptions, sessions: Sessions, options: dict[str, Any]
@@ -120,6 +132,7 @@ async def _running(
         serve_http(
             mcp_server(gateway),
             http,
+            routes=_account_pages(gateway, sessions),
             console=console_routes(gateway, ConsoleOptions(**options), sessions),
             on_listening=where.set_result,
         )

@@ -1,19 +1,16 @@
-"""Identity providers on loopback: one that makes whatever token a test wants, and a real one."""
+"""An identity provider on loopback that makes whatever token a test wants."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import socket
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
-import httpx2
 import jwt
 import pytest
 import uvicorn
@@ -27,13 +24,10 @@ from starlette.routing import Route
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.identity.issuers import Issuer
-from tests.serve.conftest import NODE, install, node_env
+from tests.serve.conftest import RESOURCE
 
-RESOURCE = "http://127.0.0.1:8930/mcp"
-SECRET = "s3cret-of-the-clients"  # noqa: S105  (of the tests)
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
-HERE = Path(__file__).parent
 
 
 @dataclass
@@ -47,6 +41,10 @@ class Provider:
     status: int = 200
     metadata: dict[str, object] = field(default_factory=dict)
     """What its metadata say beside what is true."""
+    answer: dict[str, object] = field(default_factory=dict)
+    """What its token endpoint sends."""
+    redeemed: list[dict[str, list[str]]] = field(default_factory=list)
+    """The forms that its token endpoint got, each with the headers ``Authorization``."""
     fetches: int = 0
     """How often the keys were asked for."""
 
@@ -57,10 +55,27 @@ class Provider:
     def app(self) -> Starlette:
         """Return the provider as an application."""
         metadata = "/.well-known/oauth-authorization-server"
-        return Starlette(routes=[Route(metadata, self._tell), Route("/jwks", self._send)])
+        return Starlette(
+            routes=[
+                Route(metadata, self._tell),
+                Route("/jwks", self._send),
+                Route("/token", self._give, methods=["POST"]),
+            ]
+        )
 
     async def _tell(self, _request: Request) -> Response:
-        return JSONResponse({"issuer": self.url, "jwks_uri": f"{self.url}/jwks", **self.metadata})
+        own = {
+            "issuer": self.url,
+            "jwks_uri": f"{self.url}/jwks",
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+        }
+        return JSONResponse(own | self.metadata)
+
+    async def _give(self, request: Request) -> Response:
+        form = parse_qs((await request.body()).decode())
+        self.redeemed.append(form | {"authorization": request.headers.getlist("authorization")})
+        return JSONResponse(self.answer, self.status)
 
     async def _send(self, _request: Request) -> Response:
         self.fetches += 1
@@ -85,6 +100,11 @@ class Provider:
         """Return a token that its RSA key signed, with changed claims."""
         own = {"kid": "rsa", "typ": "at+jwt", **(headers or {})}
         return jwt.encode(self.claims(**changes), RSA_KEY, "RS256", headers=own)
+
+    def id_token(self, /, nonce: str, **changes: Any) -> str:
+        """Return an ID token for the client ``browser``, with changed claims."""
+        claims = {"aud": "browser", "nonce": nonce, **changes}
+        return self.token(headers={"typ": "JWT"}, **claims)
 
     def issuer(self, **settings: object) -> Issuer:
         """Return its entry with *settings*."""
@@ -130,42 +150,3 @@ def provider(shared_provider: Provider) -> Provider:
     """The shared one, which nobody has asked for anything yet."""
     vars(shared_provider).update(vars(Provider(url=shared_provider.url)))
     return shared_provider
-
-
-@dataclass(frozen=True)
-class RealProvider:
-    """The npm package oidc-provider, which runs while its block does."""
-
-    url: str
-
-    async def token(self, client: str, *, scope: str = "", resource: str = RESOURCE) -> str:
-        """Return an access token for *client* itself."""
-        fields = {"grant_type": "client_credentials", "scope": scope, "resource": resource}
-        async with httpx2.AsyncClient(trust_env=False) as http:
-            answer = await http.post(f"{self.url}/token", data=fields, auth=(client, SECRET))
-        return str(answer.raise_for_status().json()["access_token"])
-
-
-StartProvider = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def start_provider(tmp_path_factory: pytest.TempPathFactory) -> StartProvider:
-    """Start real providers: `with start_provider(key_id, port=…) as provider`."""
-    folder = tmp_path_factory.mktemp("provider")
-    install(folder, "oidc-provider@9.13.3")
-    script = shutil.copy(HERE / "provider.mjs", folder)
-
-    @contextmanager
-    def start(key_id: str, port: int = 0) -> Iterator[RealProvider]:
-        command = [str(NODE / "node"), str(script), str(port), key_id, SECRET]
-        with subprocess.Popen(
-            command, env=node_env(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as process:
-            try:
-                assert process.stdout is not None
-                yield RealProvider(url=f"http://127.0.0.1:{int(process.stdout.readline())}")
-            finally:
-                process.kill()
-
-    return start

@@ -1,4 +1,5 @@
-// An authorization server on loopback: node provider.mjs PORT KEY_ID SECRET. It prints its port.
+// An identity provider on loopback: node provider.mjs PORT KEY_ID SECRET. It prints its port.
+// Clients get tokens for themselves; people sign in with any name and any password.
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import Provider from 'oidc-provider';
@@ -14,14 +15,24 @@ const client = (client_id) => ({
   response_types: [],
   id_token_signed_response_alg: 'ES256',
 });
+// A native one may be sent back to any port of loopback.
+const browser = {
+  ...client('browser'),
+  application_type: 'native',
+  grant_types: ['authorization_code'],
+  redirect_uris: ['http://127.0.0.1/account/callback'],
+  response_types: ['code'],
+};
+const groupsOf = (name) => (['clerk', 'ada'].includes(name) ? ['platform'] : []);
 const server = createServer();
 server.listen(Number(port), '127.0.0.1', () => {
   const here = server.address().port;
-  const provider = new Provider(`http://127.0.0.1:${here}`, {
-    clients: [client('clerk'), client('guest')],
+  // For browsers another site than a gateway at 127.0.0.1.
+  const provider = new Provider(`http://localhost:${here}`, {
+    clients: [client('clerk'), client('guest'), browser],
     jwks: { keys: [key] },
     features: {
-      devInteractions: { enabled: false },
+      devInteractions: { enabled: true },
       clientCredentials: { enabled: true },
       resourceIndicators: {
         enabled: true,
@@ -33,7 +44,13 @@ server.listen(Number(port), '127.0.0.1', () => {
         }),
       },
     },
-    extraTokenClaims: (_context, token) => ({ groups: token.clientId === 'clerk' ? ['platform'] : [] }),
+    claims: { openid: ['sub', 'groups'] },
+    conformIdTokenClaims: false,
+    findAccount: (_context, sub) => ({
+      accountId: sub,
+      claims: () => ({ sub, groups: groupsOf(sub) }),
+    }),
+    extraTokenClaims: (_context, token) => ({ groups: groupsOf(token.accountId ?? token.clientId) }),
   });
   server.on('request', provider.callback());
   console.log(here);

@@ -26,7 +26,8 @@ from gateway.serve.identity.access_tokens import LEEWAY_S
 from gateway.serve.mcp_server import mcp_server
 from gateway.types import Caller
 from tests.conftest import OpenGateway
-from tests.serve.identity.conftest import RESOURCE, Provider
+from tests.serve.conftest import RESOURCE
+from tests.serve.identity.conftest import Provider
 
 METADATA = "/.well-known/oauth-protected-resource"
 URL = RESOURCE.removesuffix("/mcp")

@@ -10,7 +10,7 @@ from gateway.errors import ConfigError
 from gateway.runtime.json_models import read_value
 from gateway.serve.auth import OPERATOR
 from gateway.serve.http_options import HttpOptions
-from gateway.serve.identity.issuers import Issuer
+from gateway.serve.identity.issuers import BrowserSignIn, Issuer
 
 URL = "https://idp.example/team"
 
@@ -111,6 +111,12 @@ def test_a_claim_that_a_user_is_named_by_must_be_there() -> None:
         ({"scopes": {"a": "b"}}, "must be a list"),
         ({"audience": "x"}, "unknown key 'audience'"),
         ({"tenant": "a", "tenant_claim": "b"}, "exclude each other"),
+        ({"sign_in": {}}, "sign_in: 'client_id' is missing"),
+        ({"sign_in": {"client_id": "a", "redirect_uri": "https://a.example"}}, "redirect_uri"),
+        (
+            {"sign_in": {"client_id": "a", "redirect_uri": "http://a.example/account/callback"}},
+            "redirect_uri must be an https",
+        ),
     ],
 )
 def test_settings_that_cannot_be_right_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -125,6 +131,11 @@ def test_settings_that_cannot_be_right_are_refused(settings: dict[str, Any], mes
         ((Issuer(issuer=URL),), "", "resource"),
         ((Issuer(issuer=URL),), "http://gateway.example/mcp", "https"),
         ((Issuer(issuer=URL), Issuer(issuer=URL)), "https://gateway.example/mcp", "the same"),
+        (
+            (Issuer(issuer=URL, audiences=("me",), sign_in=BrowserSignIn(client_id="me")),),
+            "https://gateway.example/mcp",
+            "client_id is an audience too",
+        ),
     ],
 )
 def test_a_server_needs_an_address_and_one_entry_an_issuer(

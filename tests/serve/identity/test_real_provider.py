@@ -20,7 +20,7 @@ from gateway.serve.identity.provider_keys import RETRY_S
 from gateway.types import Access, Caller
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
-from tests.serve.identity.conftest import SECRET, StartProvider
+from tests.serve.conftest import SECRET, StartProvider
 from tests.serve.identity.test_provider_keys import Time
 from tests.serve.test_http import HELLO, served
 

@@ -1,0 +1,159 @@
+"""Where a browser signs in with the account that its user has at an identity provider.
+
+* The sign-in belongs to the browser that began: it bears a cookie, encrypted and bound to state and
+  nonce. So nobody signs another browser in, and an answer of the provider is good once.
+* It leads back to the page of ours where it began, and nowhere else. Addresses hold no token, and
+  the code of the provider stands in one alone, which the browser leaves at once.
+* What it gives is a session of `gateway.serve.console.access`, for the console and for the pages
+  where users sign in to servers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from html import escape
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from gateway.options import Options
+from gateway.registration.user_sign_ins import PATH as SIGN_IN
+from gateway.runtime.cache import Cache
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.console.access import Sessions, set_cookie
+from gateway.serve.guard import ACCOUNT, CONSOLE
+from gateway.serve.identity.code_flow import BegunSignIn, ProviderSignIn
+from gateway.serve.identity.issuers import CALLBACK
+from gateway.serve.plain_pages import HEADERS, link, message, page, refused
+from gateway.serve.sealed_cookies import SealedCookie
+
+LIFE_S = 600.0
+"""How long a person may take to sign in."""
+_MAX_USED = 10_000
+_MAX_PATH_CHARS = 1000
+"""A longer one does not fit into a cookie; it loses its query."""
+_PAGES = (CONSOLE, SIGN_IN)
+_FOREIGN = (
+    "This is no answer to a sign-in that began in this browser less than ten minutes ago, or it was"
+    " used already. Open the page that you want once more, and sign in there."
+)
+
+
+def own_path(path: str) -> str:
+    """Return *path* if a page of ours is there, else `CONSOLE`: no link leads elsewhere."""
+    is_own = any(path == root or path.startswith(f"{root}/") for root in _PAGES)
+    return path if is_own and "\\" not in path and path.isprintable() else CONSOLE
+
+
+def sign_in_links(sessions: Sessions, to: str) -> Iterator[tuple[str, str]]:
+    """Yield the address where a sign-in begins, and the name, of each identity provider.
+
+    Args:
+        sessions: Of the browsers.
+        to: The path of ours to which it leads.
+    """
+    for issuer, sign_in in sessions.authenticator.sign_ins.items():
+        yield _address("sign-in", issuer, to), sign_in.label
+
+
+def signed_out_address(issuer: str) -> str:
+    """Return where a browser goes whose session has ended, which *issuer* vouched for."""
+    return f"{ACCOUNT}/signed-out?{urlencode({'issuer': issuer})}"
+
+
+def account_routes(sessions: Sessions, options: Options) -> Sequence[Route]:
+    """Return the routes below `ACCOUNT`, for an application behind the guard.
+
+    Args:
+        sessions: Those that it begins, and whom they accept.
+        options: Have the key of the host, if there is one.
+    """
+    pages = _Pages(sessions, options)
+    return (
+        Route(f"{ACCOUNT}/sign-in", pages.begin, methods=["GET"]),
+        Route(CALLBACK, pages.complete, methods=["GET"]),
+        Route(f"{ACCOUNT}/signed-out", pages.signed_out, methods=["GET"]),
+    )
+
+
+class _Pages:
+    def __init__(self, sessions: Sessions, options: Options) -> None:
+        self._sessions = sessions
+        self._cookie = SealedCookie("gateway_account", options, LIFE_S)
+        self._used = Cache[bool]("used_sign_ins", max_items=_MAX_USED, ttl_s=LIFE_S)
+
+    async def begin(self, request: Request) -> Response:
+        """Send the browser to the identity provider."""
+        to = own_path(request.query_params.get("to", ""))
+        to = to if len(to) <= _MAX_PATH_CHARS else own_path(to.partition("?")[0][:_MAX_PATH_CHARS])
+        try:
+            sign_in = self._provider(request.query_params.get("issuer", ""))
+            url, begun = await sign_in.begin()
+        except RefusedError as error:
+            return refused(error, more=link(to, "Go back"))
+        response = RedirectResponse(url, 303, HEADERS)
+        content = {"begun": asdict(begun), "to": to, "until": time.time() + LIFE_S}
+        self._cookie.set(response, content, secure=_is_secure(sign_in))
+        return response
+
+    async def complete(self, request: Request) -> Response:
+        """Take the answer of the identity provider, in the browser that began."""
+        response = await self._answer(request)
+        # The address of this page holds a code: no other is told it.
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+    async def _answer(self, request: Request) -> Response:
+        query = request.query_params
+        kept = self._cookie.get(request, secure=True) or self._cookie.get(request, secure=False)
+        if kept is None or kept["until"] < time.time():
+            return message(_FOREIGN, 400)
+        begun, to = BegunSignIn(**kept["begun"]), kept["to"]
+        if query.get("state") != begun.state or self._used.peek(begun.state):
+            return message(_FOREIGN, 400)
+        self._used.put(begun.state, True)
+        response = await self._finish(request, begun, to)
+        for secure in (False, True):
+            self._cookie.delete(response, secure=secure)
+        return response
+
+    async def _finish(self, request: Request, begun: BegunSignIn, to: str) -> Response:
+        query = request.query_params
+        again = link(_address("sign-in", begun.issuer, to), "Sign in again")
+        try:
+            sign_in = self._provider(begun.issuer)
+            bearer = await sign_in.complete(begun, query.get("code", ""), query.get("iss"))
+        except RefusedError as error:
+            return refused(error, more=again)
+        # A redirect would count as one of the provider's site, which brings no strict cookie.
+        go_on = f'<meta http-equiv="refresh" content="0;url={escape(to)}">'
+        response = page("You are signed in", link(to, "Go on"), head=go_on)
+        session, secure = self._sessions.admit(bearer), _is_secure(sign_in)
+        set_cookie(response, request, session, paths=_PAGES, secure=secure)
+        return response
+
+    async def signed_out(self, request: Request) -> Response:
+        """Say that the session here has ended, and where to end that of the provider."""
+        issuer = request.query_params.get("issuer", "")
+        sign_in = self._sessions.authenticator.sign_ins.get(issuer)
+        url = await sign_in.sign_out_address() if sign_in else ""
+        there = link(url, f"Sign out at {sign_in.label} too") if sign_in and url else ""
+        return message("You are signed out here.", more=f"{there}{link(CONSOLE, 'Sign in again')}")
+
+    def _provider(self, issuer: str) -> ProviderSignIn:
+        sign_in = self._sessions.authenticator.sign_ins.get(issuer)
+        if sign_in is None:
+            raise RefusedError(404, "unknown_provider", "Nobody signs in at this provider here.")
+        return sign_in
+
+
+def _address(page_name: str, issuer: str, to: str) -> str:
+    return f"{ACCOUNT}/{page_name}?{urlencode({'issuer': issuer, 'to': to})}"
+
+
+def _is_secure(sign_in: ProviderSignIn) -> bool:
+    return sign_in.redirect_uri.startswith("https://")

@@ -1,0 +1,216 @@
+"""The sign-in of a person at an identity provider in a browser: OpenID Connect's code flow.
+
+* Nothing is held between its two steps but what the browser bears, `BegunSignIn`, which whoever
+  asks for the sign-in encrypts: another replica may take the second step.
+* The ID token shows that the answer is for this sign-in (nonce) and this client. The caller comes
+  from the access token, exactly as if a client had sent it, or, where the configuration says so,
+  from the ID token, by the same mapping.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from mcp.client.auth.oauth2 import PKCEParameters
+from pydantic import BaseModel, ValidationError
+
+from gateway.errors import Failed, attempt
+from gateway.mcp.json_fetch import fetch_json
+from gateway.runtime.cache import Clock
+from gateway.serve.api.problems import RefusedError
+from gateway.serve.auth import BearerToken
+from gateway.serve.identity.access_tokens import AccessTokens
+from gateway.serve.identity.issuers import CALLBACK, BrowserSignIn, Issuer, address_fault
+from gateway.serve.identity.provider_keys import REFRESH_S, RETRY_S
+from gateway.serve.identity.provider_metadata import FETCH_TIMEOUT_S, MAX_BYTES, find_metadata
+
+_NEEDED = {"authorization_endpoint": "its sign-in page", "token_endpoint": "tokens"}
+_BASIC = "client_secret_basic"
+
+log = logging.getLogger("gateway.serve")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunSignIn:
+    """What the browser that began bears until the provider sends it back."""
+
+    issuer: str
+    state: str
+    nonce: str
+    verifier: str
+    """Of PKCE (RFC 7636)."""
+
+
+class _Tokens(BaseModel):
+    """The answer of a token endpoint."""
+
+    access_token: str
+    id_token: str
+
+
+class ProviderSignIn:
+    """Signs people in at one provider.
+
+    Args:
+        issuer: The provider.
+        settings: Its own.
+        resource: The address of ``/mcp``.
+        tokens: Verifies what the provider gives.
+        clock: Tells seconds, for the age of its metadata.
+    """
+
+    def __init__(
+        self,
+        issuer: Issuer,
+        settings: BrowserSignIn,
+        resource: str,
+        tokens: AccessTokens,
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._issuer, self._settings, self._tokens = issuer, settings, tokens
+        self._clock = clock
+        parts = urlsplit(resource)
+        self.redirect_uri = settings.redirect_uri or f"{parts.scheme}://{parts.netloc}{CALLBACK}"
+        self.label = issuer.issuer.partition("://")[2].rstrip("/")
+        """The provider, as people are told it."""
+        own = {"resource": resource} if settings.caller_from == "access_token" else {}
+        self._parameters = own if settings.parameters is None else settings.parameters
+        self._lock = asyncio.Lock()
+        self._found: Mapping[str, Any] | Failed = {}
+        self._due = 0.0
+
+    async def check(self) -> None:
+        """Ask the provider where people sign in.
+
+        Raises:
+            UpstreamError: It does not say.
+        """
+        await find_metadata(self._issuer.issuer, _NEEDED)
+
+    async def begin(self) -> tuple[str, BegunSignIn]:
+        """Return the address at which a person signs in, and what its browser is to bear.
+
+        Raises:
+            RefusedError: 503, if the provider cannot be asked.
+        """
+        endpoint = (await self._metadata())["authorization_endpoint"]
+        proof = PKCEParameters.generate()
+        begun = BegunSignIn(
+            issuer=self._issuer.issuer,
+            state=secrets.token_urlsafe(32),
+            nonce=secrets.token_urlsafe(32),
+            verifier=proof.code_verifier,
+        )
+        query = self._parameters | {
+            "response_type": "code",
+            "client_id": self._settings.client_id,
+            "redirect_uri": self.redirect_uri,
+            "scope": self._scope(),
+            "state": begun.state,
+            "nonce": begun.nonce,
+            "code_challenge": proof.code_challenge,
+            "code_challenge_method": "S256",
+        }
+        return f"{endpoint}?{urlencode(query)}", begun
+
+    async def complete(self, begun: BegunSignIn, code: str, issuer: str | None) -> BearerToken:
+        """Return the party that signed in.
+
+        Args:
+            begun: What the browser bore.
+            code: What it brought back; empty if the provider refused.
+            issuer: Likewise (RFC 9207); None if it brought none.
+
+        Raises:
+            RefusedError: 400, if the answer is a refusal, or of another provider; 503, if the
+                provider cannot be asked or gives no tokens; else as of `AccessTokens.verify`.
+        """
+        metadata = await self._metadata()
+        says_issuer = metadata.get("authorization_response_iss_parameter_supported") is True
+        if issuer != self._issuer.issuer and (issuer is not None or says_issuer):
+            raise RefusedError(400, "foreign_answer", "the answer is of another identity provider")
+        if not code:
+            raise RefusedError(400, "sign_in_refused", f"{self.label} did not sign you in.")
+        tokens = await self._redeem(metadata, begun, code)
+        claims = await self._tokens.verify_id_token(tokens.id_token, self._issuer, begun.nonce)
+        if self._settings.caller_from == "id_token":
+            return self._tokens.bearer_of(claims, self._issuer)
+        return await self._tokens.verify(tokens.access_token)
+
+    async def sign_out_address(self) -> str:
+        """Return where a person ends the session at the provider; empty if it has no such page."""
+        metadata = await attempt(self._metadata())
+        url = "" if isinstance(metadata, Failed) else metadata.get("end_session_endpoint")
+        if not isinstance(url, str) or not url or address_fault(url):
+            return ""
+        return f"{url}?{urlencode({'client_id': self._settings.client_id})}"
+
+    def _scope(self) -> str:
+        named = sorted({*self._issuer.required_scopes, *self._issuer.scopes} - {"openid"})
+        return self._settings.scope or " ".join(["openid", *named])
+
+    async def _metadata(self) -> Mapping[str, Any]:
+        """Return the provider's metadata: fetched once an hour, and by one request for all."""
+        async with self._lock:
+            if not self._found or self._clock() >= self._due:
+                found = self._found = await attempt(find_metadata(self._issuer.issuer, _NEEDED))
+                self._due = self._clock() + (RETRY_S if isinstance(found, Failed) else REFRESH_S)
+                if isinstance(found, Failed):
+                    log.warning("nobody can sign in at %s: %s", self.label, found.reason)
+            if isinstance(self._found, Failed):
+                raise self._unavailable("cannot be reached")
+            return self._found
+
+    async def _redeem(self, metadata: Mapping[str, Any], begun: BegunSignIn, code: str) -> _Tokens:
+        settings = self._settings
+        form = {
+            **self._parameters,
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self.redirect_uri,
+            "code_verifier": begun.verifier,
+        }
+        client = {"client_id": settings.client_id}
+        if settings.client_secret:
+            client["client_secret"] = settings.client_secret
+        is_basic = len(client) > 1 and _BASIC in _methods(metadata)
+        answer = await attempt(
+            fetch_json(
+                metadata["token_endpoint"],
+                configured=self._issuer.issuer,
+                max_bytes=MAX_BYTES,
+                timeout_s=FETCH_TIMEOUT_S,
+                form=form if is_basic else form | client,
+                client=tuple(client.values()) if is_basic else (),
+            )
+        )
+        if isinstance(answer, Failed):
+            # Its own words could hold anything; these are ours.
+            log.warning("a sign-in at %s came to nothing: %s", self.label, answer.reason)
+            raise self._unavailable("gave no tokens")
+        try:
+            return _Tokens.model_validate(answer)
+        except ValidationError:
+            log.warning("%s gave no access token, or no ID token, for its code", self.label)
+            raise self._unavailable("gave no tokens") from None
+
+    def _unavailable(self, what: str) -> RefusedError:
+        detail = (
+            f"{self.label} {what}: sign in again, or tell who runs this gateway to read its log"
+        )
+        after = {"Retry-After": f"{RETRY_S:.0f}"}
+        return RefusedError(503, "provider_unavailable", detail, headers=after)
+
+
+def _methods(metadata: Mapping[str, Any]) -> list[object]:
+    """Return how a client may say who it is; OpenID Connect's default if nothing is said."""
+    methods = metadata.get("token_endpoint_auth_methods_supported")
+    return methods if isinstance(methods, list) else [_BASIC]

@@ -1,0 +1,305 @@
+"""People sign in with their accounts, at a real identity provider; and who cannot be tricked."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from dataclasses import dataclass, replace
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import Response
+
+from gateway.gateway import Gateway
+from gateway.options import Options
+from gateway.serve.account import account_routes
+from gateway.serve.auth import BearerToken
+from gateway.serve.console.access import Sessions
+from gateway.serve.console.app import console_routes
+from gateway.serve.console.page import ConsoleOptions
+from gateway.serve.guard import Guard, guarded
+from gateway.serve.http_options import HttpOptions
+from gateway.serve.identity.issuers import Issuer
+from gateway.serve.sealed_cookies import SealedCookie
+from gateway.serve.sign_in import sign_in_routes
+from gateway.types import Caller
+from tests.conftest import OpenGateway
+from tests.serve.conftest import RESOURCE, SECRET, RealProvider
+
+ROOT = RESOURCE.removesuffix("/mcp")
+OPTIONS = Options(host_key="k" * 32)
+TO = "/console/catalog?q=pay&kind=tool"
+
+
+def free_resource() -> tuple[str, int]:
+    """Give an address of ``/mcp`` where nothing listens, and its port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return f"http://127.0.0.1:{port}/mcp", port
+
+
+def http_options(
+    issuer: str, *, resource: str = RESOURCE, port: int = 8930, **own: Any
+) -> HttpOptions:
+    """Accept *issuer*, at which people sign in."""
+    sign_in = {"client_id": "browser", "client_secret": SECRET, **own}
+    groups = {"platform": ["catalog:write"]}
+    entry = {"issuer": issuer, "sign_in": sign_in, "groups": groups}
+    return HttpOptions(port=port, issuers=(Issuer.model_validate(entry),), resource=resource)
+
+
+@dataclass
+class Site:
+    """A gateway whose pages are asked without a network; its provider is real."""
+
+    app: Guard
+    sessions: Sessions
+    issuer: str
+
+    def browser(self) -> httpx2.AsyncClient:
+        """Give a browser, which keeps its cookies."""
+        here = {ROOT: httpx2.ASGITransport(self.app)}
+        return httpx2.AsyncClient(base_url=ROOT, mounts=here, trust_env=False)
+
+    def begin(self, to: str = TO) -> str:
+        """The address where a sign-in begins that leads to *to*."""
+        return str(httpx2.URL("/account/sign-in", params={"issuer": self.issuer, "to": to}))
+
+
+def site_of(gateway: Gateway, http: HttpOptions) -> Site:
+    sessions = Sessions(http)
+
+    async def name_caller(token: str) -> Caller:
+        return (await sessions.authenticator.authenticate([f"Bearer {token}"])).caller
+
+    routes = [
+        *account_routes(sessions, OPTIONS),
+        *sign_in_routes(gateway, name_caller, sessions=sessions),
+        *console_routes(gateway, ConsoleOptions(), sessions),
+    ]
+    app = guarded(Starlette(routes=routes), http, has_console=True)
+    return Site(app, sessions, http.issuers[0].issuer)
+
+
+@pytest.fixture
+def site(open_gateway: OpenGateway, real_provider: RealProvider) -> Site:
+    return site_of(open_gateway(), http_options(real_provider.url))
+
+
+def links_of(answer: httpx2.Response) -> list[str]:
+    return [unescape(each) for each in re.findall('href="([^"#]+)"', answer.text)]
+
+
+async def test_a_person_signs_in_goes_on_where_it_was_and_signs_out(
+    site: Site, real_provider: RealProvider
+) -> None:
+    """With the rights that its groups give; no page holds what the provider gave."""
+    async with site.browser() as browser:
+        asked = await browser.get(TO)
+        page = await browser.get(asked.headers["location"])
+        begin = next(each for each in links_of(page) if each.startswith("/account/"))
+        away = await browser.get(begin)
+        back = await real_provider.sign_in(browser, away.headers["location"], "ada")
+        done = await browser.get(back)
+        there = await browser.get(TO)
+        cookies = done.headers.get_list("set-cookie")
+        found = (site.sessions.of_cookie(each.value or "") for each in browser.cookies.jar)
+        session = next(filter(None, found))
+        upstream = await browser.get("/sign-in/srv")
+        out = await browser.post("/console/sign-out", data={"csrf": session.csrf})
+        left = await browser.get(out.headers["location"])
+        after = [await browser.get(TO), await browser.get("/sign-in/srv")]
+
+    assert (303, 200, 303, 200) == (
+        asked.status_code,
+        page.status_code,
+        away.status_code,
+        done.status_code,
+    )
+    assert f'content="0;url={TO.replace("&", "&amp;")}"' in done.text
+    assert (200, "Sign out") == (there.status_code, "Sign out" if "Sign out" in there.text else "")
+    assert f"{site.issuer}#ada" == session.caller.user
+    assert session.caller.holds({"catalog:write"})
+    assert session.caller.token is not None
+    state = parse_qs(urlsplit(back).query)
+    for secret in (*state["code"], *state["state"], session.caller.token.reveal(), SECRET):
+        assert secret not in done.text + there.text + str(cookies)
+    for path in ("/console", "/sign-in"):
+        assert any(
+            each.endswith(f"Path={path}; SameSite=strict") and "HttpOnly" in each
+            for each in cookies
+        )
+    assert "no-referrer" == done.headers["referrer-policy"]
+    assert f"signed in here as {site.issuer}#ada" in upstream.text
+    assert f"{site.issuer}/session/end?client_id=browser" in links_of(left)
+    assert (303, False) == (after[0].status_code, "signed in here" in after[1].text)
+
+
+async def test_an_answer_is_good_once_and_in_the_browser_that_began(
+    site: Site, real_provider: RealProvider
+) -> None:
+    """Eve sends Ada an answer of the provider, or takes one of Ada's: nobody is signed in."""
+    async with site.browser() as ada, site.browser() as eve:
+        addresses = [(await each.get(site.begin())).headers["location"] for each in (ada, eve)]
+        begun = dict(ada.cookies)
+        own = await real_provider.sign_in(ada, addresses[0], "ada")
+        lure = await real_provider.sign_in(eve, addresses[1], "eve")
+        code = parse_qs(urlsplit(own).query)["code"][0]
+        refused = [
+            await site.browser().get(own),
+            await ada.get(lure),
+            await eve.get(own),
+            await ada.get(own.replace("state=", "state=x")),
+            await ada.get(f"/account/callback?code={code}"),
+        ]
+        first = await ada.get(own)
+        async with site.browser() as again:
+            again.cookies.update(begun)
+            refused += [await again.get(own), await ada.get(own)]
+
+    assert [400] * 7 == [each.status_code for each in refused]
+    assert [False] * 7 == ["set-cookie" in each.headers for each in refused]
+    assert 200 == first.status_code
+    assert code not in "".join(each.text for each in refused)
+
+
+async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
+    site: Site, real_provider: RealProvider
+) -> None:
+    """An attacker has what a browser has got, or the ID token of another application."""
+    sign_in = site.sessions.authenticator.sign_ins[site.issuer]
+    url, begun = await sign_in.begin()
+    async with site.browser() as browser:
+        back = await real_provider.sign_in(browser, url, "ada")
+        code = parse_qs(urlsplit(back).query)["code"][0]
+        fields = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": sign_in.redirect_uri,
+            "code_verifier": begun.verifier,
+            "resource": RESOURCE,
+        }
+        auth = ("browser", SECRET)
+        tokens = (await browser.post(f"{site.issuer}/token", data=fields, auth=auth)).json()
+        answers = [
+            await browser.get("/mcp", headers={"Authorization": f"Bearer {tokens[name]}"})
+            for name in ("id_token", "access_token")
+        ]
+        url, other = await sign_in.begin()
+        query = parse_qs(urlsplit(url).query)
+        replayed = f"/account/callback?code={code}&state={query['state'][0]}&iss={site.issuer}"
+        cookie(browser, begun=other, to=TO, until=time.time() + 60)
+        again = await browser.get(replayed)
+
+    # Behind the guard there is no /mcp here.
+    assert [401, 404] == [each.status_code for each in answers]
+    assert "for another audience" in answers[0].json()["detail"]
+    assert (503, False) == (again.status_code, code in again.text)
+
+
+def cookie(browser: httpx2.AsyncClient, *, begun: Any, to: str, until: float) -> None:
+    """Put the cookie of a sign-in that began into *browser*, as the host with its key can."""
+    response = Response()
+    content = {
+        "begun": {name: getattr(begun, name) for name in ("issuer", "state", "nonce", "verifier")},
+        "to": to,
+        "until": until,
+    }
+    SealedCookie("gateway_account", OPTIONS, 600).set(response, content, secure=False)
+    name, _, value = response.headers["set-cookie"].partition(";")[0].partition("=")
+    browser.cookies.set(name, value, domain="127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "to", ["https://evil.example", "//evil.example", "/console/\\evil.example", "/mcp", ""]
+)
+async def test_a_sign_in_leads_to_a_page_of_ours_alone(
+    site: Site, real_provider: RealProvider, to: str
+) -> None:
+    async with site.browser() as browser:
+        away = await browser.get(site.begin(to))
+        back = await real_provider.sign_in(browser, away.headers["location"], "ada")
+        done = await browser.get(back)
+
+    assert 'content="0;url=/console">' in done.text
+    assert "evil" not in done.text
+
+
+async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
+    site: Site, open_gateway: OpenGateway
+) -> None:
+    """Refused at the provider; too late; a provider that is not known, or down."""
+    sign_in = site.sessions.authenticator.sign_ins[site.issuer]
+    _, begun = await sign_in.begin()
+    denied = f"/account/callback?error=access_denied&error_description=<b>&state={begun.state}"
+    denied += f"&iss={site.issuer}"
+    down = site_of(open_gateway(), http_options("http://127.0.0.1:9"))
+    async with site.browser() as browser, down.browser() as other:
+        cookie(browser, begun=begun, to=TO, until=time.time() - 1)
+        late = await browser.get(denied)
+        cookie(browser, begun=begun, to=TO, until=time.time() + 60)
+        refused = await browser.get(denied)
+        unknown = await browser.get("/account/sign-in?issuer=https://evil.example")
+        unreachable = await other.get(down.begin())
+
+    answers = [late, refused, unknown, unreachable]
+    assert [400, 400, 404, 503] == [each.status_code for each in answers]
+    assert "Open the page that you want once more" in late.text
+    assert "did not sign you in" in refused.text
+    assert "<b>" not in refused.text
+    assert [site.begin(), TO] == [links_of(refused)[0], links_of(unreachable)[0]]
+    assert "127.0.0.1:9 cannot be reached" in unreachable.text
+
+
+async def test_a_session_ends_with_its_token(site: Site) -> None:
+    bearer = BearerToken(name="ada", caller=Caller(user="ada"), expires_at=time.time() + 60)
+    lasting = site.sessions.admit(bearer)
+    ended = site.sessions.admit(replace(bearer, expires_at=time.time() - 1))
+    pages = []
+    for session in (lasting, ended):
+        async with site.browser() as browser:
+            browser.cookies.set("gateway_console_8930", session.key)
+            pages += [await browser.get("/sign-in/srv"), await browser.get("/console/ask")]
+
+    assert [True, True, False, False] == ["csrf" in each.text for each in pages]
+
+
+async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
+    open_gateway: OpenGateway, real_provider: RealProvider
+) -> None:
+    """The proxy before us ends TLS: what it sends us is plain."""
+    back = "https://tools.example/account/callback"
+    site = site_of(open_gateway(), http_options(real_provider.url, redirect_uri=back))
+    async with site.browser() as browser:
+        away = await browser.get(site.begin())
+
+    begun = away.headers["set-cookie"]
+    assert begun.startswith("__Host-gateway_account=")
+    for part in ("HttpOnly", "Secure", "SameSite=lax", "Path=/"):
+        assert part in begun
+    assert [back] == parse_qs(urlsplit(away.headers["location"]).query)["redirect_uri"]
+
+
+async def test_a_session_begins_no_sign_in_to_a_server_without_its_secret(site: Site) -> None:
+    """And a page with it needs no token typed."""
+    session = site.sessions.admit(BearerToken(name="ada", caller=Caller(user="ada")))
+    fields = {"action": "sign_in"}
+    async with site.browser() as browser:
+        browser.cookies.set("gateway_console_8930", session.key)
+        forged = [
+            await browser.post("/sign-in/srv", data=fields),
+            await browser.post("/sign-in/srv", data=fields | {"csrf": "x" * 43}),
+        ]
+        own = await browser.post("/sign-in/srv", data=fields | {"csrf": session.csrf})
+        left = await browser.post("/sign-in/srv", data={"action": "leave", "csrf": session.csrf})
+        nobody = await browser.post("/sign-in/srv", data=fields)
+
+    assert [403, 403] == [each.status_code for each in forged]
+    assert "no user signs in to" in unescape(own.text)
+    assert (303, 401) == (left.status_code, nobody.status_code)
