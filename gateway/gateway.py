@@ -371,6 +371,7 @@ class Gateway(GatewayViews):
         self.telemetry.close()
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
         self.usage.close()
+        self.gate.auditor.close()
         self.store.close()
 
     async def aclose(self) -> None:

@@ -2,6 +2,8 @@
 
 * A row of ``allowed`` is kept before a call is sent; how the call ended is a row of its own. So a
   process that is killed leaves no call without a row.
+* A refusal that is repeated within a minute leaves one row more, with a count: nobody can fill the
+  log with them.
 * Arguments are kept as a keyed digest alone: equal ones can be told, and none can be read.
 """
 
@@ -12,6 +14,7 @@ import json
 import os
 import platform
 import secrets
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -35,6 +38,8 @@ TOKEN = "token"  # noqa: S105  (the name of an attribute)
 ACTOR: ContextVar[Caller] = ContextVar("actor", default=ANYONE)
 """The party whose request is being served: who makes a change."""
 DAY_S = 24 * 3600.0
+_REFUSALS = frozenset({"denied", "limited", "refused"})
+_MINUTE_S = 60.0
 _PAGE = 1_000
 _DIGEST_CHARS = 32
 _MAX_DETAIL = 4_000
@@ -74,8 +79,17 @@ class AuditLog(Protocol):
     def append(self, row: AuditRow) -> None:
         """Keep *row*, so that a loss of power does not cost it."""
 
-    def page(self, since: float, after: int, limit: int) -> Sequence[tuple[int, AuditRow]]:
-        """Return rows from *since* on, each with its place, which is above *after*; in order."""
+    def page(
+        self, since: float, after: int, limit: int, tenant: str = ""
+    ) -> Sequence[tuple[int, AuditRow]]:
+        """Return rows from *since* on, each with its place, which is above *after*; in order.
+
+        Args:
+            since: Seconds since the epoch.
+            after: The place of the last row before them.
+            limit: At most so many.
+            tenant: Only rows of this one; empty returns those of all.
+        """
 
     def forget(self, before: float) -> int:
         """Delete the rows from before a time; return how many."""
@@ -112,6 +126,10 @@ class Auditor:
         """Name this process."""
         self._replica = f"{platform.node()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._swept = 0.0
+        self._lock = threading.Lock()
+        self._minute = 0.0
+        self._refusals: dict[AuditRow, int] = {}
+        """Of this minute, each with how often it was repeated since its row was written."""
 
     @cached_property
     def _key(self) -> bytes:
@@ -124,14 +142,40 @@ class Auditor:
         text = json.dumps(arguments, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
         return hmac.new(self._key, text, "sha256").hexdigest()[:_DIGEST_CHARS]
 
+    def close(self) -> None:
+        """Keep how often refusals were repeated, if that can be kept."""
+        attempt_call(self._write_counts)
+
+    def _write_counts(self) -> None:
+        with self._lock:
+            past, self._refusals = self._refusals, {}
+        for refusal, count in past.items():
+            if count and self.log is not None:
+                row = replace(refusal, at=self.wall(), detail=f"{count} more within a minute")
+                self.log.append(replace(row, replica=self._replica))
+
+    def _is_repeated(self, refusal: AuditRow) -> bool:
+        """Count *refusal*; return whether it has a row of this minute."""
+        with self._lock:
+            count = self._refusals.get(refusal)
+            self._refusals[refusal] = 0 if count is None else count + 1
+        return count is not None
+
     def _write(self, log: AuditLog, row: AuditRow) -> None:
         now = self.wall()
+        refusal = replace(row, call="", arguments="", detail="")
         try:
+            if self._minute != (minute := now // _MINUTE_S):
+                self._minute = minute
+                self._write_counts()
+            if row.decision in _REFUSALS and self._is_repeated(refusal):
+                return
             log.append(replace(row, at=now, replica=self._replica))
             if now - self._swept > DAY_S:
                 self._swept = now
                 log.forget(now - self.options.keep_days * DAY_S)
         except StoreError as error:
+            self._refusals.pop(refusal, None)
             raise StoreError(f"the audit log cannot be written: {error}") from error
 
     def note_now(self, row: AuditRow, *, first: bool = True) -> tuple[Diagnostic, ...]:

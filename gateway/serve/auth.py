@@ -1,7 +1,7 @@
 """Bearer tokens with scopes (RFC 6750).
 
 * A token is kept as its SHA-256 alone, and compared with every known one in constant time.
-* Seven scopes are rights: of the API, of metrics, to install, to call, to search a part, of the
+* Eight scopes are rights: of the API, of metrics, to install, to call, to search a part, two of the
   audit log; all others are scopes of entities.
 * `/mcp` and the API accept the same tokens. The SDK keeps a session to the party that began it.
 """
@@ -40,8 +40,11 @@ CALL = "catalog:call"
 SHARD = "catalog:shard"
 """Allows to search a part of a sharded catalog in the name of any caller."""
 AUDIT = "audit:read"
-"""Allows to read the audit log, which names all users and what they called."""
-OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, SHARD, AUDIT})
+"""Allows to read the audit log, which names users and what they called: those of the own tenant,
+and without a tenant all."""
+AUDIT_ALL = "audit:read:all"
+"""Allows a caller of a tenant to read, with `AUDIT`, the rows of all tenants."""
+OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, SHARD, AUDIT, AUDIT_ALL})
 """The rights of the server's own token, and of every caller where no token is needed."""
 CALLER = "gateway.caller"
 """The key of a scope under which the guard notes the caller of a request."""

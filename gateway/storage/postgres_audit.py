@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gateway.access.audit import AuditRow
 from gateway.access.limits import STEPS, Charge, first_refusal
-from gateway.storage.audit import row_of, row_text
+from gateway.storage.audit import row_of, row_text, tenant_text
 from gateway.storage.postgres_database import PostgresDatabase
 
 
@@ -25,10 +25,13 @@ class PostgresAuditLog:
         """See `AuditLog.append`."""
         self._database.write("INSERT INTO audit (at, row) VALUES (%s, %s)", (row.at, row_text(row)))
 
-    def page(self, since: float, after: int, limit: int) -> Sequence[tuple[int, AuditRow]]:
+    def page(
+        self, since: float, after: int, limit: int, tenant: str = ""
+    ) -> Sequence[tuple[int, AuditRow]]:
         """See `AuditLog.page`."""
-        query = "SELECT id, row FROM audit WHERE at >= %s AND id > %s ORDER BY id LIMIT %s"
-        rows = self._database.rows(query, (since, after, limit))
+        query = """SELECT id, row FROM audit WHERE at >= %s AND id > %s
+            AND strpos(row, %s) > 0 ORDER BY id LIMIT %s"""
+        rows = self._database.rows(query, (since, after, tenant_text(tenant), limit))
         return [(place, row_of(text)) for place, text in rows]
 
     def forget(self, before: float) -> int:

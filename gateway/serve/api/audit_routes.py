@@ -14,7 +14,7 @@ from gateway.runtime.background_loop import in_thread
 from gateway.serve.api import models
 from gateway.serve.api.operations import ApiCall, operation
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.auth import AUDIT
+from gateway.serve.auth import AUDIT, AUDIT_ALL
 
 _MAX_PLACE = 2**63 - 1
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -48,6 +48,8 @@ class AuditRoutes:
     async def audit(self, call: ApiCall) -> AuditPage:
         """Read the audit log, oldest rows first.
 
+        A caller of a tenant reads its own rows alone, unless it has the scope `audit:read:all`.
+
         Raises:
             RefusedError: 404, if none is kept.
             StoreError: It cannot be read.
@@ -57,5 +59,6 @@ class AuditRoutes:
             raise RefusedError(404, "no_audit_log", "no audit log is kept here")
         since = query.since or _EPOCH
         since = since if since.tzinfo else since.replace(tzinfo=UTC)
-        page = await in_thread(log.page, since.timestamp(), query.after, query.limit)
+        tenant = "" if call.caller.holds({AUDIT_ALL}) else call.caller.tenant
+        page = await in_thread(log.page, since.timestamp(), query.after, query.limit, tenant)
         return AuditPage(rows=[row for _, row in page], next=page[-1][0] if page else query.after)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway.gateway import Gateway
 from gateway.options import AuditOptions
-from gateway.serve.auth import AUDIT, WRITE, BearerToken
+from gateway.serve.auth import AUDIT, AUDIT_ALL, WRITE, BearerToken
 from gateway.types import Caller
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import tool
@@ -49,6 +49,37 @@ async def test_changes_are_read_page_by_page_with_the_right_for_it(
     ]
     assert {("me", "agent:catalog/planner")} == {(row["token"], row["entity"]) for row in rows}
     assert ([], 0) == (later.json()["rows"], later.json()["next"])
+
+
+async def test_a_caller_of_a_tenant_reads_its_own_rows_alone(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Unless it may read those of all; one without a tenant is of the host."""
+    gateway = audited(open_gateway, tmp_path)
+    readers = {
+        "acme": Caller(tenant="acme", scopes=frozenset({AUDIT})),
+        "both": Caller(tenant="acme", scopes=frozenset({AUDIT, AUDIT_ALL})),
+        "host": Caller(scopes=frozenset({AUDIT})),
+    }
+    tokens = [
+        BearerToken.from_secret(name, f"token-of-{name}-0123", caller)
+        for name, caller in readers.items()
+    ]
+    async with open_client(gateway, tokens=tokens) as client:
+        for tenant in ("acme", "globex", "acme"):
+            await gateway.invoke("read_letter", {}, caller=Caller(user="ada", tenant=tenant))
+        pages = {
+            name: (
+                await client.get(
+                    "/api/audit?limit=3", headers={"Authorization": f"Bearer token-of-{name}-0123"}
+                )
+            ).json()
+            for name in readers
+        }
+
+    found = {name: [row["tenant"] for row in page["rows"]] for name, page in pages.items()}
+    assert ["acme"] * 3 == found["acme"]
+    assert ["acme", "acme", "globex"] == found["both"] == found["host"]
 
 
 async def test_without_a_log_there_is_nothing_to_read(open_gateway: OpenGateway) -> None:

@@ -41,6 +41,19 @@ def test_rows_are_read_in_their_order_and_page_by_page(log: AuditLog) -> None:
     assert [] == [*log.page(0.0, rest[-1][0], 10)]
 
 
+def test_the_rows_of_one_tenant_are_read_alone(log: AuditLog) -> None:
+    """Whatever texts other rows hold."""
+    own = [row(1.0, tenant='ac"me'), row(4.0, tenant='ac"me', user="ü")]
+    others = [row(2.0, tenant="ac"), row(3.0, detail='"tenant": "ac\\"me"'), row(5.0)]
+    for each in (own[0], *others, own[1]):
+        log.append(each)
+
+    first = log.page(0.0, 0, 1, 'ac"me')
+
+    assert own == [each for _, each in (*first, *log.page(0.0, first[0][0], 10, 'ac"me'))]
+    assert others[:1] == [each for _, each in log.page(0.0, 0, 10, "ac")]
+
+
 def test_old_rows_are_forgotten_and_no_place_is_given_twice(log: AuditLog) -> None:
     """Whoever reads on after a place misses nothing."""
     for at in (1.0, 2.0):
