@@ -210,7 +210,7 @@ class SnapshotCompiler:
             derived=self._blocks(),
             rows=rows,
             texts=lexical,
-            whole=None if whole is None else whole.graph_words,
+            whole=None if whole is None else whole.graph_words or whole.words,
         )
         return lexical, ToolGraph.of(graph)
 

@@ -24,8 +24,8 @@ class CatalogStatistics:
 
     words: CorpusStatistics
     """Of the index of words."""
-    graph_words: CorpusStatistics
-    """Of the texts of the graph: the same, unless the host's documents add to them."""
+    graph_words: CorpusStatistics | None
+    """Of the texts of the graph; None if they are the same: the host's documents add nothing."""
 
     names: Mapping[str, NameClaim]
     """The best claim to each name of a tool, by the name without case; of several parts only the
@@ -42,7 +42,7 @@ class CatalogStatistics:
         words = snapshot.lexical.statistics
         texts = snapshot.graph.index.texts if snapshot.graph else snapshot.lexical
         same = texts is snapshot.lexical
-        return cls(words=words, graph_words=words if same else texts.statistics, names=names)
+        return cls(words=words, graph_words=None if same else texts.statistics, names=names)
 
     @classmethod
     def total(cls, parts: Sequence[CatalogStatistics]) -> CatalogStatistics:
@@ -55,7 +55,9 @@ class CatalogStatistics:
                 for name in contested
             },
             words=CorpusStatistics.total(part.words for part in parts),
-            graph_words=CorpusStatistics.total(part.graph_words for part in parts),
+            graph_words=CorpusStatistics.total(part.graph_words or part.words for part in parts)
+            if any(part.graph_words for part in parts)
+            else None,
         )
 
     def names_of_others(self, own: Mapping[str, NameClaim]) -> frozenset[str]:
@@ -72,7 +74,7 @@ class CatalogStatistics:
         """The name of these counts: equal ones have the same."""
         counts = [
             [each.documents, sorted(each.terms.items()), [sorted(n.items()) for n in each.lengths]]
-            for each in (self.words, self.graph_words)
+            for each in (self.words, self.graph_words or self.words)
         ]
         text = json.dumps([counts, sorted(self.names.items())])
         return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -16,7 +16,7 @@ from gateway.serve.auth import CALLER, SHARD, check_right
 from gateway.serve.http import ROUTE
 from gateway.sharding.gateway_part import GatewayPart
 from gateway.sharding.values import PartChangedError
-from gateway.sharding.wire import CHANGED, OPERATIONS, PATH
+from gateway.sharding.wire import CHANGED, OPERATIONS, PATH, to_json
 
 MAX_BODY_BYTES = 1024 * 1024 * 1024
 """Of the statistics of a catalog of many millions."""
@@ -43,10 +43,9 @@ async def _answer(part: GatewayPart, name: str, request: Request) -> Response:
 
 async def _work(part: GatewayPart, name: str, request: Request) -> Response:
     check_right(request.scope[CALLER], SHARD)
-    operation = OPERATIONS[name]
     body = await read_limited(request, MAX_BODY_BYTES, "the body")
     try:
-        value = operation.request.validate_json(body)
+        value = OPERATIONS[name].request.decode(body)
     except ValueError as error:
         raise RefusedError(422, "invalid_request", "the body does not fit") from error
     arguments = () if name == "statistics" else (value,)
@@ -54,5 +53,4 @@ async def _work(part: GatewayPart, name: str, request: Request) -> Response:
         answer = await getattr(part, name)(*arguments)
     except PartChangedError as error:
         raise RefusedError(CHANGED, "part_changed", str(error)) from error
-    body = operation.answer.dump_json(answer)
-    return Response(body, media_type="application/json", headers=HEADERS)
+    return Response(to_json(answer), media_type="application/json", headers=HEADERS)

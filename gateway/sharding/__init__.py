@@ -1,5 +1,5 @@
 """Search over several gateways, each of which holds a part of one catalog."""
 
-from gateway.sharding.gateway_part import GatewayPart as GatewayPart
-from gateway.sharding.http_part import HttpPart as HttpPart
-from gateway.sharding.sharded_search import ShardedSearch as ShardedSearch
+from graphs.front_door import front_door
+
+__all__, __getattr__, __dir__ = front_door("gateway.sharding", __file__)

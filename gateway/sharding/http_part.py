@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
-import httpx2
-
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, MissingExtraError
 from gateway.index.statistics import CatalogStatistics
 from gateway.sharding.values import (
     DetailsAnswer,
@@ -17,9 +16,15 @@ from gateway.sharding.values import (
     SurveyAnswer,
     SurveyRequest,
 )
-from gateway.sharding.wire import CHANGED, OPERATIONS, PATH
+from gateway.sharding.wire import CHANGED, OPERATIONS, PATH, to_json
 
-_CONNECT_S = 5.0
+try:
+    from aiohttp import ClientError, ClientSession, ClientTimeout
+except ImportError as error:
+    raise MissingExtraError("a part of a catalog over HTTP", "sharding") from error
+
+_TIMEOUT = ClientTimeout(total=None, sock_connect=5.0)
+"""How long an answer may take, its caller says."""
 
 
 class HttpPart:
@@ -34,15 +39,15 @@ class HttpPart:
         self.name = url
         self.bytes_sent = 0
         self.bytes_received = 0
-        headers = {"content-type": "application/json"}
-        headers |= {"authorization": f"Bearer {token}"} if token else {}
-        # How long an answer may take, its caller says.
-        limits = httpx2.Timeout(None, connect=_CONNECT_S)
-        self._client = httpx2.AsyncClient(base_url=url, headers=headers, timeout=limits)
+        self._url = f"{url.rstrip('/')}{PATH}"
+        self._headers = {"content-type": "application/json"}
+        if token:
+            self._headers["authorization"] = f"Bearer {token}"
+        self._session: ClientSession | None = None
 
     async def statistics(self) -> CatalogStatistics:
         """Count what it holds by itself."""
-        found: CatalogStatistics = await self._ask("statistics", None)
+        found: CatalogStatistics = await self._ask("statistics")
         return found
 
     async def adopt(self, whole: CatalogStatistics) -> None:
@@ -64,24 +69,29 @@ class HttpPart:
         found: DetailsAnswer = await self._ask("details", request)
         return found
 
-    async def _ask(self, name: str, request: object) -> Any:
-        operation = OPERATIONS[name]
-        body = operation.request.dump_json(request)
+    async def _ask(self, name: str, request: object = None) -> Any:
+        if self._session is None:
+            self._session = ClientSession(headers=self._headers, timeout=_TIMEOUT)
+        body = to_json(request)
         try:
-            answer = await self._client.post(f"{PATH}/{name}", content=body)
-        except httpx2.HTTPError as error:
+            async with self._session.post(
+                f"{self._url}/{name}", data=body, allow_redirects=False
+            ) as answer:
+                content = await answer.read()
+        except (ClientError, TimeoutError) as error:
             raise GatewayError(f"it cannot be reached ({type(error).__name__})") from error
         self.bytes_sent += len(body)
-        self.bytes_received += len(answer.content)
-        if answer.status_code == CHANGED:
+        self.bytes_received += len(content)
+        if answer.status == CHANGED:
             raise PartChangedError("its catalog changed")
-        if answer.status_code != httpx2.codes.OK:
-            raise GatewayError(f"it answered with status {answer.status_code}")
+        if answer.status != HTTPStatus.OK:
+            raise GatewayError(f"it answered with status {answer.status}")
         try:
-            return operation.answer.validate_json(answer.content)
+            return OPERATIONS[name].answer.decode(content)
         except ValueError as error:
             raise GatewayError("its answer cannot be read: is it of the same version?") from error
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        if self._session is not None:
+            await self._session.close()

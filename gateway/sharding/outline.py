@@ -18,26 +18,12 @@ from gateway.sharding.values import Overview
 from graphs.lexical.analysis import Vocabulary
 from graphs.lexical.bm25_index import BM25Index
 
-_NO_OVERVIEW = Overview(
-    size=0,
-    eligible=0,
-    visible=0,
-    embedded=0,
-    dimensions=None,
-    has_graph=False,
-    tags={},
-    servers=(),
-    words=(),
-    first=(),
-    notes=(),
-)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CatalogOutline(Snapshot):
     """A snapshot without entities: the words of the whole catalog, and what filters leave of it."""
 
-    overview: Overview = _NO_OVERVIEW
+    overview: Overview = Overview()  # noqa: RUF009  (frozen)
 
     @classmethod
     def of(cls, whole: CatalogStatistics) -> Self:

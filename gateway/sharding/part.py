@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from functools import cached_property
+from itertools import chain, count
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from gateway.runtime.vectors import Vector, top
 from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.query import Query
-from gateway.search.rank.fusion import PoolMoments, RankedList, pool_moments
+from gateway.search.rank.fusion import Pool, PoolMoments, RankedList, pool_moments, pool_of
 from gateway.search.results import (
     Ranking,
     suspicions,
@@ -30,6 +31,7 @@ from gateway.sharding.values import (
     Details,
     DetailsAnswer,
     DetailsRequest,
+    Label,
     Overview,
     OverviewRequest,
     PartChangedError,
@@ -46,8 +48,8 @@ from graphs.lexical.query import AnalyzedQuery, Hits
 MAX_SEARCHES = 64
 """So many searches wait for their details; the oldest then begins anew."""
 MAX_SERVERS = 50
-_NONE = np.zeros(0, dtype=np.float32)
-_UNRANKED = RankedList(positions=np.zeros(0, np.intp), scores=_NONE)
+_NOWHERE, _NONE = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.float32)
+_UNRANKED = RankedList(positions=_NOWHERE, scores=_NONE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +66,7 @@ class _Surveyed:
     named: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CatalogPart:
     """A part of a catalog. Not for two threads at once."""
 
@@ -74,6 +76,11 @@ class CatalogPart:
     """The name of these."""
     _searches: dict[str, tuple[Mask, list[_Surveyed]]] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
+
+    @cached_property
+    def _labels(self) -> list[Label]:
+        entities = self.snapshot.entities
+        return [(each.exposed_name.casefold(), each.id, each.kind) for each in entities]
 
     def overview(self, request: OverviewRequest) -> Overview:
         """Return what the filters of *request* leave."""
@@ -100,7 +107,7 @@ class CatalogPart:
     def survey(self, request: SurveyRequest) -> SurveyAnswer:
         """Return the candidates for each query of *request*."""
         mask = self.snapshot.mask(request.filters)
-        found = [self._survey(each.query(), mask, request) for each in request.queries]
+        found = [self._survey(each, mask, request) for each in request.queries]
         while len(self._searches) >= MAX_SEARCHES:
             del self._searches[next(iter(self._searches))]
         search = str(next(self._numbers))
@@ -111,43 +118,32 @@ class CatalogPart:
         snapshot, index = self.snapshot, self.snapshot.lexical
         candidates = hits = None
         forms: Sequence[Hits] = ()
-        moments, words, clauses = PoolMoments(size=len(mask)), _NONE, _NONE
+        moments = PoolMoments(size=len(mask))
         if query.is_embedded:
             candidates = retrieve.find_candidates(
                 self._vectors(query), query.vectors, mask=mask, count=request.count
             )
-            pool, strengths = candidates.pool, candidates.strengths
+            pool = _unweighed(candidates.pool, candidates.strengths)
             moments = replace(moments, vectors=candidates.scan.moments)
         else:
-            pool, strengths, hits = self._by_graph(query, mask, request.count)
+            pool, hits = self._by_graph(query, mask, request.count)
         if candidates is not None and request.by_words:
             lexical = retrieve.score_lexical(index, query)
-            forms, words = lexical.forms, lexical.scores[pool]
-            clauses = _NONE if lexical.clauses is None else lexical.clauses[pool]
+            forms, pool = lexical.forms, pool_of(candidates, lexical, snapshot.server_ids)
             moments = pool_moments(candidates, lexical, mask)
         elif len(query.confidence_texts) > 1:
             forms = retrieve.match_forms(index, query)
         named = [self._named(name, mask) for name in retrieve.names_in(query.text)]
-        called = list(dict.fromkeys(at for _, positions in named for at in positions))
-        positions = np.concatenate([pool, np.setdiff1d(called, pool).astype(np.intp)])
-        entities = [snapshot.entities[at] for at in positions.tolist()]
-        groups = snapshot.server_ids[positions]
+        called = frozenset(at for _, positions in named for at in positions)
         survey = Survey(
             eligible=int(np.count_nonzero(mask)),
-            positions=positions,
-            strengths=strengths,
-            words=words,
-            clauses=clauses,
-            groups=groups,
-            group_sizes=np.bincount(snapshot.server_ids)[groups],
+            pool=pool,
             moments=moments,
             coverages=tuple(map(retrieve.max_coverage, forms)) if len(forms) > 1 else (),
             named=tuple(named),
-            names=tuple(entity.exposed_name for entity in entities),
-            ids=tuple(entity.id for entity in entities),
-            kinds=tuple(entity.kind for entity in entities),
+            labels={at: self._labels[at] for at in chain(pool.positions.tolist(), called)},
         )
-        return _Surveyed(query, candidates, forms, hits, frozenset(called)), survey
+        return _Surveyed(query, candidates, forms, hits, called), survey
 
     def _vectors(self, query: Query) -> VectorIndex:
         if self.snapshot.vectors is not None:
@@ -156,16 +152,14 @@ class CatalogPart:
         rows = np.zeros((size, query.vectors.texts.shape[1]), dtype=np.float32)
         return VectorIndex(matrix=rows, present=np.zeros(size, dtype=np.bool_))
 
-    def _by_graph(
-        self, query: Query, mask: Mask, wanted: int
-    ) -> tuple[Positions, Vector, Hits | None]:
+    def _by_graph(self, query: Query, mask: Mask, wanted: int) -> tuple[Pool, Hits | None]:
         if self.snapshot.graph is None:
-            return np.zeros(0, dtype=np.intp), _NONE, None
+            return _unweighed(_NOWHERE, _NONE), None
         hits = retrieve.score_graph(self.snapshot.graph, query)
         scores = np.where(mask, hits.scores, np.float32(0))
         best = top(scores, wanted)
         best = best[scores[best] > 0]
-        return best, scores[best], hits
+        return _unweighed(best, scores[best]), hits
 
     def _named(self, name: str, mask: Mask) -> tuple[bool, tuple[int, ...]]:
         is_id = name in self.snapshot.eligibility.by_id
@@ -206,9 +200,7 @@ class CatalogPart:
         """Return the evidence for one query, with what the whole catalog says of it."""
         candidates, index = surveyed.candidates, self.snapshot.lexical
         if candidates is not None:
-            scan = replace(
-                candidates.scan, moments=choice.moments.vectors, eligible=choice.eligible
-            )
+            scan = replace(candidates.scan, moments=choice.moments, eligible=choice.eligible)
             candidates = replace(candidates, scan=scan)
         reading: AnalyzedQuery
         if surveyed.forms:
@@ -262,6 +254,18 @@ class CatalogPart:
             leads=request.leads,
         )
         return gatherer.gather((), LearnedSteps())
+
+
+def _unweighed(positions: Positions, strengths: Vector) -> Pool:
+    """Return candidates that words do not rank."""
+    none = np.zeros_like(positions)
+    return Pool(
+        positions=positions,
+        strengths=strengths,
+        words=np.zeros_like(strengths),
+        groups=none,
+        group_sizes=none,
+    )
 
 
 def _graph_hits(ranking: Ranking, hits: Hits | None) -> tuple[tuple[int, float, float], ...]:

@@ -5,80 +5,145 @@ As `gateway.search.results` writes it in one process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from gateway.search.expand.supplements import Supplement
 from gateway.search.rank.choice import Chosen
+from gateway.search.rank.parameters import RELATED_COVERAGE
 from gateway.search.state import SearchState
-from gateway.sharding.merge import MergedQuery, PartAnswers, Place, Rows
+from gateway.sharding.merge import MergedQuery, Rows, number_of
 from gateway.sharding.outline import CatalogOutline
-from gateway.sharding.values import Details
+from gateway.sharding.values import Details, DetailsAnswer
 from gateway.types import Match, RankingMode, SearchResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenMatches:
-    """What a search over all parts found."""
+    """What a search over all parts found; the position of a supplement is a number."""
 
     merged: Sequence[MergedQuery]
     rows: Rows
     chosen: Chosen
     displayed: tuple[float, ...]
-    answers: PartAnswers
-    details: Mapping[Place, Details]
+    answers: Mapping[int, DetailsAnswer]
+    """By part."""
+    details: Mapping[int, Details]
+    """By number."""
+
+    @property
+    def matches(self) -> list[int]:
+        """The numbers of the matches, best first."""
+        return [int(self.rows.numbers[row]) for _, row, _ in self.chosen]
 
     def result(self, state: SearchState, mode: RankingMode) -> SearchResult:
         """Write the result of the search whose state is *state*."""
         window = frozenset[int]().union(*(query.window for query in self.merged))
-        lists = self._supplements(state, window)
-        visited = sum(answer.visited for answer in self.answers.answers.values())
+        needed, related, following = self._supplements(state, window)
         state.counts = replace(
             state.counts,
             candidates=max(len(query.ranked.positions) for query in self.merged),
             window=len(window),
-            graph_nodes=visited,
+            graph_nodes=sum(answer.visited for answer in self.answers.values()),
         )
         result = replace(
             state.result(mode),
-            matches=tuple(self._matches()),
-            prerequisites=self._written(lists[0]),
-            related=self._written(lists[1]),
-            next_steps=self._written(lists[2]),
+            matches=tuple(self._written_matches()),
+            prerequisites=self._written(needed),
+            related=self._written(related),
+            next_steps=self._written(following),
             normalized=tuple(query.query.normalized for query in self.merged),
             display_scores=self.displayed,
         )
         return self._judge(state, result)
 
-    def _matches(self) -> Iterable[Match]:
-        for number, row, score in self.chosen:
-            details = self.details[self.rows.places[row]]
-            confidence, evidence = details.assessed[number]
+    def _written_matches(self) -> Iterable[Match]:
+        for number, (query, _, score) in zip(self.matches, self.chosen, strict=True):
+            details = self.details[number]
+            confidence, evidence = details.assessed[query]
             yield replace(
                 details.match, score=score, confidence=round(confidence, 6), evidence=evidence
             )
 
     def _supplements(
         self, state: SearchState, window: frozenset[int]
-    ) -> tuple[Sequence[tuple[Place, Supplement]], ...]:
-        options, answers, rows = state.options, self.answers, self.rows
-        places = [rows.places[row] for _, row, _ in self.chosen]
-        if state.request.display_limit or not places:
+    ) -> tuple[Sequence[Supplement], ...]:
+        options, matches = state.options, self.matches
+        if state.request.display_limit or not matches:
             return (), (), ()
-        matches = [(place, self.details[place].match.id) for place in places]
-        needed = answers.prerequisites(matches, options.max_prerequisites)
-        following = answers.ordered("next_steps", self.details)[: options.max_next_steps]
-        related = answers.ordered("related", self.details)[: options.max_related]
-        listed = {*places, *(place for found in (needed, following, related) for place, _ in found)}
-        free = frozenset(row for row in window if rows.places[row] not in listed)
-        related += answers.text_hits(rows, free, options.max_related - len(related))
+        needed = self._prerequisites(options.max_prerequisites)
+        following = self._ordered("next_steps")[: options.max_next_steps]
+        related = self._ordered("related")[: options.max_related]
+        lists = (needed, following, related)
+        listed = {*matches, *(each.position for found in lists for each in found)}
+        free = [row for row in window if int(self.rows.numbers[row]) not in listed]
+        related += self._text_hits(free, options.max_related - len(related))
         return needed, related, following
 
-    def _written(self, found: Sequence[tuple[Place, Supplement]]) -> tuple[Match, ...]:
+    def _told(self, name: str) -> list[Supplement]:
+        """Return the neighbours of one list that all parts told of."""
+        return [
+            replace(each, position=number_of(part, each.position))
+            for part, answer in self.answers.items()
+            for each in getattr(answer, name)
+        ]
+
+    def _ordered(self, name: str) -> list[Supplement]:
+        """Return one list of neighbours: declared ones first, then the strongest."""
+
+        def order(each: Supplement) -> tuple[bool, float, str, str]:
+            match = self.details[each.position].match
+            return not _is_declared(each), -each.score, match.name, match.id
+
+        return sorted(self._told(name), key=order)
+
+    def _prerequisites(self, budget: int) -> list[Supplement]:
+        """Return what the matches need, by match, what the host declares first.
+
+        Args:
+            budget: How many of those that are no matches themselves.
+        """
+        matches = self.matches
+        order = {self.details[number].match.id: rank for rank, number in enumerate(matches)}
+        found = self._told("prerequisites")
+        # Sorting is stable: of one match they stay as its part ordered them.
+        found.sort(key=lambda each: (not _is_declared(each), order[each.path[0].subject]))
+        chosen = []
+        for each in found:
+            if each.position not in matches:
+                if budget <= 0:
+                    continue
+                budget -= 1
+            chosen.append(each)
+        return chosen
+
+    def _text_hits(self, free: Container[int], room: int) -> list[Supplement]:
+        """Return what holds nearly as much of the query's words as the best that was found.
+
+        Args:
+            free: The rows of the window that stand in no list.
+            room: How many at most.
+        """
+        hits: list[tuple[int, float]] = []
+        for query in range(len(self.merged)):
+            scored = [
+                (-score, self.rows.by_number[number_of(part, position)], share)
+                for part, answer in self.answers.items()
+                for position, score, share in answer.hits[query]
+            ]
+            hits += ((row, share) for _, row, share in sorted(scored))
+        floor = RELATED_COVERAGE * max((share for _, share in hits), default=0.0)
+        near = dict(hit for hit in hits if hit[1] >= floor and hit[0] in free)
+        found = list(near.items())[: max(room, 0)]
+        return [
+            Supplement(position=int(self.rows.numbers[row]), score=share) for row, share in found
+        ]
+
+    def _written(self, found: Sequence[Supplement]) -> tuple[Match, ...]:
         written = []
-        for place, each in found:
-            details = self.details[place]
+        for each in found:
+            details = self.details[each.position]
             confidence, evidence = max(details.assessed, key=itemgetter(0))
             match = replace(
                 details.match,
@@ -112,6 +177,18 @@ class ChosenMatches:
             state.result(result.mode),
             normalized=result.normalized,
             nearest=result.matches[0] if result.matches else None,
-            unmatched=self.answers.unmatched(),
+            unmatched=self._unmatched(),
             servers=outline.overview.servers if isinstance(outline, CatalogOutline) else (),
         )
+
+    def _unmatched(self) -> tuple[str, ...]:
+        """Return the words of the queries that no part holds, in their order."""
+        lists = zip(*(answer.unmatched for answer in self.answers.values()), strict=True)
+        words = (
+            word for first, *others in lists for word in first if all(word in w for w in others)
+        )
+        return tuple(dict.fromkeys(words))
+
+
+def _is_declared(supplement: Supplement) -> bool:
+    return all(step.declared for step in supplement.path)

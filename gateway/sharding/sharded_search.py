@@ -35,17 +35,17 @@ from gateway.search.rank.parameters import COPY_DEPTH
 from gateway.search.request import may_have_tags, prepare, take_tags
 from gateway.search.state import SearchState
 from gateway.sharding.members import Members, PartLostError
-from gateway.sharding.merge import MergedQuery, PartAnswers, Rows, merge_query
+from gateway.sharding.merge import MergedQuery, Rows, merge, number_of
 from gateway.sharding.outline import CatalogOutline, total_overview
 from gateway.sharding.result import ChosenMatches
 from gateway.sharding.values import (
     Details,
+    DetailsAnswer,
     DetailsRequest,
     Overview,
     OverviewRequest,
     Part,
     PartChangedError,
-    PartQuery,
     SurveyAnswer,
     SurveyRequest,
 )
@@ -232,21 +232,15 @@ class ShardedSearch:
         by_words = self._search.strategy == "auto"
         survey = SurveyRequest(
             key=self._members.key,
-            queries=tuple(map(PartQuery.of, queries)),
+            queries=tuple(queries),
             filters=request.filters,
             count=self.options.pool(request.limit),
             by_words=by_words,
         )
         answers = await self._members.ask(lambda _, part: part.survey(survey))
-        by_query = [
-            {part: answer.surveys[number] for part, answer in answers.items()}
-            for number in range(len(queries))
-        ]
-        rows = Rows.of(by_query)
-        merged = [
-            merge_query(query, surveys, rows, limit=request.limit, options=self.options)
-            for query, surveys in zip(queries, by_query, strict=True)
-        ]
+        rows, merged = merge(
+            queries, answers, limit=request.limit, options=self.options, by_words=by_words
+        )
         state.record_time("vector")
         found = await self._choose(state, merged, rows, answers)
         mode: RankingMode = "hybrid" if by_words else "vector"
@@ -265,27 +259,23 @@ class ShardedSearch:
     ) -> ChosenMatches:
         """Ask the parts about what may be listed, and choose the matches."""
         request = state.request
-
-        def kinds(positions: np.ndarray) -> list[str]:
-            return [rows.kinds[row] for row in positions.tolist()]
-
-        chosen, _ = choose([query.ranked for query in merged], request, kinds)
+        chosen, _ = choose([query.ranked for query in merged], request, rows.kinds_at)
         every = request.diversify or request.display_limit
         depth = None if every else max(COPY_DEPTH, request.limit)
         wanted = {row for query in merged for row in query.ranked.positions[:depth].tolist()}
         wanted |= {row for query in merged for row in query.window}
         ask = partial(self._details, merged, rows, searches)
         answers = await ask(sorted(wanted), chosen)
-        details = answers.details()
-        by_row = _ByRow(rows, details)
+        details = _by_number(answers)
+        by_row = {row: details[int(rows.numbers[row])] for row in wanted}
         lists = [
             move_copies(query.ranked, query.query.text, query.named, by_row) for query in merged
         ]
-        final, displayed = choose(lists, request, kinds)
+        final, displayed = choose(lists, request, rows.kinds_at)
         if [row for _, row, _ in final] != [row for _, row, _ in chosen]:
             # A copy was among them: the neighbours are those of other matches.
             answers = await ask((), final)
-            details |= answers.details()
+            details |= _by_number(answers)
         state.record_time("graph")
         return ChosenMatches(
             merged=merged,
@@ -303,26 +293,25 @@ class ShardedSearch:
         searches: Mapping[int, SurveyAnswer],
         wanted: Sequence[int],
         chosen: Chosen,
-    ) -> PartAnswers:
+    ) -> dict[int, DetailsAnswer]:
         matches = [row for _, row, _ in chosen]
         window = sorted(frozenset[int]().union(*(query.window for query in merged)))
-        requests = {
-            part: DetailsRequest(
-                search=answer.search,
+
+        def request(part: int) -> DetailsRequest:
+            return DetailsRequest(
+                search=searches[part].search,
                 queries=tuple(query.choice(rows, part) for query in merged),
                 wanted=rows.within(part, wanted),
                 matches=rows.within(part, matches),
-                leads=bool(matches) and rows.places[matches[0]][0] == part,
+                leads=len(rows.within(part, matches[:1])) > 0,
                 window=rows.within(part, window),
                 options=self.options,
                 model=self._search.model,
             )
-            for part, answer in searches.items()
-        }
-        answers = await self._members.ask(
-            lambda number, part: part.details(requests[number]), requests.keys()
+
+        return await self._members.ask(
+            lambda number, part: part.details(request(number)), searches.keys()
         )
-        return PartAnswers(answers=answers)
 
     async def aclose(self) -> None:
         """Stop all work in the background; the parts are closed by their owner."""
@@ -338,12 +327,9 @@ class ShardedSearch:
         await self.aclose()
 
 
-class _ByRow:
-    """The details of entities, by row."""
-
-    def __init__(self, rows: Rows, details: Mapping[tuple[int, int], Details]) -> None:
-        self._rows = rows
-        self._details = details
-
-    def __getitem__(self, row: int, /) -> Details:
-        return self._details[self._rows.places[row]]
+def _by_number(answers: Mapping[int, DetailsAnswer]) -> dict[int, Details]:
+    return {
+        number_of(part, each.position): each
+        for part, answer in answers.items()
+        for each in answer.details
+    }

@@ -1,122 +1,55 @@
 """What a coordinator asks of the parts of a catalog, and what they answer.
 
-A *position* is the number of an entity within its own part. Arrays travel as base64: numbers of 32
-bits, little-endian.
+A *position* is the number of an entity within its own part.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, TypeAlias
-
-import numpy as np
-from pydantic import PlainSerializer, PlainValidator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
 from gateway.errors import GatewayError
 from gateway.index.eligibility import Positions
 from gateway.index.statistics import CatalogStatistics
+from gateway.index.vectors import Moments
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import Vector
 from gateway.search.expand.supplements import Supplement
 from gateway.search.query import Query
-from gateway.search.rank.fusion import PoolMoments
+from gateway.search.rank.fusion import Pool, PoolMoments
 from gateway.types import Diagnostic, Evidence, Filters, Match
 
-
-def _encoder(dtype: str) -> PlainSerializer:
-    def encode(array: np.ndarray) -> str:
-        return base64.b64encode(np.ascontiguousarray(array, dtype=dtype).tobytes()).decode()
-
-    return PlainSerializer(encode, return_type=str)
-
-
-def _decoder(dtype: str, native: type[np.generic]) -> PlainValidator:
-    def decode(value: Any) -> np.ndarray:
-        if isinstance(value, np.ndarray):
-            return value
-        data = base64.b64decode(value, validate=True)
-        return np.frombuffer(data, np.dtype(dtype)).astype(native)
-
-    return PlainValidator(decode)
-
-
-Numbers: TypeAlias = Annotated[Positions, _decoder("<i4", np.intp), _encoder("<i4")]
-Floats: TypeAlias = Annotated[Vector, _decoder("<f4", np.float32), _encoder("<f4")]
+Label: TypeAlias = tuple[str, str, str]
+"""The exposed name of an entity without case, its id and its kind: entities are in this order."""
 
 
 class PartChangedError(GatewayError):
     """A part is not as the coordinator knows it: its catalog changed, or it began anew."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PartQuery:
-    """One query in all its forms."""
-
-    text: str
-    corrected: str
-    context: str
-    clauses: tuple[str, ...]
-    clause_count: int
-    dimensions: int
-    """Of its vectors; 0 without."""
-    vectors: Floats
-    """Those of the texts, then those of the clauses."""
-
-    @classmethod
-    def of(cls, query: Query) -> PartQuery:
-        """Return what a part needs to know of *query*, which was not rewritten."""
-        vectors = query.vectors
-        return cls(
-            text=query.text,
-            corrected=query.corrected,
-            context=query.context,
-            clauses=query.clauses,
-            clause_count=query.clause_count,
-            dimensions=vectors.texts.shape[1],
-            vectors=np.concatenate([vectors.texts.ravel(), vectors.clauses.ravel()]),
-        )
-
-    def query(self) -> Query:
-        """Return the query."""
-        query = Query(
-            text=self.text,
-            corrected=self.corrected,
-            english=self.text,
-            context=self.context,
-            clauses=self.clauses,
-            clause_count=self.clause_count,
-        )
-        if not self.dimensions:
-            return query
-        rows, count = self.vectors.reshape(-1, self.dimensions), len(query.texts)
-        return query.with_rows(rows[:count], rows[count:])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What filters leave of a part."""
+    """What filters leave of a part, or of all parts."""
 
-    size: int
+    size: int = 0
     """How many entities there are."""
-    eligible: int
-    visible: int
+    eligible: int = 0
+    visible: int = 0
     """How many the caller could see with other filters."""
-    embedded: int
+    embedded: int = 0
     """How many of the eligible have a vector."""
-    dimensions: int | None
+    dimensions: int | None = None
     """Of the vectors; None without any."""
-    has_graph: bool
-    tags: Mapping[str, int]
+    has_graph: bool = False
+    tags: Mapping[str, int] = field(default_factory=dict)
     """Of the eligible entities."""
-    servers: tuple[str, ...]
+    servers: tuple[str, ...] = ()
     """The first of the servers of the eligible entities, sorted."""
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()
     """Those of the words in question that eligible entities hold."""
-    first: tuple[Match, ...]
+    first: tuple[Match, ...] = ()
     """The first eligible entities by name, if some are wanted."""
-    notes: tuple[Diagnostic, ...]
+    notes: tuple[Diagnostic, ...] = ()
     """Those of the index build that each search repeats."""
 
 
@@ -138,7 +71,8 @@ class SurveyRequest:
     """Asks what a part has for queries."""
 
     key: str
-    queries: tuple[PartQuery, ...]
+    queries: tuple[Query, ...]
+    """Not rewritten."""
     filters: Filters
     count: int
     """How many candidates are wanted of each query."""
@@ -151,24 +85,15 @@ class Survey:
     """What a part has for one query."""
 
     eligible: int
-    positions: Numbers
-    """The candidates, best first, then what the query calls by name."""
-    strengths: Floats
-    """One for each candidate."""
-    words: Floats
-    clauses: Floats
-    """As `gateway.search.rank.fusion.Pool`; empty where that has none."""
-    groups: Numbers
-    group_sizes: Numbers
+    pool: Pool
+    """The candidates, best first; where words do not rank, zeros stand for what they say."""
     moments: PoolMoments
     coverages: tuple[float, ...]
     """The largest share of each form of the query that one entity holds; empty for one form."""
     named: tuple[tuple[bool, tuple[int, ...]], ...]
     """For each name in the query: whether it is an id, and the entities of that name."""
-    names: tuple[str, ...]
-    ids: tuple[str, ...]
-    kinds: tuple[str, ...]
-    """The exposed name, the id and the kind at each of *positions*."""
+    labels: Mapping[int, Label]
+    """Of the candidates, and of what the query calls by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,11 +109,12 @@ class SurveyAnswer:
 class QueryChoice:
     """What the whole catalog says of one query."""
 
-    moments: PoolMoments
+    moments: Moments
+    """Of vectors."""
     eligible: int
     form: int
     """The form that confidence is measured by."""
-    listed: Numbers
+    listed: Positions
     """The positions that the graph is asked about."""
 
 
@@ -198,13 +124,13 @@ class DetailsRequest:
 
     search: str
     queries: tuple[QueryChoice, ...]
-    wanted: Numbers
+    wanted: Positions
     """The positions of which all is to be told."""
-    matches: Numbers
+    matches: Positions
     """The positions of the matches, best first: their neighbours are wanted."""
     leads: bool
     """Whether the first of these is the first match of all parts."""
-    window: Numbers
+    window: Positions
     """The positions that supplements may come from."""
     options: SearchOptions
     model: str

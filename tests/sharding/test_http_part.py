@@ -97,5 +97,5 @@ def test_an_address_that_nobody_serves_is_said(urls: Sequence[str]) -> None:
     (result,) = asyncio.run(search([*urls, gone], COORDINATOR, "list invoices"))
 
     notes = [note.detail for note in result.diagnostics if note.code == "part_unavailable"]
-    assert [f"{gone}: it cannot be reached (ConnectError)"] == notes
+    assert [f"{gone}: it cannot be reached (ClientConnectorError)"] == notes
     assert result.matches

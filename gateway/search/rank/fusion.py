@@ -60,7 +60,7 @@ class Pool:
     """What vectors say."""
     words: Vector
     """What words say, by BM25F."""
-    clauses: Vector | None
+    clauses: Vector | None = None
     """The same of the best clause of a long request; None for a short one."""
     groups: Positions
     """The number of each one's server."""
