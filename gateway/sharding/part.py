@@ -229,6 +229,7 @@ class CatalogPart:
             details = Details(
                 position=position,
                 match=to_match(entity, score=0.0),
+                node=self._node(position),
                 trusted=entity.trusted,
                 generation=entity.generation,
                 assessed=scores,
@@ -236,6 +237,13 @@ class CatalogPart:
             )
             found.append(details)
         return tuple(found)
+
+    def _node(self, position: int) -> tuple[str, str]:
+        graph = self.snapshot.graph
+        if graph is None:
+            return "", ""
+        node = graph.nodes[position]
+        return graph.index.label(node), node
 
     def _supplements(
         self, request: DetailsRequest, mask: Mask, rankings: Sequence[Ranking]

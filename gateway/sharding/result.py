@@ -92,9 +92,8 @@ class ChosenMatches:
     def _ordered(self, name: str) -> list[Supplement]:
         """Return one list of neighbours: declared ones first, then the strongest."""
 
-        def order(each: Supplement) -> tuple[bool, float, str, str]:
-            match = self.details[each.position].match
-            return not _is_declared(each), -each.score, match.name, match.id
+        def order(each: Supplement) -> tuple[bool, float, tuple[str, str]]:
+            return not _is_declared(each), -each.score, self.details[each.position].node
 
         return sorted(self._told(name), key=order)
 

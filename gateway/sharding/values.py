@@ -144,6 +144,8 @@ class Details:
     position: int
     match: Match
     """Without score and confidence."""
+    node: tuple[str, str]
+    """The label and the id of its node in the graph: among equally strong neighbours its place."""
     trusted: bool
     generation: int
     assessed: tuple[tuple[float, Evidence], ...]

@@ -13,7 +13,7 @@ import pytest
 from gateway import Gateway
 from gateway.embed.cache import MemoryVectorStore
 from gateway.manifests.manifest import part_of
-from gateway.options import CatalogOptions, Options
+from gateway.options import AccessPolicy, CatalogOptions, Options
 from gateway.sharding.gateway_part import GatewayPart
 from gateway.sharding.sharded_search import ShardedSearch
 from gateway.testing import HashingEmbedder
@@ -23,6 +23,7 @@ from tests.fakes import ListSource, definitions
 T = TypeVar("T")
 PARTS = 4
 _TAGS = ("billing", "people", "field-work")
+_POLICIES = (AccessPolicy(action="deny", users=("guest",), tools=("*/*_invoice*", "*/create_*")),)
 _RULES = {"*/urgent_*": Access(scopes=frozenset({"admin"})), "*/draft_*": Access(enabled=False)}
 
 
@@ -73,7 +74,7 @@ def open_sharded(strategy: Strategy, sources: Sequence[ListSource]) -> Iterator[
             strategy=strategy,
             embedder=None if strategy == "graph" else HashingEmbedder(48),
             vector_store=MemoryVectorStore(),
-            options=Options(catalog=CatalogOptions(rules=_RULES)),
+            options=Options(catalog=CatalogOptions(rules=_RULES), policies=_POLICIES),
         )
         for source in own:
             made.add_source(ListSource(source.server, source.tools, trusted=source.trusted))

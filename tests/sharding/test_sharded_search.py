@@ -12,6 +12,8 @@ from gateway.types import Caller, Filters, SearchResult
 from tests.fakes import NOUNS, SCOPES, VERBS, ListSource, codes, tool
 from tests.sharding.conftest import ShardedCatalog
 
+GUEST = Caller(user="guest")
+"""Policies hide some tools of each part from it."""
 _WORDS = [*VERBS, *NOUNS, *filter(None, SCOPES), "invioce", "custmer", "zzyzx", "the", "of all"]
 _TEXT = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=6).map(" ".join)
 _LONG = st.lists(_TEXT, min_size=4, max_size=9).map(". Then ".join)
@@ -29,7 +31,7 @@ _OPTIONS = st.fixed_dictionaries(
     optional={
         "limit": st.sampled_from([1, 5, 20]),
         "filters": _FILTERS,
-        "caller": st.just(Caller(scopes=frozenset({"admin"}))),
+        "caller": st.sampled_from([Caller(scopes=frozenset({"admin"})), GUEST]),
         "context_summary": _TEXT,
         "diversify": st.booleans(),
     },
@@ -52,12 +54,33 @@ def test_four_parts_answer_as_one_process_does(
     assert comparable(whole) == comparable(sharded)
 
 
+def test_equally_strong_neighbours_keep_their_order(catalog: ShardedCatalog) -> None:
+    """By their names in the graph, not by those that the gateway shows."""
+    whole, sharded = catalog.both("meeting playlist campaign")
+
+    assert whole.related
+    assert comparable(whole) == comparable(sharded)
+
+
 def test_several_queries_take_turns(catalog: ShardedCatalog) -> None:
     """As in one process, whichever part has what each of them wants."""
     queries = ["list invoices", "create one customer", "archive the urgent ticket"]
 
     whole, sharded = catalog.both(queries=queries, limit=9)
 
+    assert comparable(whole) == comparable(sharded)
+
+
+def test_each_part_hides_what_policies_deny_to_the_caller(catalog: ShardedCatalog) -> None:
+    """Also where a tool is called by its name, and among what is said of the catalog."""
+    open_to_all, _ = catalog.both("create one invoice", limit=20)
+    whole, sharded = catalog.both("create one invoice", limit=20, caller=GUEST)
+
+    denied = {match.id for match in open_to_all.matches if "/create_" in match.id}
+    shown = {match.id for match in sharded.shown}
+    assert denied
+    assert not denied & shown
+    assert not any("_invoice" in each or "/create_" in each for each in shown)
     assert comparable(whole) == comparable(sharded)
 
 
