@@ -16,7 +16,7 @@ from gateway.serve.auth import CALLER, SHARD, check_right
 from gateway.serve.http import ROUTE
 from gateway.sharding.gateway_part import GatewayPart
 from gateway.sharding.values import PartChangedError
-from gateway.sharding.wire import CHANGED, OPERATIONS, PATH, to_json
+from gateway.sharding.wire import CHANGED, PATH, REQUESTS, from_json, to_json
 
 MAX_BODY_BYTES = 1024 * 1024 * 1024
 """Of the statistics of a catalog of many millions."""
@@ -30,8 +30,7 @@ def part_routes(gateway: Gateway) -> list[Route]:
     """
     part = GatewayPart(gateway)
     return [
-        Route(f"{PATH}/{name}", partial(_answer, part, name), methods=["POST"])
-        for name in OPERATIONS
+        Route(f"{PATH}/{name}", partial(_answer, part, name), methods=["POST"]) for name in REQUESTS
     ]
 
 
@@ -45,7 +44,7 @@ async def _work(part: GatewayPart, name: str, request: Request) -> Response:
     check_right(request.scope[CALLER], SHARD)
     body = await read_limited(request, MAX_BODY_BYTES, "the body")
     try:
-        value = OPERATIONS[name].request.decode(body)
+        value = from_json(body, REQUESTS[name])
     except ValueError as error:
         raise RefusedError(422, "invalid_request", "the body does not fit") from error
     arguments = () if name == "statistics" else (value,)

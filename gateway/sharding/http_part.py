@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
+from typing import TypeVar
 
 from gateway.errors import GatewayError, MissingExtraError
 from gateway.index.statistics import CatalogStatistics
@@ -16,13 +16,14 @@ from gateway.sharding.values import (
     SurveyAnswer,
     SurveyRequest,
 )
-from gateway.sharding.wire import CHANGED, OPERATIONS, PATH, to_json
+from gateway.sharding.wire import CHANGED, PATH, from_json, to_json
 
 try:
     from aiohttp import ClientError, ClientSession, ClientTimeout
 except ImportError as error:
     raise MissingExtraError("a part of a catalog over HTTP", "sharding") from error
 
+T = TypeVar("T")
 _TIMEOUT = ClientTimeout(total=None, sock_connect=5.0)
 """How long an answer may take, its caller says."""
 
@@ -47,29 +48,25 @@ class HttpPart:
 
     async def statistics(self) -> CatalogStatistics:
         """Count what it holds by itself."""
-        found: CatalogStatistics = await self._ask("statistics")
-        return found
+        return await self._ask("statistics", CatalogStatistics)
 
     async def adopt(self, whole: CatalogStatistics) -> None:
         """Compile it with the statistics of all parts."""
-        await self._ask("adopt", whole)
+        await self._ask("adopt", type(None), whole)
 
     async def overview(self, request: OverviewRequest) -> Overview:
         """Return what filters leave of it."""
-        found: Overview = await self._ask("overview", request)
-        return found
+        return await self._ask("overview", Overview, request)
 
     async def survey(self, request: SurveyRequest) -> SurveyAnswer:
         """Return its candidates for queries, and sums over all that is eligible."""
-        found: SurveyAnswer = await self._ask("survey", request)
-        return found
+        return await self._ask("survey", SurveyAnswer, request)
 
     async def details(self, request: DetailsRequest) -> DetailsAnswer:
         """Return all that is shown of entities."""
-        found: DetailsAnswer = await self._ask("details", request)
-        return found
+        return await self._ask("details", DetailsAnswer, request)
 
-    async def _ask(self, name: str, request: object = None) -> Any:
+    async def _ask(self, name: str, kind: type[T], request: object = None) -> T:
         if self._session is None:
             self._session = ClientSession(headers=self._headers, timeout=_TIMEOUT)
         body = to_json(request)
@@ -87,7 +84,7 @@ class HttpPart:
         if answer.status != HTTPStatus.OK:
             raise GatewayError(f"it answered with status {answer.status}")
         try:
-            return OPERATIONS[name].answer.decode(content)
+            return from_json(content, kind)
         except ValueError as error:
             raise GatewayError("its answer cannot be read: is it of the same version?") from error
 

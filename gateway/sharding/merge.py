@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gateway.index.eligibility import Positions
-from gateway.index.vectors import Moments
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import placed
 from gateway.search.query import Query
@@ -60,7 +59,7 @@ class Rows:
         """Return the rows of entities."""
         return np.array([self.by_number[number] for number in numbers], np.intp)
 
-    def within(self, part: int, rows: Sequence[int]) -> Positions:
+    def within(self, part: int, rows: Sequence[int] | Positions) -> Positions:
         """Return the positions of those of *rows* that are of a part, in their order."""
         parts, positions = np.divmod(self.numbers[np.asarray(rows, np.intp)], _PART_SIZE)
         found: Positions = positions[parts == part]
@@ -76,20 +75,25 @@ class MergedQuery:
     """With exact names first; copies were not moved yet."""
     named: Sequence[int]
     window: frozenset[int]
-    listed: Sequence[int]
-    """The rows that the graph is asked about."""
-    moments: Moments
-    eligible: int
-    form: int
+    choice: QueryChoice
 
-    def choice(self, rows: Rows, part: int) -> QueryChoice:
-        """Return what a part needs to know of it."""
-        return QueryChoice(
-            moments=self.moments,
-            eligible=self.eligible,
-            form=self.form,
-            listed=rows.within(part, self.listed),
-        )
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MergedSearch:
+    """All queries of a search, ranked over all parts."""
+
+    rows: Rows
+    queries: Sequence[MergedQuery]
+
+    @property
+    def window(self) -> list[int]:
+        """The rows that supplements may come from."""
+        return sorted(frozenset[int]().union(*(query.window for query in self.queries)))
+
+    def choices(self, part: int) -> tuple[QueryChoice, ...]:
+        """Return what a part needs to know of each query."""
+        choices = (query.choice for query in self.queries)
+        return tuple(replace(each, listed=self.rows.within(part, each.listed)) for each in choices)
 
 
 def merge(
@@ -99,7 +103,7 @@ def merge(
     limit: int,
     options: SearchOptions,
     by_words: bool,
-) -> tuple[Rows, list[MergedQuery]]:
+) -> MergedSearch:
     """Rank *queries* over all parts as one process ranks them.
 
     Args:
@@ -119,7 +123,8 @@ def merge(
             labels[number] = surveys[part].labels[position]
         found.append(each)
     rows = Rows.of(labels)
-    return rows, [_rank(each, rows, limit, options, by_words=by_words) for each in found]
+    ranked = [_rank(each, rows, limit, options, by_words=by_words) for each in found]
+    return MergedSearch(rows=rows, queries=ranked)
 
 
 class _Found(NamedTuple):
@@ -184,9 +189,9 @@ def _rank(
     if by_words and query.is_embedded:
         weight, count = options.lexical_weight, query.clause_count
         ranked = rank_pool(pool, moments, weight=weight, clause_count=count)
-    listed = ranked.positions.tolist()
+    listed = ranked.positions
     if query.is_embedded:
-        listed = sorted(window.union(listed[: options.window(limit)]))
+        listed = np.array(sorted(window.union(listed[: options.window(limit)].tolist())), np.intp)
     named = list(
         dict.fromkeys(row for each in found.called for row in sorted(rows.at(each).tolist()))
     )
@@ -197,8 +202,7 @@ def _rank(
         ranked=pin_exact_names(ranked, named),
         named=named,
         window=window,
-        listed=listed,
-        moments=moments.vectors,
-        eligible=eligible,
-        form=most.index(max(most)),
+        choice=QueryChoice(
+            moments=moments.vectors, eligible=eligible, form=most.index(max(most)), listed=listed
+        ),
     )

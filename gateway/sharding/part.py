@@ -58,11 +58,9 @@ class _Surveyed:
 
     query: Query
     candidates: retrieve.Candidates | None
-    """None where the graph ranks."""
-    forms: Sequence[Hits]
-    """Empty for a query of one form that words do not rank."""
-    hits: Hits | None
-    """What the graph's words say, where it ranks."""
+    """Without the scores of all entities, which are large; None where the graph ranks."""
+    readings: Sequence[AnalyzedQuery]
+    """By form; empty for a query of one form that words do not rank."""
     named: frozenset[int]
 
 
@@ -116,7 +114,7 @@ class CatalogPart:
 
     def _survey(self, query: Query, mask: Mask, request: SurveyRequest) -> tuple[_Surveyed, Survey]:
         snapshot, index = self.snapshot, self.snapshot.lexical
-        candidates = hits = None
+        candidates = None
         forms: Sequence[Hits] = ()
         moments = PoolMoments(size=len(mask))
         if query.is_embedded:
@@ -126,7 +124,7 @@ class CatalogPart:
             pool = _unweighed(candidates.pool, candidates.strengths)
             moments = replace(moments, vectors=candidates.scan.moments)
         else:
-            pool, hits = self._by_graph(query, mask, request.count)
+            pool = self._by_graph(query, mask, request.count)
         if candidates is not None and request.by_words:
             lexical = retrieve.score_lexical(index, query)
             forms, pool = lexical.forms, pool_of(candidates, lexical, snapshot.server_ids)
@@ -143,7 +141,10 @@ class CatalogPart:
             named=tuple(named),
             labels={at: self._labels[at] for at in chain(pool.positions.tolist(), called)},
         )
-        return _Surveyed(query, candidates, forms, hits, called), survey
+        if candidates is not None:
+            candidates = replace(candidates, scan=replace(candidates.scan, dense=None))
+        readings = [AnalyzedQuery(terms=form.terms) for form in forms]
+        return _Surveyed(query, candidates, readings, called), survey
 
     def _vectors(self, query: Query) -> VectorIndex:
         if self.snapshot.vectors is not None:
@@ -152,14 +153,18 @@ class CatalogPart:
         rows = np.zeros((size, query.vectors.texts.shape[1]), dtype=np.float32)
         return VectorIndex(matrix=rows, present=np.zeros(size, dtype=np.bool_))
 
-    def _by_graph(self, query: Query, mask: Mask, wanted: int) -> tuple[Pool, Hits | None]:
-        if self.snapshot.graph is None:
-            return _unweighed(_NOWHERE, _NONE), None
-        hits = retrieve.score_graph(self.snapshot.graph, query)
+    def _by_graph(self, query: Query, mask: Mask, wanted: int) -> Pool:
+        hits = self._graph_hits(query)
+        if hits is None:
+            return _unweighed(_NOWHERE, _NONE)
         scores = np.where(mask, hits.scores, np.float32(0))
         best = top(scores, wanted)
         best = best[scores[best] > 0]
-        return _unweighed(best, scores[best]), hits
+        return _unweighed(best, scores[best])
+
+    def _graph_hits(self, query: Query) -> Hits | None:
+        graph = self.snapshot.graph
+        return None if graph is None else retrieve.score_graph(graph, query)
 
     def _named(self, name: str, mask: Mask) -> tuple[bool, tuple[int, ...]]:
         is_id = name in self.snapshot.eligibility.by_id
@@ -170,7 +175,7 @@ class CatalogPart:
         if request.search not in self._searches:
             raise PartChangedError("the search is not remembered")
         mask, searches = self._searches[request.search]
-        hits = [self._hits(surveyed) for surveyed in searches]
+        hits = [self._graph_hits(surveyed.query) for surveyed in searches]
         rankings = [
             self._ranking(surveyed, choice, scored, request.model)
             for surveyed, choice, scored in zip(searches, request.queries, hits, strict=True)
@@ -181,18 +186,13 @@ class CatalogPart:
         index = self.snapshot.lexical
         return DetailsAnswer(
             details=self._details(list(dict.fromkeys(wanted)), rankings),
-            hits=tuple(map(_graph_hits, rankings, hits)),
+            hits=tuple(map(_told_hits, rankings, hits)),
             prerequisites=tuple(added.prerequisites),
             related=tuple(added.related),
             next_steps=tuple(added.next_steps),
             unmatched=tuple(unmatched_terms(index, [each.reading], mask) for each in rankings),
             visited=added.visited,
         )
-
-    def _hits(self, surveyed: _Surveyed) -> Hits | None:
-        if surveyed.hits is not None or self.snapshot.graph is None:
-            return surveyed.hits
-        return retrieve.score_graph(self.snapshot.graph, surveyed.query)
 
     def _ranking(
         self, surveyed: _Surveyed, choice: QueryChoice, hits: Hits | None, model: str
@@ -202,9 +202,8 @@ class CatalogPart:
         if candidates is not None:
             scan = replace(candidates.scan, moments=choice.moments, eligible=choice.eligible)
             candidates = replace(candidates, scan=scan)
-        reading: AnalyzedQuery
-        if surveyed.forms:
-            reading = surveyed.forms[choice.form]
+        if surveyed.readings:
+            reading = surveyed.readings[choice.form]
         else:
             reading = retrieve.read_words(index, surveyed.query)
         return Ranking(
@@ -276,7 +275,7 @@ def _unweighed(positions: Positions, strengths: Vector) -> Pool:
     )
 
 
-def _graph_hits(ranking: Ranking, hits: Hits | None) -> tuple[tuple[int, float, float], ...]:
+def _told_hits(ranking: Ranking, hits: Hits | None) -> tuple[tuple[int, float, float], ...]:
     """Return what the graph's words found: positions, scores and coverages."""
     if hits is None:
         return ()

@@ -13,7 +13,7 @@ from gateway.search.expand.supplements import Supplement
 from gateway.search.rank.choice import Chosen
 from gateway.search.rank.parameters import RELATED_COVERAGE
 from gateway.search.state import SearchState
-from gateway.sharding.merge import MergedQuery, Rows, number_of
+from gateway.sharding.merge import MergedSearch, number_of
 from gateway.sharding.outline import CatalogOutline
 from gateway.sharding.values import Details, DetailsAnswer
 from gateway.types import Match, RankingMode, SearchResult
@@ -23,8 +23,7 @@ from gateway.types import Match, RankingMode, SearchResult
 class ChosenMatches:
     """What a search over all parts found; the position of a supplement is a number."""
 
-    merged: Sequence[MergedQuery]
-    rows: Rows
+    merged: MergedSearch
     chosen: Chosen
     displayed: tuple[float, ...]
     answers: Mapping[int, DetailsAnswer]
@@ -35,15 +34,15 @@ class ChosenMatches:
     @property
     def matches(self) -> list[int]:
         """The numbers of the matches, best first."""
-        return [int(self.rows.numbers[row]) for _, row, _ in self.chosen]
+        return [int(self.merged.rows.numbers[row]) for _, row, _ in self.chosen]
 
     def result(self, state: SearchState, mode: RankingMode) -> SearchResult:
         """Write the result of the search whose state is *state*."""
-        window = frozenset[int]().union(*(query.window for query in self.merged))
+        queries, window = self.merged.queries, self.merged.window
         needed, related, following = self._supplements(state, window)
         state.counts = replace(
             state.counts,
-            candidates=max(len(query.ranked.positions) for query in self.merged),
+            candidates=max(len(query.ranked.positions) for query in queries),
             window=len(window),
             graph_nodes=sum(answer.visited for answer in self.answers.values()),
         )
@@ -53,7 +52,7 @@ class ChosenMatches:
             prerequisites=self._written(needed),
             related=self._written(related),
             next_steps=self._written(following),
-            normalized=tuple(query.query.normalized for query in self.merged),
+            normalized=tuple(query.query.normalized for query in queries),
             display_scores=self.displayed,
         )
         return self._judge(state, result)
@@ -67,7 +66,7 @@ class ChosenMatches:
             )
 
     def _supplements(
-        self, state: SearchState, window: frozenset[int]
+        self, state: SearchState, window: Sequence[int]
     ) -> tuple[Sequence[Supplement], ...]:
         options, matches = state.options, self.matches
         if state.request.display_limit or not matches:
@@ -77,7 +76,7 @@ class ChosenMatches:
         related = self._ordered("related")[: options.max_related]
         lists = (needed, following, related)
         listed = {*matches, *(each.position for found in lists for each in found)}
-        free = [row for row in window if int(self.rows.numbers[row]) not in listed]
+        free = [row for row in window if int(self.merged.rows.numbers[row]) not in listed]
         related += self._text_hits(free, options.max_related - len(related))
         return needed, related, following
 
@@ -125,9 +124,9 @@ class ChosenMatches:
             room: How many at most.
         """
         hits: list[tuple[int, float]] = []
-        for query in range(len(self.merged)):
+        for query in range(len(self.merged.queries)):
             scored = [
-                (-score, self.rows.by_number[number_of(part, position)], share)
+                (-score, self.merged.rows.by_number[number_of(part, position)], share)
                 for part, answer in self.answers.items()
                 for position, score, share in answer.hits[query]
             ]
@@ -136,7 +135,8 @@ class ChosenMatches:
         near = dict(hit for hit in hits if hit[1] >= floor and hit[0] in free)
         found = list(near.items())[: max(room, 0)]
         return [
-            Supplement(position=int(self.rows.numbers[row]), score=share) for row, share in found
+            Supplement(position=int(self.merged.rows.numbers[row]), score=share)
+            for row, share in found
         ]
 
     def _written(self, found: Sequence[Supplement]) -> tuple[Match, ...]:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Literal, Self
 
 import numpy as np
@@ -35,7 +36,7 @@ from gateway.search.rank.parameters import COPY_DEPTH
 from gateway.search.request import may_have_tags, prepare, take_tags
 from gateway.search.state import SearchState
 from gateway.sharding.members import Members, PartLostError
-from gateway.sharding.merge import MergedQuery, Rows, merge, number_of
+from gateway.sharding.merge import MergedSearch, merge, number_of
 from gateway.sharding.outline import CatalogOutline, total_overview
 from gateway.sharding.result import ChosenMatches
 from gateway.sharding.values import (
@@ -238,11 +239,11 @@ class ShardedSearch:
             by_words=by_words,
         )
         answers = await self._members.ask(lambda _, part: part.survey(survey))
-        rows, merged = merge(
+        merged = merge(
             queries, answers, limit=request.limit, options=self.options, by_words=by_words
         )
         state.record_time("vector")
-        found = await self._choose(state, merged, rows, answers)
+        found = await self._choose(state, merged, answers)
         mode: RankingMode = "hybrid" if by_words else "vector"
         if not any(query.is_embedded for query in queries):
             mode = "graph"
@@ -251,60 +252,48 @@ class ShardedSearch:
         return found.result(state, mode)
 
     async def _choose(
-        self,
-        state: SearchState,
-        merged: Sequence[MergedQuery],
-        rows: Rows,
-        searches: Mapping[int, SurveyAnswer],
+        self, state: SearchState, merged: MergedSearch, searches: Mapping[int, SurveyAnswer]
     ) -> ChosenMatches:
         """Ask the parts about what may be listed, and choose the matches."""
-        request = state.request
-        chosen, _ = choose([query.ranked for query in merged], request, rows.kinds_at)
+        request, queries, rows = state.request, merged.queries, merged.rows
+        chosen, _ = choose([query.ranked for query in queries], request, rows.kinds_at)
         every = request.diversify or request.display_limit
         depth = None if every else max(COPY_DEPTH, request.limit)
-        wanted = {row for query in merged for row in query.ranked.positions[:depth].tolist()}
-        wanted |= {row for query in merged for row in query.window}
-        ask = partial(self._details, merged, rows, searches)
-        answers = await ask(sorted(wanted), chosen)
+        heads = (query.ranked.positions[:depth].tolist() for query in queries)
+        wanted = sorted({*merged.window, *chain.from_iterable(heads)})
+        answers = await self._details(merged, searches, wanted, chosen)
         details = _by_number(answers)
         by_row = {row: details[int(rows.numbers[row])] for row in wanted}
         lists = [
-            move_copies(query.ranked, query.query.text, query.named, by_row) for query in merged
+            move_copies(query.ranked, query.query.text, query.named, by_row) for query in queries
         ]
         final, displayed = choose(lists, request, rows.kinds_at)
         if [row for _, row, _ in final] != [row for _, row, _ in chosen]:
             # A copy was among them: the neighbours are those of other matches.
-            answers = await ask((), final)
+            answers = await self._details(merged, searches, (), final)
             details |= _by_number(answers)
         state.record_time("graph")
         return ChosenMatches(
-            merged=merged,
-            rows=rows,
-            chosen=final,
-            displayed=displayed,
-            answers=answers,
-            details=details,
+            merged=merged, chosen=final, displayed=displayed, answers=answers, details=details
         )
 
     async def _details(
         self,
-        merged: Sequence[MergedQuery],
-        rows: Rows,
+        merged: MergedSearch,
         searches: Mapping[int, SurveyAnswer],
         wanted: Sequence[int],
         chosen: Chosen,
     ) -> dict[int, DetailsAnswer]:
-        matches = [row for _, row, _ in chosen]
-        window = sorted(frozenset[int]().union(*(query.window for query in merged)))
+        rows, matches = merged.rows, [row for _, row, _ in chosen]
 
         def request(part: int) -> DetailsRequest:
             return DetailsRequest(
                 search=searches[part].search,
-                queries=tuple(query.choice(rows, part) for query in merged),
+                queries=merged.choices(part),
                 wanted=rows.within(part, wanted),
                 matches=rows.within(part, matches),
                 leads=len(rows.within(part, matches[:1])) > 0,
-                window=rows.within(part, window),
+                window=rows.within(part, merged.window),
                 options=self.options,
                 model=self._search.model,
             )

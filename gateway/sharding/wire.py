@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
-from msgspec.json import Decoder, Encoder
+from msgspec.json import decode, encode
 
 from gateway.index.statistics import CatalogStatistics
-from gateway.sharding.values import (
-    DetailsAnswer,
-    DetailsRequest,
-    Overview,
-    OverviewRequest,
-    SurveyAnswer,
-    SurveyRequest,
-)
+from gateway.sharding.values import DetailsRequest, OverviewRequest, SurveyRequest
 
+T = TypeVar("T")
 PATH = "/api/part"
-"""Below it stands one address for each operation: the name of a method of `Part`."""
+"""Below it stands one address for each of `REQUESTS`."""
 CHANGED = 409
 """The status of an answer that is `PartChangedError`."""
+REQUESTS: Mapping[str, type[Any]] = {
+    "statistics": type(None),
+    "adopt": CatalogStatistics,
+    "overview": OverviewRequest,
+    "survey": SurveyRequest,
+    "details": DetailsRequest,
+}
+"""What each method of `Part` takes, by its name."""
 _WRITTEN = {np.intp: "<i4", np.float32: "<f4"}
 """How the numbers of an array are written, by their type."""
 
@@ -39,26 +40,15 @@ def _read(kind: Any, written: Any) -> np.ndarray:
     return np.frombuffer(b64decode(text), _WRITTEN[number]).astype(number).reshape(shape)
 
 
-to_json = Encoder(enc_hook=_write).encode
+def to_json(value: object) -> bytes:
+    """Return the body that says *value*."""
+    return encode(value, enc_hook=_write)
 
 
-@dataclass(frozen=True, slots=True)
-class PartOperation:
-    """What one method of `Part` takes and returns; both read a body, or raise a ValueError."""
+def from_json(body: bytes, kind: type[T]) -> T:
+    """Return the value of the type *kind* that *body* says.
 
-    request: Decoder[Any]
-    answer: Decoder[Any]
-
-
-def _operation(request: Any, answer: Any) -> PartOperation:
-    return PartOperation(Decoder(request, dec_hook=_read), Decoder(answer, dec_hook=_read))
-
-
-OPERATIONS: Mapping[str, PartOperation] = {
-    "statistics": _operation(None, CatalogStatistics),
-    "adopt": _operation(CatalogStatistics, None),
-    "overview": _operation(OverviewRequest, Overview),
-    "survey": _operation(SurveyRequest, SurveyAnswer),
-    "details": _operation(DetailsRequest, DetailsAnswer),
-}
-"""By the name of the method."""
+    Raises:
+        ValueError: It says none.
+    """
+    return decode(body, type=kind, dec_hook=_read)
