@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from urllib.parse import urlencode
@@ -41,6 +41,12 @@ _FOREIGN = (
     "This is no answer to a sign-in that began in this browser less than ten minutes ago, or it was"
     " used already. Open the page that you want once more, and sign in there."
 )
+_ADVICE: Mapping[int, str] = {
+    401: "The identity provider signed you in, but gave a token that is not accepted here. Tell who"
+    " runs this gateway.",
+    403: "Ask who gives rights at the identity provider for these scopes.",
+}
+"""What to do, by the status of a refusal."""
 
 
 def own_path(path: str) -> str:
@@ -57,7 +63,7 @@ def sign_in_links(sessions: Sessions, to: str) -> Iterator[tuple[str, str]]:
         to: The path of ours to which it leads.
     """
     for issuer, sign_in in sessions.authenticator.sign_ins.items():
-        yield _address("sign-in", issuer, to), sign_in.label
+        yield _address(issuer, to), sign_in.label
 
 
 def signed_out_address(issuer: str) -> str:
@@ -122,17 +128,18 @@ class _Pages:
         return response
 
     async def _finish(self, request: Request, begun: BegunSignIn, to: str) -> Response:
-        query = request.query_params
-        again = link(_address("sign-in", begun.issuer, to), "Sign in again")
+        query, change = request.query_params, self._sessions.authenticator.changes
+        again = link(_address(begun.issuer, to), "Sign in again")
         try:
             sign_in = self._provider(begun.issuer)
             bearer = await sign_in.complete(begun, query.get("code", ""), query.get("iss"))
         except RefusedError as error:
-            return refused(error, more=again)
+            advice = f"<p>{_ADVICE[error.status]}</p>" if error.status in _ADVICE else ""
+            return refused(error, more=advice + again)
         # A redirect would count as one of the provider's site, which brings no strict cookie.
         go_on = f'<meta http-equiv="refresh" content="0;url={escape(to)}">'
         response = page("You are signed in", link(to, "Go on"), head=go_on)
-        session, secure = self._sessions.admit(bearer), _is_secure(sign_in)
+        session, secure = self._sessions.admit(bearer, change), _is_secure(sign_in)
         set_cookie(response, request, session, paths=_PAGES, secure=secure)
         return response
 
@@ -151,8 +158,8 @@ class _Pages:
         return sign_in
 
 
-def _address(page_name: str, issuer: str, to: str) -> str:
-    return f"{ACCOUNT}/{page_name}?{urlencode({'issuer': issuer, 'to': to})}"
+def _address(issuer: str, to: str) -> str:
+    return f"{ACCOUNT}/sign-in?{urlencode({'issuer': issuer, 'to': to})}"
 
 
 def _is_secure(sign_in: ProviderSignIn) -> bool:

@@ -28,23 +28,25 @@ class SealedCookie:
     """
 
     def __init__(self, name: str, options: Options, life_s: float) -> None:
-        self._place, self._life_s = name, int(life_s)
+        self._base_name, self._life_s = name, int(life_s)
         self._keys = host_keys(options, "cookies") or (secrets.token_bytes(32),)
 
     def set(self, response: Response, content: object, *, secure: bool) -> None:
         """Let *response* set it to *content*, which is JSON."""
         text = json.dumps(content, ensure_ascii=False)
-        value = encrypt(self._keys, text, place=self._place).hex()
         name = self._name(secure=secure)
+        # Without the prefix, where a site beside ours could put it, it cannot be decrypted.
+        value = encrypt(self._keys, text, place=name).hex()
         response.set_cookie(name, value, self._life_s, secure=secure, httponly=True, samesite="lax")
 
     def get(self, request: Request, *, secure: bool) -> Any:
         """Return what *request* bears; None without it, or if it is not ours."""
+        name = self._name(secure=secure)
         try:
-            sealed = bytes.fromhex(request.cookies.get(self._name(secure=secure), ""))
+            sealed = bytes.fromhex(request.cookies.get(name, ""))
         except ValueError:
             return None
-        text = decrypt(self._keys, sealed, place=self._place)
+        text = decrypt(self._keys, sealed, place=name)
         return json.loads(text) if text else None
 
     def delete(self, response: Response, *, secure: bool) -> None:
@@ -53,4 +55,4 @@ class SealedCookie:
         response.delete_cookie(name, secure=secure, httponly=True, samesite="lax")
 
     def _name(self, *, secure: bool) -> str:
-        return f"__Host-{self._place}" if secure else self._place
+        return f"__Host-{self._base_name}" if secure else self._base_name

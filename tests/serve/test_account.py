@@ -257,17 +257,36 @@ async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
     assert "127.0.0.1:9 cannot be reached" in unreachable.text
 
 
+async def test_whoever_lacks_a_scope_is_told_whom_to_ask(
+    open_gateway: OpenGateway, real_provider: RealProvider
+) -> None:
+    """And has no session."""
+    http = http_options(real_provider.url)
+    (issuer,) = http.issuers
+    needs = issuer.model_copy(update={"required_scopes": frozenset({"tools.own"})})
+    site = site_of(open_gateway(), replace(http, issuers=(needs,)))
+    async with site.browser() as browser:
+        away = await browser.get(site.begin())
+        back = await real_provider.sign_in(browser, away.headers["location"], "ada")
+        told = await browser.get(back)
+
+    assert (403, False) == (told.status_code, "gateway_console" in str(told.headers))
+    assert "'tools.own'" in unescape(told.text)
+    assert "Ask who gives rights" in told.text
+
+
 async def test_a_session_ends_with_its_token(site: Site) -> None:
     bearer = BearerToken(name="ada", caller=Caller(user="ada"), expires_at=time.time() + 60)
-    lasting = site.sessions.admit(bearer)
-    ended = site.sessions.admit(replace(bearer, expires_at=time.time() - 1))
+    lasting = site.sessions.admit(bearer, 0)
+    ended = site.sessions.admit(replace(bearer, expires_at=time.time() - 1), 0)
     pages = []
-    for session in (lasting, ended):
+    begun_before_a_change = site.sessions.admit(bearer, -1)
+    for session in (lasting, ended, begun_before_a_change):
         async with site.browser() as browser:
             browser.cookies.set("gateway_console_8930", session.key)
             pages += [await browser.get("/sign-in/srv"), await browser.get("/console/ask")]
 
-    assert [True, True, False, False] == ["csrf" in each.text for each in pages]
+    assert [True, True, *[False] * 4] == ["csrf" in each.text for each in pages]
 
 
 async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
@@ -280,6 +299,13 @@ async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
         away = await browser.get(site.begin())
 
     begun = away.headers["set-cookie"]
+    async with site.browser() as browser:
+        # As a site beside ours could put it into another browser.
+        browser.cookies.set("gateway_account", begun.partition(";")[0].partition("=")[2])
+        state = parse_qs(urlsplit(away.headers["location"]).query)["state"][0]
+        lure = await browser.get(f"/account/callback?state={state}&error=access_denied")
+
+    assert "less than ten minutes ago" in lure.text
     assert begun.startswith("__Host-gateway_account=")
     for part in ("HttpOnly", "Secure", "SameSite=lax", "Path=/"):
         assert part in begun
@@ -288,7 +314,7 @@ async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
 
 async def test_a_session_begins_no_sign_in_to_a_server_without_its_secret(site: Site) -> None:
     """And a page with it needs no token typed."""
-    session = site.sessions.admit(BearerToken(name="ada", caller=Caller(user="ada")))
+    session = site.sessions.admit(BearerToken(name="ada", caller=Caller(user="ada")), 0)
     fields = {"action": "sign_in"}
     async with site.browser() as browser:
         browser.cookies.set("gateway_console_8930", session.key)

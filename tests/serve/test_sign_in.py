@@ -140,7 +140,7 @@ async def test_a_user_signs_in_at_one_replica_comes_back_to_another_and_signs_ou
 async def test_a_user_whose_browser_has_a_session_types_no_token(team: Team) -> None:
     """`gateway.serve.account` begins such sessions."""
     sessions = Sessions(HTTP)
-    session = sessions.admit(TOKENS[0])
+    session = sessions.admit(TOKENS[0], 0)
     async with team.browser(sessions=sessions) as browser:
         browser.cookies.set("gateway_console_8930", session.key)
         page = await browser.get(PAGE)

@@ -98,11 +98,18 @@ class Sessions:
         Raises:
             RefusedError: As of `Authenticator.authenticate`.
         """
-        return self.admit(await self.authenticator.authenticate([f"Bearer {token.strip()}"]))
+        change = self.authenticator.changes
+        bearer = await self.authenticator.authenticate([f"Bearer {token.strip()}"])
+        return self.admit(bearer, change)
 
-    def admit(self, bearer: BearerToken) -> ConsoleSession:
-        """Return a new session for *bearer*, which was authenticated just now."""
-        session = ConsoleSession(bearer=bearer, change=self.authenticator.changes)
+    def admit(self, bearer: BearerToken, change: int) -> ConsoleSession:
+        """Return a new session for *bearer*.
+
+        Args:
+            bearer: Was authenticated just now.
+            change: `Authenticator.changes` from before that: another one has ended it already.
+        """
+        session = ConsoleSession(bearer=bearer, change=change)
         own = self._of_party.peek(session.party)
         if own is None:
             own = Cache[ConsoleSession]("console", max_items=MAX_SESSIONS, ttl_s=SESSION_S)

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -128,7 +127,7 @@ class AccessTokens:
         # Nobody else may be an audience: it could have been given to that one (Core, 3.1.3.7).
         if claims["aud"] not in (client, [client]) or claims.get("azp", client) != client:
             raise self.unknown("it is for another client")
-        if not secrets.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
+        if claims.get("nonce") != nonce:
             raise self.unknown("its nonce is not that of this sign-in")
         return claims
 
