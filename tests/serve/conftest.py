@@ -5,6 +5,7 @@ protocol, and a real identity provider.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import re
 import shutil
@@ -157,9 +158,16 @@ StartProvider = Callable[..., Any]
 @pytest.fixture(scope="session")
 def start_provider(tmp_path_factory: pytest.TempPathFactory) -> StartProvider:
     """Start real providers: `with start_provider(key_id, port=…) as provider`."""
-    folder = tmp_path_factory.mktemp("provider")
-    install(folder, "oidc-provider@9.13.3")
-    script = shutil.copy(Path(__file__).parent / "identity" / "provider.mjs", folder)
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "provider"
+    folder.mkdir(exist_ok=True)
+    # Once for all workers.
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        script = folder / "provider.mjs"
+        if not script.exists():
+            install(folder, "oidc-provider@9.13.3")
+            shutil.copy(Path(__file__).parent / "identity" / "provider.mjs", script)
 
     @contextmanager
     def start(key_id: str, port: int = 0) -> Iterator[RealProvider]:

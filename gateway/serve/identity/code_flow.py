@@ -32,7 +32,6 @@ from gateway.serve.identity.provider_keys import REFRESH_S, RETRY_S
 from gateway.serve.identity.provider_metadata import FETCH_TIMEOUT_S, MAX_BYTES, find_metadata
 
 _NEEDED = {"authorization_endpoint": "its sign-in page", "token_endpoint": "tokens"}
-_BASIC = "client_secret_basic"
 
 log = logging.getLogger("gateway.serve")
 
@@ -181,7 +180,9 @@ class ProviderSignIn:
         client = {"client_id": settings.client_id}
         if settings.client_secret:
             client["client_secret"] = settings.client_secret
-        is_basic = len(client) > 1 and _BASIC in _methods(metadata)
+        methods = metadata.get("token_endpoint_auth_methods_supported")
+        takes_basic = not isinstance(methods, list) or "client_secret_basic" in methods
+        is_basic = len(client) > 1 and takes_basic
         answer = await attempt(
             fetch_json(
                 metadata["token_endpoint"],
@@ -208,9 +209,3 @@ class ProviderSignIn:
         )
         after = {"Retry-After": f"{RETRY_S:.0f}"}
         return RefusedError(503, "provider_unavailable", detail, headers=after)
-
-
-def _methods(metadata: Mapping[str, Any]) -> list[object]:
-    """Return how a client may say who it is; OpenID Connect's default if nothing is said."""
-    methods = metadata.get("token_endpoint_auth_methods_supported")
-    return methods if isinstance(methods, list) else [_BASIC]
