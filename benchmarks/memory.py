@@ -34,8 +34,9 @@ from benchmarks import synthetic
 from benchmarks.tables import print_figures
 from gateway import Gateway, Options
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
+from gateway.index.entity_rows import EntityRows
 from gateway.index.snapshot import Snapshot
-from gateway.index.vectors import VectorQuery
+from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import CacheOptions, IndexOptions
 from gateway.quality.distractors import FixedSource
 from gateway.runtime.garbage import release_memory
@@ -81,17 +82,21 @@ def main(
     entities: Annotated[int, typer.Option(help="How many tools.")] = 20_000,
     dimensions: Annotated[int, typer.Option(help="Numbers of a vector.")] = 1280,
     parts: Annotated[bool, typer.Option(help="Count the bytes of each part.")] = True,
+    database: Annotated[str, typer.Option(help="Keep rows in this PostgreSQL database.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure, and print every figure; its unit is the name's end."""
-    print_figures(asyncio.run(measure(entities, dimensions, parts=parts)), as_json=as_json)
+    figures = asyncio.run(measure(entities, dimensions, parts=parts, database=database))
+    print_figures(figures, as_json=as_json)
 
 
-async def measure(count: int, dimensions: int, *, parts: bool) -> dict[str, float]:
+async def measure(
+    count: int, dimensions: int, *, parts: bool, database: str = ""
+) -> dict[str, float]:
     """Build an index of *count* tools, and measure it."""
     embedder = ClusteredEmbedder(dimensions)
     with TemporaryDirectory() as folder:
-        gateway = gateway_of(embedder, Path(folder))
+        gateway = gateway_of(embedder, Path(folder), database)
         gc.collect()
         before, began = _rss(), time.process_time()
         async for source in sources(count):
@@ -122,16 +127,18 @@ async def measure(count: int, dimensions: int, *, parts: bool) -> dict[str, floa
     return found
 
 
-def gateway_of(embedder: Embedder, folder: Path) -> Gateway:
-    """Make a gateway that keeps nothing on disk but in *folder*, and remembers no result."""
+def gateway_of(embedder: Embedder, folder: Path, database: str = "") -> Gateway:
+    """Make a gateway that keeps nothing on disk but in *folder*, and remembers no result.
+
+    Its rows are in *database*, if there is one.
+    """
     options = Options(
         catalog_store_path=folder / "catalog.sqlite3",
-        index=IndexOptions(saved=False),
+        index=IndexOptions(saved=False, rows="pgvector" if database else "memory"),
         cache=CacheOptions(result_items=0),
     )
-    return Gateway(
-        strategy="auto", embedder=embedder, vector_store=NoVectorStore(), options=options
-    )
+    store = RowStore(database) if database else NoVectorStore()
+    return Gateway(strategy="auto", embedder=embedder, vector_store=store, options=options)
 
 
 def sizes_of(root: object) -> Counter[str]:
@@ -200,6 +207,26 @@ class NoVectorStore:
         """Do nothing."""
 
 
+class RowStore(NoVectorStore):
+    """Keeps rows of entities in a database, and no vectors of texts."""
+
+    def __init__(self, url: str) -> None:
+        from gateway.storage.postgres import open_vectors  # noqa: PLC0415  (its memory is measured)
+
+        self._store = open_vectors(url)
+
+    def entity_rows(self, info: EmbedderInfo, *, timeout_s: float) -> EntityRows:
+        """Return where they are kept."""
+        return self._store.entity_rows(info, timeout_s=timeout_s)
+
+    def check_rows(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._store.close()
+
+
 async def sources(count: int) -> AsyncIterator[FixedSource]:
     """Yield the servers, some of their tools with tags."""
     hints = [Hints(), Hints(tags=("tenth",)), Hints(tags=("tenth", "hundredth"))]
@@ -219,7 +246,7 @@ async def _search(
     """Measure searches that *percent* of the entities may answer."""
     filters = Filters(tags=tags)
     mask, vectors = snapshot.mask(filters), snapshot.vectors
-    if vectors is None:
+    if not isinstance(vectors, VectorIndex):
         return {}
     places = np.random.default_rng(5).integers(vectors.size, size=_QUERIES)
     nearby, recall, scan, spent, processor = np.random.default_rng(7), [], [], [], []

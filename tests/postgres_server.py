@@ -23,16 +23,18 @@ class PostgresServer:
     Args:
         folder: Where its data are; an unprivileged user can write there.
         programs: ``initdb``, ``pg_ctl`` and so on.
+        settings: More options of the server.
     """
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(self, folder: Path, programs: Path, settings: str = "") -> None:
         self._folder = folder
         self._programs = programs
+        self._settings = settings
         self.url = f"postgresql://postgres:sesame@/postgres?host={quote(str(folder), safe='')}"
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        options = f"{_FAST} -k {self._folder}"
+        options = f"{_FAST} -k {self._folder} {self._settings}"
         log = str(self._folder / "log")
         self._run("pg_ctl", "-w", "-D", str(self._data), "-l", log, "-o", options, "start")
 
@@ -64,12 +66,12 @@ class PostgresServer:
 
 
 @contextmanager
-def running_server() -> Iterator[PostgresServer]:
-    """Run a server while the block runs; its data are deleted after it."""
+def running_server(settings: str = "") -> Iterator[PostgresServer]:
+    """Run a server, with *settings*, while the block runs; its data are deleted after it."""
     # Not pytest's own folder: only its owner may pass through that.
     folder = Path(mkdtemp(prefix="gateway-postgres-"))
     try:
-        server = PostgresServer(folder, _programs(folder))
+        server = PostgresServer(folder, _programs(folder), settings)
         if os.getuid() == 0:
             shutil.chown(folder, _USER)
         server.make()

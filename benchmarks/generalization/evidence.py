@@ -33,7 +33,7 @@ from gateway.catalog.kinds import KINDS
 from gateway.errors import ConfigError
 from gateway.index.snapshot import Snapshot
 from gateway.index.texts import lexical_fields
-from gateway.index.vectors import VectorIndex
+from gateway.index.vectors import CatalogVectors
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Matrix, Vector
 from gateway.search.query import Query
@@ -201,7 +201,7 @@ async def _compute(benchmark: Benchmark, embedder: Embedder) -> Arrays:
     empty = np.zeros((0, vectors.dimensions), dtype=np.float32)
     arrays: Arrays = {
         "about": np.array(json.dumps(about)),
-        "tools": vectors.matrix,
+        "tools": vectors.rows(np.arange(vectors.size)),
         "server_ids": snapshot.server_ids,
         "texts": np.concatenate([query.vectors.texts for query in queries]),
         "text_queries": _owners([len(query.texts) for query in queries]),
@@ -238,7 +238,7 @@ async def _queries(snapshot: Snapshot, texts: Sequence[str], embedder: Embedder)
     return [query.with_vectors(rows) for query in queries]
 
 
-def _product_scores(snapshot: Snapshot, vectors: VectorIndex, query: Query) -> Vector:
+def _product_scores(snapshot: Snapshot, vectors: CatalogVectors, query: Query) -> Vector:
     mask = snapshot.mask(Filters())
     ranked = fuse(
         find_candidates(vectors, query.vectors, mask=mask, count=POOL),

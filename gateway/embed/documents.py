@@ -15,7 +15,7 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from gateway.embed.cache import request_vectors, split_into_batches, text_key
 from gateway.embed.protocol import Embedder
@@ -31,6 +31,7 @@ MAX_REQUEST_S = 300.0
 """How long one request for documents may take: on a slow machine the first one takes a minute."""
 _PART_TEXTS = 8192
 """So many texts are embedded before their vectors are handed on."""
+_FAILURES = frozenset({"embedding_failed", "vectors_unavailable"})
 _LOOK_S = 0.05
 """How long to wait before another look at texts that other processes embed."""
 
@@ -62,8 +63,8 @@ class DocumentVectors:
 
     @property
     def failed(self) -> bool:
-        """Whether the embedder was asked and failed."""
-        return any(diagnostic.code == "embedding_failed" for diagnostic in self.diagnostics)
+        """Whether the embedder was asked and failed, or what is made of vectors was not kept."""
+        return any(note.code in _FAILURES for note in self.diagnostics)
 
 
 async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
@@ -119,7 +120,7 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
 async def embed_in_parts(
     texts: Sequence[str],
     embed: Callable[..., Awaitable[DocumentVectors]],
-    take: Callable[[Mapping[str, Vector]], None],
+    take: Callable[[Mapping[str, Vector]], Awaitable[tuple[Diagnostic, ...]]],
     progress: Progress,
 ) -> DocumentVectors:
     """Embed *texts* part by part, so that not all vectors are held at once.
@@ -127,7 +128,7 @@ async def embed_in_parts(
     Args:
         texts: Documents, different ones; what belongs together stands together.
         embed: Returns the vectors of a part, as `embed_documents` does; it gets ``progress``.
-        take: Called with the vectors of each part, by text key.
+        take: Called with the vectors of each part, by text key; returns what went wrong.
         progress: Called with how many of all texts are done.
 
     Returns:
@@ -141,8 +142,8 @@ async def embed_in_parts(
         found = await embed(
             part, progress=lambda done, _, before=start: progress(before + done, total)
         )
-        take(found.rows)
-        cost = cost.followed_by(found)
+        faults = await take(found.rows)
+        cost = cost.followed_by(replace(found, diagnostics=(*found.diagnostics, *faults)))
     return cost
 
 

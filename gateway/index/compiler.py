@@ -19,7 +19,8 @@ import numpy as np
 
 from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS, row_of
-from gateway.index.eligibility import Eligibility, Mask, Trait, traits_of
+from gateway.index.eligibility import Eligibility, Trait, traits_of
+from gateway.index.entity_rows import EntityRows
 from gateway.index.entity_vectors import EntityVectors
 from gateway.index.rules import EdgeDeriver, Edges
 from gateway.index.snapshot import Snapshot
@@ -27,9 +28,7 @@ from gateway.index.statistics import CatalogStatistics
 from gateway.index.texts import document_of, lexical_fields, title_of
 from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
 from gateway.index.tool_words import Relation
-from gateway.index.vectors import VectorIndex
 from gateway.options import GraphOptions
-from gateway.runtime.vectors import Matrix, Vector
 from gateway.types import Diagnostic, Entity
 from gateway.types.entities import MAX_SEARCH_TEXT_CHARS
 from graphs.facts.extraction import DocumentReader, LabelResolver
@@ -91,14 +90,15 @@ class SnapshotCompiler:
 
     Args:
         options: Which edges are derived.
+        rows: Where the rows of entities are kept; None is memory.
     """
 
-    def __init__(self, options: GraphOptions) -> None:
+    def __init__(self, options: GraphOptions, rows: EntityRows | None = None) -> None:
         self._options = options
         self._version = 0
         self._prepared: dict[str, _PreparedEntity] = {}
         """In the order of the exposed names, by entity id."""
-        self.vectors = EntityVectors()
+        self.vectors: EntityRows = EntityVectors() if rows is None else rows
         """Those of the entities."""
         self._traits: dict[tuple[Trait, ...], tuple[Trait, ...]] = {}
         """Equal ones are one object."""
@@ -177,7 +177,6 @@ class SnapshotCompiler:
             lexical=lexical,
             graph=graph if prepared else None,
             vectors=None,
-            mean_vector=None,
             server_ids=np.asarray([numbers[group] for group in groups], dtype=np.intp),
         )
         return self.with_vectors(snapshot, diagnostics)
@@ -242,16 +241,10 @@ class SnapshotCompiler:
             diagnostics: Instead of those that it had.
         """
         self._version += 1
-        found, vectors, mean = self.vectors.matrix(snapshot.eligibility.by_id), None, None
-        if found is not None:
-            matrix, present = found
-            mean = _mean(matrix, present, snapshot.eligibility)
-            vectors = VectorIndex.of(matrix, present=None if present.all() else present)
         return replace(
             snapshot,
             version=self._version,
-            vectors=vectors,
-            mean_vector=mean,
+            vectors=self.vectors.index(snapshot.eligibility),
             diagnostics=tuple(diagnostics),
         )
 
@@ -300,13 +293,3 @@ def _with_search_texts(entities: Iterable[Entity], documents: Iterable[Document]
         if (text := texts.get(node_of(entity.id))) and not entity.hints.search_text:
             listed[position] = entity.with_hints(search_text=text)
     return listed
-
-
-def _mean(matrix: Matrix, has_vector: Mask, eligibility: Eligibility) -> Vector:
-    """Return the mean row of what servers list: what stands beside it must not move it."""
-    listed = has_vector.copy()
-    listed[eligibility.positions_not_of_kinds(LISTED)] = False
-    listed &= eligibility.has("described", False)
-    chosen = listed if listed.any() else has_vector
-    total = np.dot(chosen.astype(np.float32), matrix)
-    return np.asarray(total / np.count_nonzero(chosen), dtype=np.float32)

@@ -1,5 +1,6 @@
-"""The vector of each entity, blended from those of its texts.
+"""The vector of each entity, blended from those of its texts; and where these rows are kept.
 
+* They are in memory (`EntityVectors`), or where another `EntityRows` keeps them.
 * A text and its vector are held only while an entity that they belong to lacks another one. After
   that the entity's row is all that stays, in the matrix that searches read.
 * An entity that changes keeps its row if its texts are the same.
@@ -7,15 +8,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import eq
 
 import numpy as np
 
+from gateway.catalog.entries import LISTED
 from gateway.embed.cache import text_key
-from gateway.index.eligibility import Mask
+from gateway.index.eligibility import Eligibility, Mask
 from gateway.index.texts import embedding_text, example_texts, name_text
+from gateway.index.vectors import VectorIndex
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import Entity
 
@@ -84,14 +87,97 @@ class _Batch:
         return len(places) == len(self.present) and all(map(eq, places, self.places))
 
 
-class EntityVectors:
-    """The vectors of the entities of one catalog. Not for two threads at once."""
+class PendingTexts:
+    """Entities some of whose texts have no vector yet, and these texts."""
 
     def __init__(self) -> None:
-        self._entities: dict[str, _PendingEntity] = {}
+        self.entities: dict[str, _PendingEntity] = {}
         """By id."""
         self._texts: dict[str, _PendingText] = {}
         """By text key."""
+
+    @property
+    def missing(self) -> list[str]:
+        """The texts that have no vector, each once, entity by entity."""
+        return [text.text for text in self._texts.values() if text.row is None]
+
+    def add(self, entity_id: str, whole: str, name: str, examples: Sequence[str]) -> None:
+        """Put an entity in, with its texts."""
+        texts = {text_key(text): text for text in (whole, name, *examples)}
+        pending = _PendingEntity(
+            id=entity_id,
+            whole=text_key(whole),
+            name=text_key(name),
+            examples=tuple(map(text_key, examples)),
+            lacking=0,
+        )
+        self.entities[entity_id] = pending
+        for key, text in texts.items():
+            wanted = self._texts.get(key)
+            if wanted is None:
+                wanted = self._texts[key] = _PendingText(text)
+            wanted.users.append(pending)
+            wanted.uses += 1
+            pending.lacking += wanted.row is None
+
+    def forget(self, entity_id: str) -> None:
+        """Take an entity out, if it is here, and the texts that no other one wants."""
+        pending = self.entities.pop(entity_id, None)
+        for key in pending.keys if pending else ():
+            text = self._texts[key]
+            text.uses -= 1
+            if not text.uses:
+                del self._texts[key]
+
+    def take(self, rows: Mapping[str, Vector]) -> Iterator[tuple[str, Vector, bool]]:
+        """Take *rows* for the vectors of texts, by text key.
+
+        Yields:
+            The id of each entity whose whole text has a vector, of those that *rows* change; its
+            row, blended from the vectors there are; whether it has all of them. Such an entity is
+            out at the end.
+        """
+        changed: dict[str, _PendingEntity] = {}
+        for key, row in rows.items():
+            text = self._texts.get(key)
+            if text is None or text.row is not None:
+                continue
+            text.row = row
+            users = [each for each in text.users if self.entities.get(each.id) is each]
+            changed |= {user.id: user for user in users}
+            for user in users:
+                user.lacking -= 1
+        yield from self._blend(changed.values())
+        for pending in changed.values():
+            if not pending.lacking:
+                self.forget(pending.id)
+        for key in rows:
+            if (text := self._texts.get(key)) and text.row is not None:
+                # Else it would hold all rows of its request.
+                text.row = text.row.copy()
+
+    def _blend(self, entities: Iterable[_PendingEntity]) -> Iterator[tuple[str, Vector, bool]]:
+        """Make the rows of those whose whole text has a vector."""
+        ready = [
+            (pending, row)
+            for pending in entities
+            if (row := self._texts[pending.whole].row) is not None
+        ]
+        names = [self._texts[pending.name].row for pending, _ in ready]
+        blended = blend_name_vectors([row for _, row in ready], names)
+        for (pending, _), row in zip(ready, blended, strict=True):
+            examples = (self._texts[key].row for key in pending.examples)
+            found = [example for example in examples if example is not None]
+            yield pending.id, lean_to_examples(row, found), not pending.lacking
+
+
+class EntityVectors:
+    """`EntityRows` in memory. Not for two threads at once."""
+
+    blocking = False
+
+    def __init__(self) -> None:
+        self._pending = PendingTexts()
         self._batches: list[_Batch] = []
         """Of entities that were added since the newest matrix; each is in one of them."""
         self._matrix: Matrix = np.zeros((0, 0), dtype=np.float32)
@@ -104,90 +190,41 @@ class EntityVectors:
         """The ids of entities whose rows there are no more theirs."""
 
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> None:
-        """Take entities out and put others in; one that changed is among both."""
-        before = {entity.id: entity for entity in removed}
-        for entity in added:
-            old, texts = before.pop(entity.id, None), _texts_of(entity)
-            if old is None or _texts_of(old) != texts:
-                self._forget(entity.id)
-                self._add(entity.id, *texts)
-        for key in before:
-            self._forget(key)
-
-    def _add(self, entity_id: str, whole: str, name: str, examples: Sequence[str]) -> None:
-        texts = {text_key(text): text for text in (whole, name, *examples)}
-        pending = _PendingEntity(
-            id=entity_id,
-            whole=text_key(whole),
-            name=text_key(name),
-            examples=tuple(map(text_key, examples)),
-            lacking=0,
-        )
-        self._entities[entity_id] = pending
-        for key, text in texts.items():
-            wanted = self._texts.get(key)
-            if wanted is None:
-                wanted = self._texts[key] = _PendingText(text)
-            wanted.users.append(pending)
-            wanted.uses += 1
-            pending.lacking += wanted.row is None
+        """See `EntityRows.update`."""
+        gone, new = changed_texts(removed, added)
+        for entity_id in gone:
+            self._forget(entity_id)
+        for entity in new:
+            self._pending.add(entity.id, *texts_of(entity))
 
     def _forget(self, entity_id: str) -> None:
         for batch in self._batches:
             batch.places.pop(entity_id, None)
         self._outdated.add(entity_id)
-        if pending := self._entities.get(entity_id):
-            self._release(pending)
+        self._pending.forget(entity_id)
 
-    def _release(self, pending: _PendingEntity) -> None:
-        del self._entities[pending.id]
-        for key in pending.keys:
-            text = self._texts[key]
-            text.uses -= 1
-            if not text.uses:
-                del self._texts[key]
+    def load(self) -> None:
+        """Memory keeps no rows."""
+
+    def maintain(self) -> None:
+        """There is nothing to do."""
 
     @property
-    def missing_texts(self) -> list[str]:
-        """The texts that have no vector, each once, entity by entity."""
-        return [text.text for text in self._texts.values() if text.row is None]
+    def missing_texts(self) -> Sequence[str]:
+        """See `EntityRows.missing_texts`."""
+        return self._pending.missing
+
+    @property
+    def missing(self) -> int:
+        """See `EntityRows.missing`."""
+        return len(self._pending.missing)
 
     def add(self, rows: Mapping[str, Vector]) -> None:
-        """Take *rows* for the vectors of missing texts, by text key; others are ignored."""
-        changed: dict[str, _PendingEntity] = {}
-        for key, row in rows.items():
-            text = self._texts.get(key)
-            if text is None or text.row is not None:
-                continue
-            text.row = row
-            users = [each for each in text.users if self._entities.get(each.id) is each]
-            changed |= {user.id: user for user in users}
-            for user in users:
-                user.lacking -= 1
-        self._blend(changed.values())
-        for pending in changed.values():
-            if not pending.lacking:
-                self._release(pending)
-        for key in rows:
-            if (text := self._texts.get(key)) and text.row is not None:
-                # Else it would hold all rows of its request.
-                text.row = text.row.copy()
-
-    def _blend(self, entities: Iterable[_PendingEntity]) -> None:
-        """Make the rows of those whose whole text has a vector."""
-        ready = [
-            (pending, row)
-            for pending in entities
-            if (row := self._texts[pending.whole].row) is not None
-        ]
-        names = [self._texts[pending.name].row for pending, _ in ready]
-        blended = blend_name_vectors([row for _, row in ready], names)
-        for (pending, _), row in zip(ready, blended, strict=True):
-            examples = (self._texts[key].row for key in pending.examples)
-            found = [example for example in examples if example is not None]
-            batch = self._batch(pending.id, len(row))
-            place = batch.places[pending.id]
-            batch.matrix[place], batch.present[place] = lean_to_examples(row, found), True
+        """See `EntityRows.add`."""
+        for entity_id, row, _ in self._pending.take(rows):
+            batch = self._batch(entity_id, len(row))
+            place = batch.places[entity_id]
+            batch.matrix[place], batch.present[place] = row, True
 
     def _batch(self, entity_id: str, dimensions: int) -> _Batch:
         """Return the batch of an entity; begin one for all that wait and are in none."""
@@ -195,9 +232,20 @@ class EntityVectors:
             if entity_id in batch.places:
                 return batch
         batched = set[str]().union(*(batch.places for batch in self._batches))
-        ids = (key for key in self._entities if key not in batched)
+        ids = (key for key in self._pending.entities if key not in batched)
         self._batches.append(_Batch.of(ids, dimensions))
         return self._batches[-1]
+
+    def index(self, eligibility: Eligibility) -> VectorIndex | None:
+        """See `EntityRows.index`."""
+        found = self.matrix(eligibility.by_id)
+        if found is None:
+            return None
+        matrix, present = found
+        listed = listed_rows(eligibility, present)
+        total = np.dot(listed.astype(np.float32), matrix)
+        mean = np.asarray(total / np.count_nonzero(listed), dtype=np.float32)
+        return VectorIndex.of(matrix, present=None if present.all() else present, mean=mean)
 
     def matrix(self, places: Mapping[str, int]) -> tuple[Matrix, Mask] | None:
         """Return the rows of the entities by position, and which of them are vectors.
@@ -246,7 +294,40 @@ class EntityVectors:
         return found
 
 
-def _texts_of(entity: Entity) -> tuple[str, str, Sequence[str]]:
+def listed_rows(eligibility: Eligibility, present: Mask) -> Mask:
+    """Return which rows the mean is of: of what servers list, so that nothing beside it moves it.
+
+    Args:
+        eligibility: The catalog.
+        present: Which rows are vectors.
+    """
+    listed = present.copy()
+    listed[eligibility.positions_not_of_kinds(LISTED)] = False
+    listed &= eligibility.has("described", False)
+    return listed if listed.any() else present
+
+
+def changed_texts(
+    removed: Iterable[Entity], added: Iterable[Entity]
+) -> tuple[list[str], list[Entity]]:
+    """Return the ids of entities that lose their rows, and the entities that want others.
+
+    Args:
+        removed: Entities that leave; one that changes is among both.
+        added: Entities that come.
+    """
+    before = {entity.id: entity for entity in removed}
+    new = []
+    for entity in added:
+        old = before.get(entity.id)
+        if old is None or texts_of(old) != texts_of(entity):
+            new.append(entity)
+        else:
+            del before[entity.id]
+    return [*before, *(entity.id for entity in new if entity.id not in before)], new
+
+
+def texts_of(entity: Entity) -> tuple[str, str, Sequence[str]]:
     """Return the whole text, the name and the examples of *entity*."""
     return embedding_text(entity), name_text(entity), example_texts(entity)
 

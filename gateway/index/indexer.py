@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from gateway.embed.documents import DocumentVectors, embed_documents, embed_in_parts
 from gateway.embed.protocol import Embedder, Preparable, is_preparing
 from gateway.errors import Failed, attempt
+from gateway.index.entity_rows import kept_rows, with_rows
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
 from gateway.index.snapshot import IndexBuild
 from gateway.options import Options
@@ -91,6 +92,7 @@ class Indexer:
     def __post_init__(self) -> None:
         """Begin with no documents read."""
         self._folder = index_path(self.options, own_store=self.own_store)
+        self._rows = kept_rows(self.options, self.store, self.embedder)
         patience_s = self.options.search.query_timeout_s
         self._documents = HostDocuments(self.graph, patience_s=patience_s, flights=self.flights)
 
@@ -100,7 +102,7 @@ class Indexer:
     def _compiler(self) -> SnapshotCompiler:
         from gateway.index.compiler import SnapshotCompiler  # noqa: PLC0415
 
-        return SnapshotCompiler(self.options.graph)
+        return SnapshotCompiler(self.options.graph, self._rows)
 
     @cached_property
     def _index_store(self) -> IndexStore | None:
@@ -250,7 +252,7 @@ class Indexer:
         with collection_paused():
             notes += (*faults, *self.entities.notes, *dict.fromkeys(stored.diagnostics))
             snapshot = self._compiler.compile(documents=documents, diagnostics=notes)
-        missing = len(self._compiler.vectors.missing_texts) if self.embedder else 0
+        missing = self._compiler.vectors.missing if self.embedder else 0
         # It takes all names, and a saved index alone asks for it.
         naming = self.entities.naming if store else ()
         build = partial(build, settings=(*settings, *naming), failed=self._documents.is_late)
@@ -299,13 +301,20 @@ class Indexer:
             max_new=limit,
         )
         vectors = self._compiler.vectors
-        cost = await embed_in_parts(vectors.missing_texts, embed, vectors.add, self._on_embedded)
+        if faults := await with_rows(vectors, vectors.load):
+            return DocumentVectors(rows={}, diagnostics=faults)
+        cost = await embed_in_parts(
+            vectors.missing_texts,
+            embed,
+            lambda rows: with_rows(vectors, vectors.add, rows),
+            self._on_embedded,
+        )
         self.telemetry.store_failed("vectors", cost.store_faults)
         return cost
 
     def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
         """Return *build* with the vectors that there are now, *vectors* among them."""
-        missing = len(self._compiler.vectors.missing_texts)
+        missing = self._compiler.vectors.missing
         notes = [*build.snapshot.diagnostics, *vectors.diagnostics]
         if missing and vectors.failed:
             done, total = self._embedded
@@ -341,6 +350,8 @@ class Indexer:
         self._newest = replace(build, duration_s=spent_s, built_at=now, retry_at=retry_at)
         if len(build.snapshot.entities) >= LARGE_CATALOG:
             self.flights.start("release", partial(asyncio.to_thread, release_memory))
+        if self._rows is not None and not build.missing:
+            self.flights.start("rows", partial(with_rows, self._rows, self._rows.maintain))
         if self._index_store and not self._index_store.newest and not build.missing:
             # Later ones are saved at the end: each costs as much as the whole.
             self.flights.start("save", self._save)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from functools import partial
 
+from gateway.errors import ConfigError
 from gateway.index.indexer import Indexer
 from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.index.statistics import CatalogStatistics
@@ -16,7 +17,13 @@ class PartIndexer(Indexer):
     """An `Indexer` that counts what it holds, and compiles it with the counts of all parts."""
 
     async def count(self) -> CatalogStatistics:
-        """Count what the newest snapshot holds."""
+        """Count what the newest snapshot holds.
+
+        Raises:
+            ConfigError: Rows are in a database: the coordinator ranks by those in memory.
+        """
+        if self.options.index.rows != "memory":
+            raise ConfigError("a part of a catalog keeps its rows in memory: leave out index.rows")
         while (build := await self.current()).saved:
             await self.flights.run("part", partial(self._compile_again, build))
         return await asyncio.to_thread(

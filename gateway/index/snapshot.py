@@ -15,9 +15,8 @@ from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, UnknownToolError
 from gateway.index.eligibility import Eligibility, Mask, Positions
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.vectors import VectorIndex
+from gateway.index.vectors import CatalogVectors
 from gateway.runtime.text import near
-from gateway.runtime.vectors import Vector
 from gateway.sources.registry import ListResult
 from gateway.types import Diagnostic, Entity, Filters, IndexReport, Match
 from gateway.types.diagnostics import DEGRADING, REPEATED
@@ -46,10 +45,8 @@ class Snapshot:
     lexical: BM25Index
     graph: ToolGraph | None
     """None for an empty catalog."""
-    vectors: VectorIndex | None
+    vectors: CatalogVectors | None
     """None without any vector."""
-    mean_vector: Vector | None
-    """The mean row of the kinds that servers list, or else of all, shape (d,); None without any."""
     server_ids: Positions
     """The number of each entity's server, shape (n,). An entity of a kind that servers do not list
     has a number of its own."""

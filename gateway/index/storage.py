@@ -188,8 +188,9 @@ def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
     traits = snapshot.eligibility.by_trait
     arrays["traits"] = np.concatenate([np.zeros(0, np.intp), *traits.values()])
     vectors, graph = snapshot.vectors, snapshot.graph
-    if vectors is not None and snapshot.mean_vector is not None:
-        arrays["matrix"], arrays["mean_vector"] = vectors.matrix, snapshot.mean_vector
+    vectors = vectors if isinstance(vectors, VectorIndex) else None
+    if vectors is not None and vectors.mean is not None:
+        arrays["matrix"], arrays["mean_vector"] = vectors.matrix, vectors.mean
         if vectors.sketch is not None:
             arrays |= _arrays_of(vectors.sketch, "sketch.")
     entities = [json.dumps(to_builtins(entity)).encode() for entity in snapshot.entities]
@@ -250,8 +251,9 @@ def _decode(path: Path, fingerprint: str) -> Snapshot:
         eligibility=Eligibility(by_trait=traits, by_id=by_id),
         lexical=lexical,
         graph=_graph(raw["graph"], arrays, texts) if "graph" in raw else None,
-        vectors=VectorIndex(matrix=arrays["matrix"], sketch=sketch) if "matrix" in arrays else None,
-        mean_vector=arrays.get("mean_vector"),
+        vectors=VectorIndex(matrix=arrays["matrix"], sketch=sketch, mean=arrays["mean_vector"])
+        if "matrix" in arrays
+        else None,
         server_ids=arrays["server_ids"],
         diagnostics=diagnostics,
     )

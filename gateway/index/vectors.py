@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -171,9 +172,60 @@ class ScanResult:
     """Cosines and strengths by position, where all of them were computed."""
 
 
+class CatalogVectors(Protocol):
+    """The vectors of a catalog, one row a position, wherever they are. Immutable.
+
+    Where they are in a database, each call may raise `StoreError`.
+    """
+
+    @property
+    def blocking(self) -> bool:
+        """Whether calls wait for a database: then they belong in a worker thread."""
+
+    @property
+    def size(self) -> int:
+        """How many positions there are."""
+
+    @property
+    def dimensions(self) -> int:
+        """How long the rows are."""
+
+    @property
+    def present(self) -> Mask | None:
+        """Which rows are vectors, shape (n,); None if all are."""
+
+    @property
+    def count(self) -> int:
+        """How many rows are no zeros."""
+
+    @property
+    def mean(self) -> Vector | None:
+        """The mean row of the kinds that servers list, or else of all, shape (d,)."""
+
+    def has(self, positions: Positions) -> Mask:
+        """Return which of *positions* have a vector, shape (len(positions),)."""
+
+    def rows(self, positions: Positions) -> Matrix:
+        """Return the rows at *positions*, few of them, shape (len(positions), d)."""
+
+    def score(
+        self, query: VectorQuery, positions: Positions | None = None
+    ) -> tuple[Vector, Vector]:
+        """Return the exact cosine and strength at *positions*, None for all, shape (m,) each."""
+
+    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
+        """Find the *count* best eligible positions.
+
+        Args:
+            query: At least one text.
+            mask: Which positions may be found, shape (n,).
+            count: How many at most.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorIndex:
-    """One row a position. Immutable."""
+    """`CatalogVectors` in memory. A large catalog has a sketch, which chooses the candidates."""
 
     matrix: Matrix
     """Unit rows, shape (n, d); zeros for an entity without a vector."""
@@ -182,10 +234,17 @@ class VectorIndex:
     exact_numbers: int = EXACT_NUMBERS
     present: Mask | None = None
     """Which rows are vectors, shape (n,); None if all are."""
+    mean: Vector | None = None
+    """See `CatalogVectors.mean`."""
 
     @classmethod
     def of(
-        cls, matrix: Matrix, *, exact_numbers: int = EXACT_NUMBERS, present: Mask | None = None
+        cls,
+        matrix: Matrix,
+        *,
+        exact_numbers: int = EXACT_NUMBERS,
+        present: Mask | None = None,
+        mean: Vector | None = None,
     ) -> VectorIndex:
         """Index *matrix*.
 
@@ -193,9 +252,17 @@ class VectorIndex:
             matrix: Unit rows, shape (n, d); a row of zeros is an entity without a vector.
             exact_numbers: A matrix of more numbers than this gets a sketch.
             present: Which rows are vectors, shape (n,); None if all are.
+            mean: See `CatalogVectors.mean`.
         """
         sketch = SignSketch.of(matrix) if matrix.size > exact_numbers else None
-        return cls(matrix=matrix, sketch=sketch, exact_numbers=exact_numbers, present=present)
+        return cls(
+            matrix=matrix, sketch=sketch, exact_numbers=exact_numbers, present=present, mean=mean
+        )
+
+    @property
+    def blocking(self) -> bool:
+        """Memory keeps nobody waiting."""
+        return False
 
     @property
     def size(self) -> int:
@@ -212,23 +279,22 @@ class VectorIndex:
         """How many rows are no zeros."""
         return int(np.count_nonzero(self.matrix.any(axis=1)))
 
+    def has(self, positions: Positions) -> Mask:
+        """See `CatalogVectors.has`."""
+        return np.asarray(self.matrix[positions].any(axis=1))
+
     def rows(self, positions: Positions) -> Matrix:
-        """Return the rows at *positions*, shape (len(positions), d)."""
+        """See `CatalogVectors.rows`."""
         return self.matrix[positions]
 
-    def score(self, query: VectorQuery) -> tuple[Vector, Vector]:
-        """Return every position's exact cosine and strength, shape (n,) each."""
-        return query.score(self.matrix)
+    def score(
+        self, query: VectorQuery, positions: Positions | None = None
+    ) -> tuple[Vector, Vector]:
+        """See `CatalogVectors.score`."""
+        return query.score(self.matrix if positions is None else self.matrix[positions])
 
     def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
-        """Find the *count* best eligible positions.
-
-        Args:
-            query: At least one text.
-            mask: Which positions may be found, shape (n,).
-            count: How many at most. Of a large catalog they are the best of the candidates that the
-                sketch chose.
-        """
+        """See `CatalogVectors.search`; of a large catalog the sketch chose the candidates."""
         if self.sketch is None:
             return self._scan(query, mask, count)
         eligible = int(np.count_nonzero(mask))

@@ -238,6 +238,9 @@ class GraphOptions(OptionObject):
 class IndexOptions(OptionObject):
     """Indexes that outlive the process, so that the next start reads what this one made."""
 
+    rows: Literal["memory", "pgvector"] = "memory"
+    """Where the vectors of entities are: in each process, or in the PostgreSQL database of the
+    store, which needs the extension ``vector`` (pgvector). Such indexes are not saved."""
     saved: bool = True
     """Whether they are saved and read. If the host gives a vector store of its own, they are only
     if ``Options.index_path`` says where."""

@@ -120,7 +120,8 @@ def index_path(options: Options, *, own_store: bool) -> Path | None:
         options: The options of the host.
         own_store: Whether the host keeps vectors in a store of its own.
     """
-    if not options.index.saved or (own_store and options.index_path is None):
+    is_saved = options.index.saved and options.index.rows == "memory"
+    if not is_saved or (own_store and options.index_path is None):
         return None
     return options.index_path or environment().cache_dir / "index"
 

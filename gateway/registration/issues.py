@@ -56,6 +56,7 @@ _NOTES: Mapping[Code, tuple[IssueKind, Action]] = {
     "embedder_missing": ("index", ""),
     "embedding_failed": ("index", "refresh"),
     "vectors_incomplete": ("index", "refresh"),
+    "vectors_unavailable": ("store", "refresh"),
     "graph_unavailable": ("index", "refresh"),
     "graph_document_invalid": ("index", "refresh"),
 }

@@ -36,6 +36,7 @@ _FALLBACK_REASONS = (
     "embedding_failed",
     "query_vector_unusable",
     "vectors_incomplete",
+    "vectors_unavailable",
 )
 """Why words or the graph rank instead of vectors; the first of these that is noted is reported."""
 

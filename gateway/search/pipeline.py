@@ -21,7 +21,7 @@ from gateway.embed.cache import Embed, QueryEmbeddings
 from gateway.errors import Failed
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.vectors import VectorIndex
+from gateway.index.vectors import CatalogVectors
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, top
 from gateway.search import retrieve
@@ -34,7 +34,7 @@ from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names, rerank
 from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
-from gateway.search.state import SearchState, with_timeout
+from gateway.search.state import SearchState, with_timeout, with_vectors
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.types.caller import all_seen_by
@@ -101,9 +101,23 @@ class Search:
         if not queries:
             state.add_diagnostic("graph", "graph_unavailable")
             return state.result("graph")
-        mode: RankingMode = "graph" if request.ranking == "strategy" else "lexical"
+        if not any(query.is_embedded for query in queries):
+            return self._answer(state, queries)
+        # Of a try in a thread that takes too long nothing may be left.
+        vectors, work = snapshot.vectors, partial(self._answer, state.copy(), queries)
+        result = await with_vectors(vectors, work, self.options.query_timeout_s)
+        if not isinstance(result, Failed):
+            return result
+        state.record_time("vector")
+        state.add_diagnostic("vector", "vectors_unavailable", result.reason)
+        _note_fallback(state)
+        return self._answer(state, [query.without_vectors() for query in queries])
+
+    def _answer(self, state: SearchState, queries: Sequence[Query]) -> SearchResult:
+        """Rank each of *queries*, by its vectors if it has any, and write the result."""
+        mode: RankingMode = "graph" if state.request.ranking == "strategy" else "lexical"
         if any(query.is_embedded for query in queries):
-            mode = "vector" if self._ranks_by_vectors_alone(request) else "hybrid"
+            mode = "vector" if self._ranks_by_vectors_alone(state.request) else "hybrid"
         return self._finish(state, [self._rank(state, query) for query in queries], mode)
 
     async def _prepare(self, state: SearchState, texts: Sequence[str]) -> list[Query]:
@@ -158,8 +172,7 @@ class Search:
             for query in queries
         ]
         if not all(query.is_embedded for query in embedded):
-            fallback = ranking == "strategy"
-            state.add_diagnostic("embed", "graph_fallback" if fallback else "lexical_fallback")
+            _note_fallback(state)
         return embedded
 
     async def _request_vectors(
@@ -198,7 +211,7 @@ class Search:
             return self._by_graph(state, state.snapshot.graph, query)
         return self._by_policy(state, query)
 
-    def _by_vectors(self, state: SearchState, vectors: VectorIndex, query: Query) -> Ranking:
+    def _by_vectors(self, state: SearchState, vectors: CatalogVectors, query: Query) -> Ranking:
         """Rank by vectors, and as strategy or policy want it by words too."""
         snapshot, request = state.snapshot, state.request
         if query.contradicts:
@@ -379,3 +392,8 @@ class Search:
         added = gatherer.gather(text_hits, state.usage.learned)
         state.record_time("graph")
         return added
+
+
+def _note_fallback(state: SearchState) -> None:
+    is_strategy = state.request.ranking == "strategy"
+    state.add_diagnostic("embed", "graph_fallback" if is_strategy else "lexical_fallback")

@@ -123,6 +123,10 @@ class Query:
         clauses = np.array([rows[text] for text in self.clauses]) if self.clauses else texts[:0]
         return self.with_rows(texts, clauses)
 
+    def without_vectors(self) -> Query:
+        """Return the same query as words alone see it."""
+        return replace(self, vectors=_NO_VECTORS)
+
     def with_rows(self, texts: Matrix, clauses: Matrix) -> Query:
         """Return the same query with the unit rows of `texts` and of `clauses`."""
         vectors = VectorQuery(

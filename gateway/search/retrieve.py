@@ -14,7 +14,7 @@ import numpy as np
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
-from gateway.index.vectors import ScanResult, VectorIndex, VectorQuery
+from gateway.index.vectors import CatalogVectors, ScanResult, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, deviations
 from gateway.search.query import Query
@@ -30,7 +30,7 @@ _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
 class Candidates:
     """The entities nearest to one query."""
 
-    index: VectorIndex
+    index: CatalogVectors
     vectors: VectorQuery
     """The query's."""
     scan: ScanResult
@@ -69,12 +69,14 @@ class Candidates:
 
     def _scores_at(self, positions: Positions) -> tuple[Vector, Vector]:
         if self.scan.dense is None:
-            return self.vectors.score(self.index.rows(positions))
+            return self.index.score(self.vectors, positions)
         cosines, strengths = self.scan.dense
         return cosines[positions], strengths[positions]
 
 
-def compare_vectors(index: VectorIndex, lexical: BM25Index, query: Query, *, mask: Mask) -> Query:
+def compare_vectors(
+    index: CatalogVectors, lexical: BM25Index, query: Query, *, mask: Mask
+) -> Query:
     """Weigh a rewrite that contradicts in words by its vector.
 
     It does not contradict if it is nearer to the query than any entity. Else its vector counts by
@@ -104,7 +106,7 @@ def _is_foreign(original: AnalyzedQuery, english: AnalyzedQuery) -> bool:
 
 
 def find_candidates(
-    index: VectorIndex, vectors: VectorQuery, *, mask: Mask, count: int
+    index: CatalogVectors, vectors: VectorQuery, *, mask: Mask, count: int
 ) -> Candidates:
     """Rank the eligible entities of *index* by their cosines with a query; keep *count*."""
     scan = index.search(vectors, mask=mask, count=count)

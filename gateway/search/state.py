@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -13,7 +13,9 @@ import numpy as np
 from gateway.errors import ClosedError, EmbeddingError, Failed, GatewayError, attempt_within
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
+from gateway.index.vectors import CatalogVectors
 from gateway.options import SearchOptions
+from gateway.runtime.background_loop import in_thread
 from gateway.types import (
     Code,
     Counts,
@@ -61,6 +63,12 @@ class SearchState:
     def add_diagnostic(self, stage: Stage, code: Code, detail: str = "") -> None:
         """Leave a diagnostic."""
         self.diagnostics.append(Diagnostic(stage=stage, code=code, detail=detail))
+
+    def copy(self) -> SearchState:
+        """Return the same state for a second try, which may fail: what it notes is its own."""
+        copied = replace(self, diagnostics=[*self.diagnostics], seconds={**self.seconds})
+        copied.counts = self.counts
+        return copied
 
     def result(self, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
         """Return the result of a search that ranks nothing."""
@@ -110,3 +118,19 @@ async def with_timeout(work: Awaitable[T], timeout_s: float) -> T | Failed:
         f"it took longer than {timeout_s:g} s (SearchOptions.query_timeout_s)"
     )
     return await attempt_within(work, timeout_s, timeout_error)
+
+
+async def with_vectors(
+    vectors: CatalogVectors | None, work: Callable[[], T], timeout_s: float
+) -> T | Failed:
+    """Return what *work* computes from *vectors*: at once, or where they block, in a thread.
+
+    Returns:
+        Why it failed, if a database did not answer in *timeout_s*, or not as it should.
+    """
+    if vectors is None or not vectors.blocking:
+        return work()
+    answer = await with_timeout(in_thread(work), timeout_s)
+    if isinstance(answer, Failed) and not isinstance(answer.error, GatewayError):
+        raise answer.error
+    return answer

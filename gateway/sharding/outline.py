@@ -36,7 +36,6 @@ class CatalogOutline(Snapshot):
             lexical=BM25Index.compile((), Vocabulary({"": 1.0}), whole.words),
             graph=None,
             vectors=None,
-            mean_vector=None,
             server_ids=np.zeros(0, dtype=np.intp),
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot
-from gateway.index.vectors import VectorIndex
+from gateway.index.vectors import CatalogVectors, VectorIndex
 from gateway.runtime.vectors import Vector, top
 from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
@@ -146,7 +146,7 @@ class CatalogPart:
         readings = [AnalyzedQuery(terms=form.terms) for form in forms]
         return _Surveyed(query, candidates, readings, called), survey
 
-    def _vectors(self, query: Query) -> VectorIndex:
+    def _vectors(self, query: Query) -> CatalogVectors:
         if self.snapshot.vectors is not None:
             return self.snapshot.vectors
         size = len(self.snapshot.entities)

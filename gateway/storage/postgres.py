@@ -9,10 +9,13 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from gateway.embed.protocol import EmbedderInfo
 from gateway.errors import ConfigError
 from gateway.manifests.secrets import expand
 from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import Vector, VectorStore
+from gateway.storage.pgvector import PgvectorRows
+from gateway.storage.pgvector_table import PgvectorTable
 from gateway.storage.postgres_audit import PostgresAuditLog, PostgresCounters
 from gateway.storage.postgres_call_log import PostgresCallLog
 from gateway.storage.postgres_catalog import PostgresCatalog
@@ -93,6 +96,14 @@ class PostgresVectorStore:
     def claim(self, model_id: str, keys: Sequence[str]) -> PostgresClaim:
         """See `SharedVectorStore.claim`."""
         return PostgresClaim(self._database, model_id, keys)
+
+    def entity_rows(self, info: EmbedderInfo, *, timeout_s: float) -> PgvectorRows:
+        """See `EntityRowStore.entity_rows`."""
+        return PgvectorRows(self._database, info, timeout_s=timeout_s)
+
+    def check_rows(self) -> None:
+        """See `EntityRowStore.check_rows`."""
+        PgvectorTable(self._database, "", 0).make()
 
     def size(self) -> int:
         """Return how many bytes the vectors take."""

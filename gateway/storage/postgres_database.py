@@ -1,4 +1,5 @@
-"""A PostgreSQL database: connections, tables, errors, notifications. The one home of psycopg.
+"""A PostgreSQL database: connections, tables, errors, notifications. `pgvector_table`
+beside it alone uses psycopg too.
 
 * Tables are in a schema of their own, which knows its version. An older one is brought up in one
   transaction under an advisory lock; a newer one is refused and left as it is.
@@ -156,6 +157,23 @@ class PostgresDatabase:
                 raise
             finally:
                 pool.putconn(connection)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[Connection]:
+        """Yield a connection of its own, outside transactions, for what takes minutes.
+
+        Its server notices within seconds when this process is gone.
+
+        Raises:
+            StoreError: The server cannot be reached, or refuses.
+        """
+        with self._errors(), self._connect() as connection:
+            connection.autocommit = True
+            connection.execute(
+                "SELECT set_config('lock_timeout', '0', false),"
+                " set_config('client_connection_check_interval', '5s', false)"
+            )
+            yield connection
 
     def close(self) -> None:
         """Close all connections; the next use opens others."""

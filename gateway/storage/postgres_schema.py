@@ -80,6 +80,15 @@ _ACCESS: Sequence[LiteralString] = (
     """CREATE TABLE spent (key text COLLATE "C", step bigint, amount double precision NOT NULL,
     PRIMARY KEY (key, step))""",
 )
+ENTITY_ROWS: Sequence[LiteralString] = (
+    # Days of use change apart from the rows, which are large and in an index.
+    """CREATE TABLE IF NOT EXISTS entity_keys (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    model text COLLATE "C" NOT NULL, key bytea NOT NULL UNIQUE, used date NOT NULL)
+    WITH (fillfactor = 80)""",
+    """CREATE TABLE IF NOT EXISTS entity_rows (id bigint PRIMARY KEY,
+    model text COLLATE "C" NOT NULL, numbers halfvec STORAGE PLAIN NOT NULL)""",
+)
+"""Made only where rows are kept there: they need the extension ``vector``."""
 STEPS: Sequence[Sequence[LiteralString]] = (
     *(_TABLES, _NOTIFICATIONS, _SIGN_INS, _PROGRAMS, _ACCESS),
 )

@@ -46,6 +46,7 @@ Code = Literal[
     "index_building",
     "model_preparing",
     "vectors_incomplete",
+    "vectors_unavailable",
     "query_vector_unusable",
     "query_mended",
     "query_normalized",
@@ -104,6 +105,7 @@ CODES: Mapping[Code, str] = {
     "index_building": "What is new is being listed or embedded; until then what there is answers.",
     "model_preparing": "The embedded model is still preparing: search again in a moment.",
     "vectors_incomplete": "Some entities have no vector: only words and graph can find them.",
+    "vectors_unavailable": "The database of vectors failed or was late: words or the graph rank.",
     "query_vector_unusable": "The query's vector was zero, not finite or of the wrong length.",
     "query_mended": "Misspelt words of the query were mended; the words as typed count too.",
     "query_normalized": "The query was rewritten in English.",
@@ -133,6 +135,7 @@ DEGRADING: frozenset[Code] = frozenset(
         "query_normalization_failed",
         "query_vector_unusable",
         "vectors_incomplete",
+        "vectors_unavailable",
     }
 )
 """Codes that keep a result out of the cache: the next request tries again."""

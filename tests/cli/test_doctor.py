@@ -10,6 +10,7 @@ from typing import Any
 from gateway.cli.commands.doctor import check_models
 from gateway.embed.local.encoders import USE
 from tests.cli.running import Place, Ran
+from tests.postgres_server import PostgresServer
 from tests.serve.identity.conftest import running
 
 
@@ -31,6 +32,19 @@ def test_a_machine_without_servers_is_healthy(place: Place) -> None:
     assert "ok" == data["vector store"][0][0] == data["catalog store"][0][0]
     assert "warn" == data["configuration"][0][0]
     assert "gateway import" in data["configuration"][0][2]
+
+
+def test_where_rows_are_to_be_in_a_database_it_is_tried(
+    place: Place, postgres: PostgresServer
+) -> None:
+    """Without a store there, it says what is missing."""
+    place.config()
+    env = {"GATEWAY_INDEX_ROWS": "pgvector"}
+    alone = checks(place.run("doctor", "--json", env=env))
+    shared = checks(place.run("doctor", "--json", env=env | {"GATEWAY_STORE": postgres.url}))
+
+    assert ("fail", True) == (alone["pgvector"][0][0], "PostgreSQL" in alone["pgvector"][0][1])
+    assert "ok" == shared["pgvector"][0][0]
 
 
 def test_each_server_is_looked_at_without_being_started(place: Place) -> None:

@@ -13,6 +13,7 @@ from gateway.catalog.entries import Entry, to_entity
 from gateway.embed.cache import text_key
 from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot
+from gateway.index.vectors import VectorIndex
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Vector
 from gateway.testing import HashingEmbedder
@@ -58,9 +59,9 @@ def assert_equal(expected: Snapshot, found: Snapshot) -> None:
     for filters in (Filters(), tags, Filters(servers=frozenset({"other"}))):
         assert expected.mask(filters).tolist() == found.mask(filters).tolist()
     assert (expected.vectors is None) == (found.vectors is None)
-    if expected.vectors is not None and found.vectors is not None:
+    if isinstance(expected.vectors, VectorIndex) and isinstance(found.vectors, VectorIndex):
         assert np.array_equal(expected.vectors.matrix, found.vectors.matrix)
-        assert np.array_equal(expected.mean_vector, found.mean_vector)  # type: ignore[arg-type]
+        assert np.array_equal(expected.vectors.mean, found.vectors.mean)  # type: ignore[arg-type]
     if expected.graph is None or found.graph is None:
         assert expected.graph is found.graph
         return
@@ -112,7 +113,7 @@ def test_a_snapshot_in_use_does_not_change() -> None:
     empty = compiled(compiler, [])
 
     assert before == [run(auto(EMBEDDER), held, query, limit=9) for query in QUERIES]
-    assert (None, None, None) == (empty.graph, empty.vectors, empty.mean_vector)
+    assert (None, None) == (empty.graph, empty.vectors)
 
 
 def test_a_vector_that_comes_late_is_used() -> None:
@@ -152,23 +153,22 @@ def vector(text: str) -> Vector:
     return np.asarray(drawn / np.linalg.norm(drawn), dtype=np.float32)
 
 
-def with_drawn_vectors(entities: list[Entity]) -> Snapshot:
+def mean_of(entities: list[Entity]) -> np.ndarray:
     compiler = SnapshotCompiler(GraphOptions())
     compiler.prepare(entities)
     compiler.vectors.add({text_key(text): vector(text) for text in compiler.vectors.missing_texts})
-    return compiler.compile()
+    vectors = compiler.compile().vectors
+    assert vectors is not None
+    assert vectors.mean is not None
+    return vectors.mean
 
 
 def test_the_mean_of_a_catalog_is_that_of_what_servers_list() -> None:
     """Where there is nothing else, that of all."""
-    alone, together, others = map(with_drawn_vectors, (TOOLS, [*TOOLS, *OTHERS], OTHERS))
+    alone, together, others = map(mean_of, (TOOLS, [*TOOLS, *OTHERS], OTHERS))
 
-    assert alone.mean_vector is not None
-    assert together.mean_vector is not None
-    assert np.allclose(alone.mean_vector, together.mean_vector, atol=1e-6)
-    assert others.mean_vector is not None
-    assert others.mean_vector.any()
-    assert compile_snapshot(TOOLS).mean_vector is None
+    assert np.allclose(alone, together, atol=1e-6)
+    assert others.any()
 
 
 def test_servers_and_entries_are_of_no_server_s_group() -> None:

@@ -252,9 +252,8 @@ def test_a_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
     """A large catalog is scanned as before."""
     snapshot = compile_snapshot([entity(each) for each in TOOLS])
     rows = unit_rows(np.random.default_rng(1).standard_normal((len(TOOLS), 16)))
-    whole = replace(
-        snapshot, vectors=VectorIndex.of(rows, exact_numbers=0), mean_vector=rows.mean(axis=0)
-    )
+    vectors = VectorIndex.of(rows, exact_numbers=0, mean=rows.mean(axis=0))
+    whole = replace(snapshot, vectors=vectors)
     store = IndexStore(tmp_path, IndexOptions(min_tools=1))
 
     assert () == store.save({}, ["mark"], whole)
@@ -262,11 +261,12 @@ def test_a_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
 
     assert () == notes
     assert found is not None
-    assert found.vectors is not None
+    assert isinstance(found.vectors, VectorIndex)
     assert found.vectors.sketch is not None
-    assert whole.vectors is not None
-    assert whole.vectors.sketch is not None
-    expected = whole.vectors.sketch.estimate(rows[:2])
+    assert found.vectors.mean is not None
+    assert rows.mean(axis=0).tolist() == found.vectors.mean.tolist()
+    assert vectors.sketch is not None
+    expected = vectors.sketch.estimate(rows[:2])
     assert expected.tolist() == found.vectors.sketch.estimate(rows[:2]).tolist()
     assert list(whole.entities) == list(found.entities)
     base: object = found.vectors.matrix

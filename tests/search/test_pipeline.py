@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from gateway.index.eligibility import Mask
+from gateway.index.snapshot import Snapshot
+from gateway.index.vectors import ScanResult, VectorIndex, VectorQuery
 from gateway.options import SearchOptions
+from gateway.search.expand.next_steps import suggest_next_steps
 from gateway.search.pipeline import Search
+from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
+from gateway.types import Filters, SearchResult
 from tests.fakes import codes, entity, names
 from tests.search.conftest import Catalog, auto, run, snapshot_of
 
@@ -60,3 +70,87 @@ def test_an_emptied_result_names_what_might_help(catalog: Catalog) -> None:
     assert 0 < found.nearest.confidence < 1
     assert ("zebra",) == found.unmatched
     assert ("srv",) == found.servers
+
+
+class Distant(VectorIndex):
+    """Vectors in a database that answers when it is let to."""
+
+    started, gate = threading.Event(), threading.Event()
+
+    @property
+    def blocking(self) -> bool:
+        return True
+
+    def search(self, query: VectorQuery, *, mask: Mask, count: int) -> ScanResult:
+        self.started.set()
+        assert self.gate.wait(30)
+        return super().search(query, mask=mask, count=count)
+
+
+@pytest.fixture
+def distant(catalog: Catalog) -> Iterator[Snapshot]:
+    Distant.started.clear()
+    Distant.gate.clear()
+    snapshot = snapshot_of([entity(each) for each in catalog], HashingEmbedder())
+    vectors = snapshot.vectors
+    assert vectors is not None
+    matrix = vectors.rows(np.arange(vectors.size))
+    yield replace(snapshot, vectors=Distant(matrix=matrix, mean=vectors.mean))
+    Distant.gate.set()
+
+
+async def test_other_work_goes_on_while_a_database_is_searched(
+    distant: Snapshot, catalog: Catalog
+) -> None:
+    """What opens the door here runs on the loop of the search; next steps wait as it does."""
+    search = auto(HashingEmbedder())
+
+    async def let_in() -> None:
+        await asyncio.to_thread(Distant.started.wait, 30)
+        Distant.gate.set()
+
+    found, _ = await asyncio.gather(look_for_mail(search, distant), let_in())
+    Distant.started.clear()
+    Distant.gate.clear()
+    steps, _ = await asyncio.gather(
+        suggest_next_steps(
+            distant,
+            [catalog[0].name],
+            query="send an e-mail",
+            embed=search.embed,
+            filters=Filters(),
+            limit=3,
+            options=search.options,
+        ),
+        let_in(),
+    )
+
+    assert isinstance(distant.vectors, VectorIndex)
+    near = replace(distant, vectors=VectorIndex(matrix=distant.vectors.matrix))
+    expected = await look_for_mail(search, near)
+    assert ("hybrid", names(expected)) == (found.mode, names(found))
+    assert 3 == len(steps)
+
+
+async def look_for_mail(search: Search, snapshot: Snapshot) -> SearchResult:
+    request, notes = prepare(
+        "send an e-mail",
+        queries=(),
+        context=None,
+        context_summary="",
+        limit=5,
+        filters=Filters(),
+        options=search.options,
+    )
+    return await search(snapshot, request, notes)
+
+
+async def test_a_database_that_is_late_costs_a_search_its_vectors(distant: Snapshot) -> None:
+    """Words and graph answer, this once; of the late answer nothing is left in the result."""
+    found = await look_for_mail(auto(HashingEmbedder(), query_timeout_s=0.05), distant)
+    Distant.gate.set()
+
+    assert ("graph", True) == (found.mode, found.degraded)
+    assert ["vectors_unavailable", "graph_fallback"] == codes(found)[:2]
+    assert "longer than 0.05 s" in found.diagnostics[0].detail
+    assert "send_email" == names(found)[0]

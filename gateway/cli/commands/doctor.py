@@ -28,6 +28,7 @@ from gateway.cli.session import command_options, open_store, read_config
 from gateway.cli.tables import table
 from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.errors import GatewayError
+from gateway.index.entity_rows import check_rows
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url
@@ -146,6 +147,8 @@ def check_stores(own_options: Options) -> Iterator[Check]:
     with open_store(own_options) as store:
         yield _try("catalog store", "can be read", lambda: store.listings.changed(""))
         yield _try("vector store", "can be read", lambda: store.vectors.get("", [""]))
+        if own_options.index.rows == "pgvector":
+            yield _try("pgvector", "can keep rows of entities", lambda: check_rows(store.vectors))
 
 
 def check_config(config: Path) -> Iterator[Check]:

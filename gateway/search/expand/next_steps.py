@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from gateway.errors import Failed, InvalidRequestError
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph, node_of
-from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.index.vectors import CatalogVectors, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Matrix, Sums, Vector, deviations, top
 from gateway.search.expand.supplements import (
@@ -40,7 +41,7 @@ from gateway.search.rank import parameters
 from gateway.search.rank.fusion import lexical_deviations
 from gateway.search.results import to_match
 from gateway.search.retrieve import find_candidates, score_lexical
-from gateway.search.state import with_timeout
+from gateway.search.state import with_timeout, with_vectors
 from gateway.types import Evidence, Filters, Match
 from gateway.usage.call_log import Task
 from gateway.usage.evaluation import UsageEvaluation, measure_gain
@@ -92,24 +93,61 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
         raise InvalidRequestError(f"limit must be at least 1, got {limit}")
     if not used or snapshot.graph is None:
         return ()
-    mask = snapshot.mask(filters)
-    task = await _score_task(snapshot, used[-1], query, embed, mask, options) if query else None
-    scores = score_next_steps(snapshot, snapshot.graph, used, task=task, mask=mask)
+    task = await _read_task(snapshot, query, embed, options) if query else None
+    suggest = partial(
+        _suggest,
+        used=used,
+        task=task,
+        filters=filters,
+        limit=limit,
+        options=options,
+        learned=usage.learned,
+    )
+    found = await with_vectors(
+        snapshot.vectors, partial(suggest, snapshot), options.query_timeout_s
+    )
+    return suggest(replace(snapshot, vectors=None)) if isinstance(found, Failed) else found
+
+
+async def _read_task(
+    snapshot: Snapshot, text: str, embed: Embed | None, options: SearchOptions
+) -> Query:
+    """Return the task as a query, with its vectors if the catalog has some and they come."""
+    query = Query(text=text).split()
+    if embed is None or snapshot.vectors is None:
+        return query
+    texts = query.texts_to_embed
+    embedded = await with_timeout(embed(texts, snapshot.dimensions), options.query_timeout_s)
+    if isinstance(embedded, Failed):
+        return query
+    return query.with_vectors(dict(zip(texts, embedded.vectors, strict=True)))
+
+
+def _suggest(  # noqa: PLR0913  (keyword-only, those of `suggest_next_steps`)
+    snapshot: Snapshot,
+    *,
+    used: Sequence[int],
+    task: Query | None,
+    filters: Filters,
+    limit: int,
+    options: SearchOptions,
+    learned: LearnedSteps,
+) -> tuple[Match, ...]:
+    graph, mask = snapshot.graph, snapshot.mask(filters)
+    if graph is None:
+        return ()
+    served = _score_task(snapshot, used[-1], task, mask, options) if task else None
+    scores = score_next_steps(snapshot, graph, used, task=served, mask=mask)
     return tuple(
         to_match(
             snapshot.entities[step.position], score=step.score, evidence=Evidence(path=step.path)
         )
-        for step in scores.best(limit, usage.learned, supported_only=True)
+        for step in scores.best(limit, learned, supported_only=True)
     )
 
 
-async def _score_task(
-    snapshot: Snapshot,
-    last: int,
-    text: str,
-    embed: Embed | None,
-    mask: Mask,
-    options: SearchOptions,
+def _score_task(
+    snapshot: Snapshot, last: int, query: Query, mask: Mask, options: SearchOptions
 ) -> Vector:
     """Score every entity for a task, as a search would, and for the clauses after *last*.
 
@@ -118,21 +156,14 @@ async def _score_task(
     Returns:
         Deviations, shape (n,).
     """
-    query, index, mean = Query(text=text).split(), snapshot.vectors, snapshot.mean_vector
-    lexical = score_lexical(snapshot.lexical, query)
-    if embed is None or index is None or mean is None:
+    index, lexical = snapshot.vectors, score_lexical(snapshot.lexical, query)
+    if index is None or index.mean is None or not query.is_embedded:
         return _deviations(lexical.scores)
-    texts = query.texts_to_embed
-    work = embed(texts, snapshot.dimensions)
-    embedded = await with_timeout(work, options.query_timeout_s)
-    if isinstance(embedded, Failed):
-        return _deviations(lexical.scores)
-    query = query.with_vectors(dict(zip(texts, embedded.vectors, strict=True)))
     everything = np.arange(len(snapshot.entities))
     candidates = find_candidates(index, query.vectors, mask=mask, count=options.pool(1))
     scores = candidates.deviations(candidates.strengths_at(everything))
     scores += lexical_deviations(lexical, everything, mask, options.lexical_weight)
-    following = following_clauses(query.vectors.clauses, index, mean, last)
+    following = following_clauses(query.vectors.clauses, index, index.mean, last)
     if len(following):
         served = [_deviations(_cosines(index, clause)) for clause in following]
         scores += parameters.FOLLOWING_CLAUSE_WEIGHT * np.max(served, axis=0)
@@ -200,8 +231,8 @@ def score_next_steps(
     scores = np.zeros(len(snapshot.entities), dtype=np.float32)
     if task is not None:
         scores += parameters.TASK_WEIGHT * task
-    if snapshot.vectors is not None and snapshot.mean_vector is not None:
-        near = _cosines_with(snapshot.vectors, snapshot.mean_vector, used[-1])
+    if snapshot.vectors is not None and snapshot.vectors.mean is not None:
+        near = _cosines_with(snapshot.vectors, snapshot.vectors.mean, used[-1])
         scores += parameters.NEIGHBOUR_WEIGHT * _deviations(near)
     supported = mask if snapshot.vectors is not None else scores > 0
     for server in {snapshot.entities[position].server for position in used}:
@@ -261,7 +292,7 @@ def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[
     return shares
 
 
-def following_clauses(clauses: Matrix, index: VectorIndex, mean: Vector, used: int) -> Matrix:
+def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used: int) -> Matrix:
     """Return the clause of a request that a tool serves, and the next two.
 
     People write the clauses of a request in the order in which they are to be done.
@@ -282,7 +313,7 @@ def following_clauses(clauses: Matrix, index: VectorIndex, mean: Vector, used: i
     return clauses[first : first + parameters.FOLLOWING_CLAUSES]
 
 
-def _cosines_with(index: VectorIndex, mean: Vector, position: int) -> Vector:
+def _cosines_with(index: CatalogVectors, mean: Vector, position: int) -> Vector:
     """Return the cosine of each entity with the one at *position*, shape (n,).
 
     Both are measured from the catalog's mean: what all tools share makes no two of them neighbours.
@@ -294,7 +325,7 @@ def _cosines_with(index: VectorIndex, mean: Vector, position: int) -> Vector:
     return np.asarray(along / length, dtype=np.float32)
 
 
-def _cosines(index: VectorIndex, vector: Vector) -> Vector:
+def _cosines(index: CatalogVectors, vector: Vector) -> Vector:
     """Return the product of each row with *vector*, shape (n,)."""
     return index.score(VectorQuery(texts=vector[None], clauses=vector[None][:0]))[0]
 
@@ -313,6 +344,9 @@ def evaluate_usage(
         tasks: Oldest first.
         outcomes: How the calls of each tool ended, those of the tasks too.
     """
+    if snapshot.vectors is not None and snapshot.vectors.blocking:
+        # Each call would scan the database twice.
+        snapshot = replace(snapshot, vectors=None)
     learn: list[list[float]] = []
     reranked: list[list[float]] = []
     counts = TransitionCounts.of(

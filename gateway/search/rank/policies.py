@@ -96,7 +96,7 @@ def rank(policy: RankingPolicy, evidence: PolicyEvidence) -> RankedList:
 
 def has_vectors(candidates: Candidates, positions: Positions) -> _Flags:
     """Return which of *positions* have a vector."""
-    return np.asarray(candidates.index.rows(positions).any(axis=1))
+    return candidates.index.has(positions)
 
 
 def reciprocal_rank_fusion(lists: Sequence[Positions], *, size: int) -> RankedList:

@@ -99,7 +99,7 @@ def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
     return {
         "entities": int(mask.sum()),
         "by_kind": Counter(snapshot.eligibility.kinds(np.flatnonzero(mask))),
-        "vectors": int(vectors.matrix[mask].any(axis=1).sum()) if vectors else 0,
+        "vectors": int(vectors.has(np.flatnonzero(mask)).sum()) if vectors else 0,
         "graph_nodes": graph.index.node_count if graph else 0,
         "graph_edges": graph.edge_count if graph else 0,
     }

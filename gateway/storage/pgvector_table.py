@@ -1,0 +1,366 @@
+"""The rows of entities in PostgreSQL with pgvector: the statements.
+
+* A row is found by a digest of what it is made of, so that catalogs and replicas share it.
+* Numbers have half precision. No row comes back: the server scores, and returns ids and scores.
+* Which way a search goes is its caller's choice: where it names ids, no HNSW index can be used;
+  where it names none, there is no filter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gateway.errors import MissingExtraError, StoreError
+from gateway.index.vectors import NO_MOMENTS, Moments, ScanResult, VectorQuery
+from gateway.runtime.vectors import Matrix, NDArray, Sums, Vector
+from gateway.storage.postgres_database import Connection, PostgresDatabase
+from gateway.storage.postgres_schema import ENTITY_ROWS
+
+try:
+    import psycopg
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+    from psycopg.sql import SQL, Composed, Identifier, Literal, Placeholder
+except ImportError as error:
+    raise MissingExtraError("vectors in PostgreSQL", "postgres") from error
+
+Ids = NDArray[np.int64]
+KEPT_DAYS = 7
+"""A row that no index used for so long is deleted."""
+_OLDEST = 0, 7
+"""The first version of pgvector with half precision."""
+_ADVICE = (
+    "index.rows = pgvector needs the extension vector (pgvector 0.7 or newer): install it on the "
+    "server, and let an administrator run CREATE EXTENSION vector in this database"
+)
+_PARAMETERS = SQL(
+    "SELECT set_config('search_path', %s, true), set_config('jit', 'off', true),"
+    " set_config('statement_timeout', %s, true)"
+)
+_BY_INDEX = SQL(
+    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),"
+    " set_config('hnsw.iterative_scan', 'off', true), set_config('hnsw.ef_search', %s, true)"
+)
+_MEASURE = SQL("""WITH q AS MATERIALIZED (SELECT {vectors}), scored AS MATERIALIZED (
+    SELECT place, r.id IS NOT NULL AS present, coalesce({cosine}, 0) AS cosine,
+        coalesce({clause}, 0) AS clause
+    FROM unnest(%(ids)s) WITH ORDINALITY AS wanted (id, place)
+    LEFT JOIN entity_rows AS r ON r.id = wanted.id
+), final AS (
+    SELECT place, present, cosine, cosine + %(weight)s::float8 * clause AS strength FROM scored
+), best AS (SELECT * FROM final ORDER BY strength DESC, place LIMIT %(count)s)
+SELECT (SELECT array_agg(place ORDER BY strength DESC, place) FROM best),
+    (SELECT array_agg(cosine ORDER BY strength DESC, place) FROM best),
+    (SELECT array_agg(strength ORDER BY strength DESC, place) FROM best),
+    count(*), sum(s), sum(s * s), count(*) FILTER (WHERE present),
+    sum(c) FILTER (WHERE present), sum(c * c) FILTER (WHERE present)
+FROM (SELECT present, round(strength * 1048576)::bigint AS s,
+    round(cosine * 1048576)::bigint AS c FROM final) AS units""")
+_NEAREST = SQL("""WITH q AS MATERIALIZED (SELECT {vectors}), near AS MATERIALIZED (
+    SELECT id, bit_or(list) AS lists FROM ({lists}) AS listed GROUP BY id
+), scored AS (
+    SELECT r.id, lists, {cosine} AS cosine, coalesce({clause}, 0) AS clause
+    FROM near JOIN entity_rows AS r ON r.id = near.id
+)
+SELECT array_agg(id), array_agg(lists), array_agg(cosine),
+    array_agg(cosine + %(weight)s::float8 * clause) FROM scored""")
+_LIST = SQL("""(SELECT id, {bit} AS list FROM entity_rows WHERE model = {model}
+    ORDER BY (numbers::halfvec({dimensions})) <#> (SELECT {vector} FROM q) LIMIT %(count)s)""")
+_INSERT = """WITH fresh AS (
+    INSERT INTO entity_keys (model, key, used) VALUES (%s, %s, CURRENT_DATE)
+    ON CONFLICT (key) DO NOTHING RETURNING id
+) INSERT INTO entity_rows (id, model, numbers) SELECT id, %s, %s::halfvec FROM fresh"""
+# In one order: two that touch the same do not wait for each other in a circle.
+_TOUCH = SQL("""UPDATE entity_keys AS k SET used = CURRENT_DATE FROM (
+    SELECT id FROM entity_keys WHERE {column} = ANY(%s) AND used < CURRENT_DATE
+    ORDER BY id FOR UPDATE
+) AS old WHERE k.id = old.id""")
+_CLEAN = """WITH old AS (
+    DELETE FROM entity_keys WHERE used < CURRENT_DATE - %s RETURNING id
+) DELETE FROM entity_rows USING old WHERE entity_rows.id = old.id"""
+_NO_SCORES = np.zeros(0, dtype=np.float32)
+_NOTHING = ScanResult(
+    pool=np.zeros(0, dtype=np.intp),
+    cosines=_NO_SCORES,
+    strengths=_NO_SCORES,
+    moments=NO_MOMENTS,
+    eligible=0,
+    scored=0,
+)
+_INDEXED = """SELECT c.reltuples FROM pg_class AS c JOIN pg_index AS i ON i.indexrelid = c.oid
+    WHERE c.oid = to_regclass(%s) AND i.indisvalid"""
+
+
+class _Ids(bytes):
+    """``bigint[]`` in PostgreSQL's own form: psycopg would write number by number."""
+
+
+class _Reals(bytes):
+    """``real[]``, likewise."""
+
+
+def _ids(ids: Ids) -> _Ids:
+    return _Ids(_array(ids, ">i8", 20))
+
+
+def _reals(row: Vector) -> _Reals:
+    return _Reals(_array(row, ">f4", 700))
+
+
+def _array(values: np.ndarray, kind: str, element: int) -> bytes:
+    cells = np.empty(len(values), dtype=[("size", ">i4"), ("value", kind)])
+    cells["size"], cells["value"] = int(kind[-1]), values
+    return struct.pack("!5i", 1, 0, element, len(values), 1) + cells.tobytes()
+
+
+class _IdsDumper(Dumper):
+    format, oid = Format.BINARY, 1016
+
+    def dump(self, obj: bytes) -> bytes:
+        return obj
+
+
+class _RealsDumper(_IdsDumper):
+    oid = 1021
+
+
+psycopg.adapters.register_dumper(_Ids, _IdsDumper)
+psycopg.adapters.register_dumper(_Reals, _RealsDumper)
+
+
+class PgvectorTable:
+    """The rows of one model. Safe from any thread. Each method may raise `StoreError`.
+
+    Args:
+        database: Where they are.
+        model: A name of the model in hexadecimal.
+        timeout_s: How long the server may work on a search.
+    """
+
+    def __init__(self, database: PostgresDatabase, model: str, timeout_s: float) -> None:
+        self._database = database
+        self._model = model
+        self._timeout = f"{1000 * timeout_s:.0f}"
+        self._index = f"entity_rows_hnsw_{model}"
+        self._making = threading.Lock()
+        self._path = ""
+        """Where the tables and the extension are; empty before the first use."""
+
+    def make(self) -> str:
+        """Make the extension and the tables, if they are missing; return the search path.
+
+        Raises:
+            StoreError: The extension is missing; it says what to do.
+        """
+        with self._making:
+            if not self._path:
+                with self._database.transaction() as connection:
+                    name = "gateway/entity_rows"
+                    connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (name,))
+                    self._path = self._make(connection)
+            return self._path
+
+    def _make(self, connection: Connection) -> str:
+        query = (
+            "SELECT quote_ident(current_schema()) || ', ' || extnamespace::regnamespace::text, "
+            "extversion FROM pg_extension WHERE extname = 'vector'"
+        )
+        row = connection.execute(query).fetchone()
+        if row is None:
+            try:
+                connection.execute("CREATE EXTENSION vector SCHEMA public")
+            except psycopg.Error as error:
+                reason = str(error).partition("\n")[0]
+                raise StoreError(f"{self._database.place}: {_ADVICE} ({reason})") from error
+            row = connection.execute(query).fetchone()
+        path, version = row or ("", "0")
+        if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+            raise StoreError(f"{self._database.place}: {_ADVICE} (it has {version})")
+        connection.execute("SELECT set_config('search_path', %s, true)", (path,))
+        for statement in ENTITY_ROWS:
+            connection.execute(statement)
+        return str(path)
+
+    @contextlib.contextmanager
+    def _session(self, *, write: bool = False, timeout: str = "0") -> Iterator[Connection]:
+        path, database = self.make(), self._database
+        try:
+            with database.transaction() if write else database.reading() as connection:
+                connection.execute(_PARAMETERS, (path, timeout))
+                yield connection
+        except StoreError:
+            # The next use looks whether the tables are there.
+            self._path = ""
+            raise
+
+    def read(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:
+        """Return the ids of the rows of *keys* that are kept; they count as used today."""
+        with self._session(write=True) as connection:
+            connection.execute(_TOUCH.format(column=Identifier("key")), (keys,))
+            query = "SELECT key, id FROM entity_keys WHERE key = ANY(%s)"
+            return dict(connection.cursor(binary=True).execute(query, (keys,)).fetchall())
+
+    def write(self, rows: Iterable[tuple[bytes, Vector]]) -> None:
+        """Keep *rows*, sorted by their keys, but for those that are kept already."""
+        values = ((self._model, key, self._model, _reals(row)) for key, row in rows)
+        with self._session(write=True) as connection, connection.cursor() as cursor:
+            cursor.executemany(_INSERT, values)
+
+    def touch(self, ids: Ids) -> None:
+        """Let the rows of *ids* count as used today."""
+        with self._session(write=True) as connection:
+            connection.execute(_TOUCH.format(column=Identifier("id")), (_ids(ids),))
+
+    def clean(self) -> None:
+        """Delete the rows that nobody used for `KEPT_DAYS`."""
+        with self._session(write=True) as connection:
+            connection.execute(_CLEAN, (KEPT_DAYS,))
+
+    def count(self) -> int:
+        """Return how many rows of the model there are, for all catalogs."""
+        return int(self._value("SELECT count(*) FROM entity_keys WHERE model = %s", self._model))
+
+    def dimensions(self, row_id: int) -> int:
+        """Return how long a row is."""
+        return int(
+            self._value("SELECT vector_dims(numbers) FROM entity_rows WHERE id = %s", row_id)
+        )
+
+    def indexed(self) -> int:
+        """Return about how many rows the HNSW index has; 0 without one that can be used."""
+        return int(self._value(_INDEXED, self._index) or 0)
+
+    def _value(self, query: Any, value: object) -> Any:
+        with self._session(timeout=self._timeout) as connection:
+            row = connection.execute(query, (value,)).fetchone()
+        return row[0] if row else None
+
+    def make_index(self, dimensions: int) -> None:
+        """Make the HNSW index, if it is missing and no other process makes it. Takes minutes.
+
+        Others read and write meanwhile.
+        """
+        path = self.make()
+        with self._database.try_lock([self._index]) as held, self._database.alone() as connection:
+            if not held or connection.execute(_INDEXED, (self._index,)).fetchone():
+                return
+            connection.execute("SELECT set_config('search_path', %s, false)", (path,))
+            name, model = Identifier(self._index), Literal(self._model)
+            # One that was not finished is of no use.
+            connection.execute(SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
+            statement = SQL(
+                "CREATE INDEX CONCURRENTLY {name} ON entity_rows USING hnsw "
+                "((numbers::halfvec({dimensions})) halfvec_ip_ops) WHERE model = {model}"
+            )
+            size = Literal(dimensions)
+            connection.execute(statement.format(name=name, dimensions=size, model=model))
+
+    def rows(self, ids: Ids) -> Matrix:
+        """Return the rows of *ids*, few of them; zeros where there is none."""
+        query = "SELECT id, numbers::real[] FROM entity_rows WHERE id = ANY(%s)"
+        with self._session(timeout=self._timeout) as connection:
+            cursor = connection.cursor(binary=True).execute(query, (_ids(ids),))
+            found = {each: np.asarray(row, dtype=np.float32) for each, row in cursor}
+        empty = np.zeros_like(next(iter(found.values()))) if found else np.zeros(0, np.float32)
+        return np.stack([found.get(each, empty) for each in ids.tolist()])
+
+    def mean(self, ids: Ids) -> Vector:
+        """Return the mean of the rows of *ids*."""
+        query = "SELECT avg(numbers)::real[] FROM entity_rows WHERE id = ANY(%s)"
+        return np.asarray(self._value(query, _ids(ids)), dtype=np.float32)
+
+    def best(self, query: VectorQuery, ids: Ids, count: int) -> ScanResult:
+        """Score the rows of *ids*, 0 where there is none, and return the best *count*.
+
+        Returns:
+            Places among *ids* as its pool.
+
+        Raises:
+            StoreError: Not all of *ids* that are above 0 are kept.
+        """
+        if not len(ids):
+            return _NOTHING
+        values = {**_values(query), "ids": _ids(ids), "count": count}
+        places, cosines, strengths, *sums = self._scored(_MEASURE.format(**_terms(query)), values)
+        if sums[3] < np.count_nonzero(ids):
+            raise StoreError(
+                f"{self._database.place}: rows of entities are gone: start the gateway anew"
+            )
+        every, present = (Sums(*(int(each or 0) for each in part)) for part in (sums[:3], sums[3:]))
+        return ScanResult(
+            pool=np.asarray(places or (), dtype=np.intp) - 1,
+            cosines=np.asarray(cosines or (), dtype=np.float32),
+            strengths=np.asarray(strengths or (), dtype=np.float32),
+            moments=Moments(strengths=every, cosines=present),
+            eligible=len(ids),
+            scored=len(ids),
+        )
+
+    def nearest(self, query: VectorQuery, count: int) -> tuple[Ids, Ids, Vector, Vector]:
+        """Return the *count* nearest rows to each vector of *query*, of all rows of the model.
+
+        Args:
+            query: At least one text.
+            count: At most 1000.
+
+        Returns:
+            Their ids; for which vectors each was found, bit by bit, the texts' first; cosines and
+            strengths, which are exact.
+        """
+        size, model = Literal(query.texts.shape[1]), Literal(self._model)
+        lists = [
+            _LIST.format(
+                bit=Literal(1 << at), model=model, dimensions=size, vector=Identifier(name)
+            )
+            for at, name in enumerate(_vectors(query))
+        ]
+        statement = _NEAREST.format(**_terms(query), lists=SQL(" UNION ALL ").join(lists))
+        values = {**_values(query), "count": count}
+        ids, found, *scores = self._scored(statement, values, by_index=count)
+        cosines, strengths = (np.asarray(each or (), dtype=np.float32) for each in scores)
+        ids, found = (np.asarray(each or (), dtype=np.int64) for each in (ids, found))
+        return ids, found, cosines, strengths
+
+    def _scored(self, statement: Composed, values: Mapping[str, Any], *, by_index: int = 0) -> Any:
+        with self._session(timeout=self._timeout) as connection:
+            if by_index:
+                connection.execute(_BY_INDEX, (str(by_index),))
+            cursor = connection.cursor(binary=True).execute(statement, values, prepare=False)
+            return cursor.fetchone()
+
+
+def _vectors(query: VectorQuery) -> Mapping[str, Vector]:
+    """Return the vectors of *query* by names in a statement."""
+    texts = {f"t{at}": row for at, row in enumerate(query.texts)}
+    return texts | {f"c{at}": row for at, row in enumerate(query.clauses)}
+
+
+def _values(query: VectorQuery) -> dict[str, object]:
+    rows = {name: _reals(row) for name, row in _vectors(query).items()}
+    return {**rows, "weight": float(query.clause_weight)}
+
+
+def _terms(query: VectorQuery) -> dict[str, Composed]:
+    """Return what statements say of the vectors of *query*."""
+    names = [*_vectors(query)]
+    vectors = [
+        SQL("{}::halfvec AS {}").format(Placeholder(name), Identifier(name)) for name in names
+    ]
+    texts = len(query.texts)
+    return {
+        "vectors": SQL(", ").join(vectors),
+        "cosine": _greatest(names[:texts]),
+        "clause": _greatest(names[texts:]) if names[texts:] else Composed([SQL("0")]),
+    }
+
+
+def _greatest(names: Sequence[str]) -> Composed:
+    # Read once, and not for each row.
+    each = [SQL("-(r.numbers <#> (SELECT {} FROM q))").format(Identifier(name)) for name in names]
+    return SQL("greatest({})").format(SQL(", ").join(each))
