@@ -264,7 +264,9 @@ class EntityVectors:
         else:
             matrix, present = self._merge_batches(places)
         self._matrix, self._places, self._present = matrix, places, present
-        self._batches.clear()
+        # While the next catalog is compiled, the last one may be indexed once more.
+        known = places.keys()
+        self._batches = [batch for batch in self._batches if not batch.places.keys() <= known]
         self._outdated.clear()
         return (matrix, present) if present.any() else None
 

@@ -64,6 +64,22 @@ def test_rows_are_the_same_however_the_vectors_come() -> None:
     assert found[1].all()
 
 
+def test_rows_of_the_next_catalog_outlast_an_index_of_the_last_one() -> None:
+    """Vectors that come while a catalog is compiled are put into the one before it."""
+    vectors = EntityVectors()
+    vectors.update([], [LIST])
+    embed(vectors, vectors.missing_texts)
+    vectors.matrix(places(LIST))
+    vectors.update([], [FIND])
+    embed(vectors, vectors.missing_texts)
+
+    vectors.matrix(places(LIST))
+    found = vectors.matrix(places(LIST, FIND))
+
+    assert found is not None
+    assert [True, True] == found[1].tolist()
+
+
 def test_an_entity_that_changes_keeps_its_row_if_its_texts_stay() -> None:
     """Nothing of it is embedded again, and no other one's row takes its place."""
     vectors = EntityVectors()
