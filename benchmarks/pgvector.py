@@ -40,7 +40,7 @@ _POOL = 200
 _BATCH = 4096
 _HALF = 0.0005
 """What half precision moves a cosine by at most: of nearer ones either may be found."""
-_SETTINGS = "-c shared_buffers=512MB -c maintenance_work_mem=1GB"
+_SETTINGS = "-c shared_buffers=512MB -c maintenance_work_mem=2GB"
 _MASKS: Mapping[str, float] = {"of_100": 1.0, "of_10": 0.1, "of_1": 0.01, "far_half": 0.5}
 _SIZES: Mapping[str, str] = {"rows_mb": "entity_rows", "keys_mb": "entity_keys"}
 app = typer.Typer(add_completion=False)

@@ -280,7 +280,10 @@ class PgvectorIndex:
         if not indexed or count > share * _MOST_NEAREST:
             return None
         wanted = max(math.ceil(_MARGIN * count / share), _FEWEST_NEAREST)
-        ids, lists, cosines, strengths = self._table.nearest(query, min(wanted, _MOST_NEAREST))
+        sample = self._ids[positions[:: max(1, len(positions) // SAMPLE_ROWS)]]
+        ids, lists, cosines, strengths, moments = self._table.nearest(
+            query, min(wanted, _MOST_NEAREST), sample
+        )
         found, at = self._positions_of(ids)
         found, at = found[mask[found]], at[mask[found]]
         # Each vector's own list must be long enough: what is best for it may be in no other.
@@ -288,12 +291,11 @@ class PgvectorIndex:
         if min(np.count_nonzero(lists[at] >> bit & 1) for bit in vectors) < count:
             return None
         best = np.lexsort((found, -strengths[at]))[:count]
-        sample = positions[:: max(1, len(positions) // SAMPLE_ROWS)]
         return ScanResult(
             pool=found[best],
             cosines=cosines[at[best]],
             strengths=strengths[at[best]],
-            moments=self._table.best(query, self._ids[sample], 0).moments,
+            moments=moments,
             eligible=len(positions),
             scored=len(ids),
         )

@@ -1,7 +1,7 @@
 """The rows of entities in PostgreSQL with pgvector: the statements.
 
 * A row is found by a digest of what it is made of, so that catalogs and replicas share it.
-* Numbers have half precision. No row comes back: the server scores, and returns ids and scores.
+* Numbers have half precision. A search gets no row: the server scores, and returns ids and scores.
 * Which way a search goes is its caller's choice: where it names ids, no HNSW index can be used;
   where it names none, there is no filter.
 """
@@ -31,6 +31,7 @@ except ImportError as error:
     raise MissingExtraError("vectors in PostgreSQL", "postgres") from error
 
 Ids = NDArray[np.int64]
+Query = SQL | Composed
 KEPT_DAYS = 7
 """A row that no index used for so long is deleted."""
 _OLDEST = 0, 7
@@ -45,7 +46,7 @@ _PARAMETERS = SQL(
 )
 _BY_INDEX = SQL(
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),"
-    " set_config('hnsw.iterative_scan', 'off', true), set_config('hnsw.ef_search', %s, true)"
+    " set_config('hnsw.iterative_scan', 'off', true), set_config('hnsw.ef_search', %(count)s, true)"
 )
 _MEASURE = SQL("""WITH q AS MATERIALIZED (SELECT {vectors}), scored AS MATERIALIZED (
     SELECT place, r.id IS NOT NULL AS present, coalesce({cosine}, 0) AS cosine,
@@ -191,7 +192,9 @@ class PgvectorTable:
     def _session(self, *, write: bool = False, timeout: str = "0") -> Iterator[Connection]:
         path, database = self.make(), self._database
         try:
-            with database.transaction() if write else database.reading() as connection:
+            opened = database.transaction() if write else database.reading()
+            # In a pipeline, what is executed waits for no answer to what came before.
+            with opened as connection, connection.pipeline():
                 connection.execute(_PARAMETERS, (path, timeout))
                 yield connection
         except StoreError:
@@ -286,8 +289,11 @@ class PgvectorTable:
         """
         if not len(ids):
             return _NOTHING
-        values = {**_values(query), "ids": _ids(ids), "count": count}
-        places, cosines, strengths, *sums = self._scored(_MEASURE.format(**_terms(query)), values)
+        (row,) = self._scored(_measure(query, ids, count))
+        return self._measured(row, ids)
+
+    def _measured(self, row: Sequence[Any], ids: Ids) -> ScanResult:
+        places, cosines, strengths, *sums = row
         if sums[3] < np.count_nonzero(ids):
             raise StoreError(
                 f"{self._database.place}: rows of entities are gone: start the gateway anew"
@@ -302,16 +308,19 @@ class PgvectorTable:
             scored=len(ids),
         )
 
-    def nearest(self, query: VectorQuery, count: int) -> tuple[Ids, Ids, Vector, Vector]:
+    def nearest(
+        self, query: VectorQuery, count: int, sample: Ids
+    ) -> tuple[Ids, Ids, Vector, Vector, Moments]:
         """Return the *count* nearest rows to each vector of *query*, of all rows of the model.
 
         Args:
             query: At least one text.
             count: At most 1000.
+            sample: The ids that the moments are of.
 
         Returns:
             Their ids; for which vectors each was found, bit by bit, the texts' first; cosines and
-            strengths, which are exact.
+            strengths, which are exact; moments.
         """
         size, model = Literal(query.texts.shape[1]), Literal(self._model)
         lists = [
@@ -321,18 +330,28 @@ class PgvectorTable:
             for at, name in enumerate(_vectors(query))
         ]
         statement = _NEAREST.format(**_terms(query), lists=SQL(" UNION ALL ").join(lists))
-        values = {**_values(query), "count": count}
-        ids, found, *scores = self._scored(statement, values, by_index=count)
-        cosines, strengths = (np.asarray(each or (), dtype=np.float32) for each in scores)
-        ids, found = (np.asarray(each or (), dtype=np.int64) for each in (ids, found))
-        return ids, found, cosines, strengths
+        about, _, near = self._scored(
+            _measure(query, sample, 0),
+            (_BY_INDEX, {"count": str(count)}),
+            (statement, {**_values(query), "count": count}),
+        )
+        ids, found = (np.asarray(each or (), dtype=np.int64) for each in near[:2])
+        cosines, strengths = (np.asarray(each or (), dtype=np.float32) for each in near[2:])
+        return ids, found, cosines, strengths, self._measured(about, sample).moments
 
-    def _scored(self, statement: Composed, values: Mapping[str, Any], *, by_index: int = 0) -> Any:
+    def _scored(self, *statements: tuple[Query, Mapping[str, object]]) -> list[Sequence[Any]]:
+        """Return the row that each of *statements* gives, after one wait for all of them."""
         with self._session(timeout=self._timeout) as connection:
-            if by_index:
-                connection.execute(_BY_INDEX, (str(by_index),))
-            cursor = connection.cursor(binary=True).execute(statement, values, prepare=False)
-            return cursor.fetchone()
+            cursors = [
+                connection.cursor(binary=True).execute(statement, values, prepare=False)
+                for statement, values in statements
+            ]
+            return [cursor.fetchone() or () for cursor in cursors]
+
+
+def _measure(query: VectorQuery, ids: Ids, count: int) -> tuple[Query, Mapping[str, object]]:
+    values = {**_values(query), "ids": _ids(ids), "count": count}
+    return _MEASURE.format(**_terms(query)), values
 
 
 def _vectors(query: VectorQuery) -> Mapping[str, Vector]:

@@ -250,12 +250,17 @@ def test_a_row_is_made_once_for_all(make: Make, postgres: PostgresServer, tmp_pa
     ids = [each.id for each in NAMED[:6]]
     assert ids == nearest(second, *NAMED[:6])
     assert ids[:5] == nearest(first, *NAMED[:5], twin)[:5]
+    # Vectors that come while a catalog is compiled are put into the one before it.
+    second.update([], [NAMED[6]])
+    embed(second)
+    assert ids == nearest(second, *NAMED[:6])
+    assert NAMED[6].id == nearest(second, *NAMED[:7])[6]
     changed = NAMED[1].with_hints(search_text="Sing a song.")
     second.update(NAMED[1:3], [changed, NAMED[2].with_hints(read_only=True)])
     assert 2 == embed(second)
     assert [NAMED[0].id, NAMED[2].id] == nearest(second, NAMED[0], NAMED[2])
     with psycopg.connect(postgres.url, options=f'-c search_path="{tmp_path.name}"') as tables:
-        assert (7, 7) == tables.execute(
+        assert (8, 8) == tables.execute(
             "SELECT (SELECT count(*) FROM entity_keys), (SELECT count(*) FROM entity_rows)"
         ).fetchone()
 
@@ -406,13 +411,17 @@ async def test_gateways_find_the_same_with_rows_in_the_database_and_in_memory(
 
 
 async def test_a_search_finds_what_changed(open_on_store: Open) -> None:
-    """A tool that comes, changes or goes, with no other one embedded again."""
+    """A tool that comes, changes or goes, with no other one embedded again. It is no part of a
+    larger catalog: a coordinator ranks to the last bit.
+    """
     embedder, source = CountingEmbedder(SIZE), ListSource("srv", NAMED_TOOLS)
     gateway = open_on_store(embedder)
     gateway.add_source(source)
     await gateway.report()
     before = embedder.documents
 
+    with pytest.raises(ConfigError, match="keeps its rows in memory"):
+        await gateway.count()
     source.tools[0] = tool("paint_fences", "Paint the wall in green.")
     source.tools.pop()
     source.tools.append(tool("brew_coffee", "Make a cup of coffee."))
