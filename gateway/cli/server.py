@@ -126,7 +126,7 @@ def _sign_in_pages(
     async def name_caller(token: str) -> Caller:
         return (await authenticator.authenticate([f"Bearer {token}"])).caller
 
-    pages = sign_in_routes(gateway, name_caller, needs_token=address.needs_token, sessions=sessions)
+    pages = sign_in_routes(gateway, name_caller, sessions, needs_token=address.needs_token)
     return (*pages, *account_routes(sessions, gateway.options))
 
 

@@ -58,21 +58,17 @@ _LEAVE = """<button name="action" value="leave">Sign out of this gateway</button
 
 
 def sign_in_routes(
-    gateway: Gateway,
-    authenticate: Authenticate,
-    *,
-    needs_token: bool = True,
-    sessions: Sessions | None = None,
+    gateway: Gateway, authenticate: Authenticate, sessions: Sessions, *, needs_token: bool = True
 ) -> Sequence[Route]:
     """Return the routes of the pages, for an application behind the guard.
 
     Args:
         gateway: Whose servers.
         authenticate: Names the user of a token.
-        needs_token: Whether there are tokens; else there is one user.
         sessions: Of browsers that signed in at an identity provider.
+        needs_token: Whether there are tokens; else there is one user.
     """
-    pages = _Pages(gateway, authenticate, _FIELD if needs_token else "", sessions)
+    pages = _Pages(gateway, authenticate, sessions, _FIELD if needs_token else "")
     path = f"{PATH}/{{server}}"
     return (
         Route(path, pages.form, methods=["GET"]),
@@ -83,7 +79,7 @@ def sign_in_routes(
 
 class _Pages:
     def __init__(
-        self, gateway: Gateway, authenticate: Authenticate, token: str, sessions: Sessions | None
+        self, gateway: Gateway, authenticate: Authenticate, sessions: Sessions, token: str
     ) -> None:
         self._token = token
         self._sign_ins = gateway.user_sign_ins
@@ -96,28 +92,26 @@ class _Pages:
     async def form(self, request: Request) -> Response:
         """Ask who the user is, if no session tells; it is the same for any name of a server."""
         server = escape(request.path_params["server"])
-        if session := self._session(request):
+        if session := self._sessions.of_browser(request):
             user = escape(session.caller.user)
             who = _SESSION.format(user=user, field=FORM_FIELD, csrf=session.csrf)
             form = _ACTIONS.format(server=server, who=who, leave=_LEAVE)
         else:
             form = _ACTIONS.format(server=server, who=self._token, leave="")
-            links = sign_in_links(self._sessions, request.url.path) if self._sessions else ()
+            links = sign_in_links(self._sessions, request.url.path)
             if providers := "".join(link(url, f"Sign in at {name}") for url, name in links):
                 form = providers + _FOLDED.format(form=form)
         return page(f"Sign in to {server}", _INTRO.format(server=server, form=form))
 
-    def _session(self, request: Request) -> ConsoleSession | None:
-        return self._sessions.of_browser(request) if self._sessions else None
-
-    async def _caller(self, request: Request, fields: Mapping[str, Sequence[str]]) -> Caller:
-        """Return the caller that the form names, or else the session of the browser.
+    async def _caller(
+        self, session: ConsoleSession | None, fields: Mapping[str, Sequence[str]]
+    ) -> Caller:
+        """Return the caller that the form names, or else *session*, that of the browser.
 
         Raises:
             RefusedError: There is none, or the form is of another session.
         """
         token = fields.get("token", [""])[0].strip()
-        session = self._session(request)
         if token or session is None:
             return await self._authenticate(token)
         check_form(session, fields.get(FORM_FIELD, [""])[0])
@@ -125,13 +119,14 @@ class _Pages:
 
     async def submit(self, request: Request) -> Response:
         """Send the browser of the user to the authorization server, or sign the user out."""
-        server = request.path_params["server"]
+        server, session = request.path_params["server"], self._sessions.of_browser(request)
         try:
             body = await read_limited(request, _MAX_FORM_BYTES, "a form")
             fields = parse_qs(body.decode("utf-8", "replace"))
-            caller = await self._caller(request, fields)
-            if fields.get("action") == ["leave"]:
-                return self._leave(request)
+            caller = await self._caller(session, fields)
+            if session and fields.get("action") == ["leave"]:
+                self._sessions.end(session)
+                return RedirectResponse(signed_out_address(session.bearer.issuer), 303, HEADERS)
             if fields.get("action") == ["sign_out"]:
                 await self._sign_ins.end(server, caller)
                 return message(f"{caller.user} is signed out of {server}.")
@@ -143,14 +138,6 @@ class _Pages:
         response = RedirectResponse(url, status_code=303, headers=HEADERS)
         self._cookie.set(response, content, secure=self._is_secure)
         return response
-
-    def _leave(self, request: Request) -> Response:
-        """End the session of the browser."""
-        session = self._session(request)
-        if self._sessions and session:
-            self._sessions.end(session)
-        issuer = session.bearer.issuer if session else ""
-        return RedirectResponse(signed_out_address(issuer), 303, HEADERS)
 
     async def callback(self, request: Request) -> Response:
         """Take the answer of the authorization server, in the browser that began."""

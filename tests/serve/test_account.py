@@ -80,7 +80,7 @@ def site_of(gateway: Gateway, http: HttpOptions) -> Site:
 
     routes = [
         *account_routes(sessions, OPTIONS),
-        *sign_in_routes(gateway, name_caller, sessions=sessions),
+        *sign_in_routes(gateway, name_caller, sessions),
         *console_routes(gateway, ConsoleOptions(), sessions),
     ]
     app = guarded(Starlette(routes=routes), http, has_console=True)

@@ -68,7 +68,7 @@ class Team:
         async def name_caller(token: str) -> Caller:
             return (await Authenticator(HTTP).authenticate([f"Bearer {token}"])).caller
 
-        routes = sign_in_routes(self.gateways[replica], name_caller, sessions=sessions)
+        routes = sign_in_routes(self.gateways[replica], name_caller, sessions or Sessions(HTTP))
         app = guarded(Starlette(routes=routes), HTTP)
         return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=ROOT)
 

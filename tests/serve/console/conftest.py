@@ -119,7 +119,7 @@ def _account_pages(gateway: Gateway, sessions: Sessions) -> Sequence[Route]:
     async def name_caller(token: str) -> Caller:
         return (await sessions.authenticator.authenticate([f"Bearer {token}"])).caller
 
-    pages = sign_in_routes(gateway, name_caller, sessions=sessions)
+    pages = sign_in_routes(gateway, name_caller, sessions)
     return [*account_routes(sessions, gateway.options), *pages]
 
 
