@@ -169,6 +169,22 @@ async def test_an_answer_is_good_once_and_in_the_browser_that_began(
     assert code not in "".join(each.text for each in refused)
 
 
+async def test_with_a_key_of_the_host_another_replica_takes_the_answer(
+    site: Site, open_gateway: OpenGateway, real_provider: RealProvider
+) -> None:
+    """It has the session then. The first one, asked later, gets nothing for the same code."""
+    other = site_of(open_gateway(), http_options(real_provider.url))
+    async with site.browser() as browser, other.browser() as moved:
+        away = await browser.get(site.begin())
+        back = await real_provider.sign_in(browser, away.headers["location"], "ada")
+        for each in browser.cookies.jar:
+            moved.cookies.jar.set_cookie(each)
+        done = await moved.get(back)
+        there, here = await moved.get(TO), await browser.get(back)
+
+    assert [200, 200, 503] == [each.status_code for each in (done, there, here)]
+
+
 async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
     site: Site, real_provider: RealProvider
 ) -> None:
