@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
 import os
 import platform
 import secrets
@@ -129,7 +130,7 @@ class Auditor:
         self._lock = threading.Lock()
         self._minute = 0.0
         self._refusals: dict[AuditRow, int] = {}
-        """Of this minute, each with how often it was repeated since its row was written."""
+        """Of this minute, which their time says, each with how often it was repeated."""
 
     @cached_property
     def _key(self) -> bytes:
@@ -144,15 +145,25 @@ class Auditor:
 
     def close(self) -> None:
         """Keep how often refusals were repeated, if that can be kept."""
-        attempt_call(self._write_counts)
+        if log := self.log:
+            attempt_call(lambda: self._write_counts(log, math.inf))
 
-    def _write_counts(self) -> None:
+    def _write_counts(self, log: AuditLog, minute: float) -> None:
+        """Write how often refusals from before *minute* were repeated.
+
+        Raises:
+            StoreError: The rest is written the next time.
+        """
         with self._lock:
-            past, self._refusals = self._refusals, {}
-        for refusal, count in past.items():
-            if count and self.log is not None:
-                row = replace(refusal, at=self.wall(), detail=f"{count} more within a minute")
-                self.log.append(replace(row, replica=self._replica))
+            if self._minute == minute:
+                return
+            for refusal, count in tuple(self._refusals.items()):
+                if count:
+                    ended = min(self.wall(), refusal.at + _MINUTE_S)
+                    detail = f"{count} more within a minute"
+                    log.append(replace(refusal, at=ended, replica=self._replica, detail=detail))
+                del self._refusals[refusal]
+            self._minute = minute
 
     def _is_repeated(self, refusal: AuditRow) -> bool:
         """Count *refusal*; return whether it has a row of this minute."""
@@ -163,11 +174,10 @@ class Auditor:
 
     def _write(self, log: AuditLog, row: AuditRow) -> None:
         now = self.wall()
-        refusal = replace(row, call="", arguments="", detail="")
+        minute = now // _MINUTE_S
+        refusal = replace(row, at=minute * _MINUTE_S, call="", arguments="", detail="")
         try:
-            if self._minute != (minute := now // _MINUTE_S):
-                self._minute = minute
-                self._write_counts()
+            self._write_counts(log, minute)
             if row.decision in _REFUSALS and self._is_repeated(refusal):
                 return
             log.append(replace(row, at=now, replica=self._replica))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.access.audit import AuditDecision, Auditor, begun, read_all
+import pytest
+
+from gateway.access.audit import AuditDecision, Auditor, AuditRow, begun, read_all
+from gateway.errors import StoreError
 from gateway.options import AuditOptions
 from gateway.storage.audit import SqliteAuditLog
 from gateway.types import Caller
@@ -52,3 +55,41 @@ def test_each_minute_has_a_row_and_a_count_for_each_caller_and_name(tmp_path: Pa
         ("ada", "a", "denied", ""),
         ("ada", "a", "denied", "4 more within a minute"),
     ] == [(row.user, row.entity, row.decision, row.detail) for _, row in read_all(log)]
+
+
+class AwayLog(SqliteAuditLog):
+    """Cannot be written while it is away."""
+
+    is_away = False
+
+    def append(self, row: AuditRow) -> None:
+        """Keep *row*, unless it is away."""
+        if self.is_away:
+            raise StoreError("away")
+        super().append(row)
+
+
+def test_a_count_outlives_a_log_that_is_away_and_has_the_time_of_its_minute(tmp_path: Path) -> None:
+    """Whenever the next row comes that brings it into the log."""
+    wall, log = Wall(), AwayLog(tmp_path / "audit.sqlite3")
+    auditor = Auditor(log, AuditOptions(), wall=wall)
+    for _ in range(3):
+        for user in ("ada", "bob"):
+            row = begun("call", Caller(user=user), entity="a")
+            auditor.note_now(replace(row, decision="denied"))
+    wall.now += 3 * 3600.0
+    allowed = begun("call", Caller(user="ada"), entity="a")
+    log.is_away = True
+    with pytest.raises(StoreError):
+        auditor.note_now(allowed)
+    log.is_away = False
+    auditor.note_now(allowed)
+    auditor.close()
+
+    assert [
+        (600.0, "ada", ""),
+        (600.0, "bob", ""),
+        (660.0, "ada", "2 more within a minute"),
+        (660.0, "bob", "2 more within a minute"),
+        (wall.now, "ada", ""),
+    ] == [(row.at, row.user, row.detail) for _, row in read_all(log)]
