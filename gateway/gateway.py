@@ -370,8 +370,10 @@ class Gateway(GatewayViews):
         self._end_watch()
         self.telemetry.close()
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
-        self.usage.close()
-        self.gate.auditor.close()
+        # What waits to be written in a forked child is the parent's.
+        if not self._bridge.is_left_behind:
+            self.usage.close()
+            self.gate.auditor.close()
         self.store.close()
 
     async def aclose(self) -> None:

@@ -55,7 +55,7 @@ class Bridge:
         Raises:
             ClosedError: After `close`, and in such a child.
         """
-        if self._left_behind:
+        if self.is_left_behind:
             raise ClosedError(
                 "this gateway was in use before this process was forked: make a new one here, "
                 "or let the first use come after the fork (gunicorn: no --preload, or post_fork)"
@@ -108,7 +108,7 @@ class Bridge:
             RuntimeError: On the background loop's own thread, as for `call`.
         """
         self._check_elsewhere()
-        if self._left_behind:
+        if self.is_left_behind:
             return
         with self._finishing:
             if self._loop is not None and not self._finished:
@@ -119,7 +119,7 @@ class Bridge:
 
     def close(self) -> None:
         """Cancel what still runs, stop the loop and join its thread. Twice is harmless."""
-        if self._left_behind:
+        if self.is_left_behind:
             return
         with self._lock:
             self._closed = True
@@ -132,7 +132,8 @@ class Bridge:
             thread.join()
 
     @property
-    def _left_behind(self) -> bool:
+    def is_left_behind(self) -> bool:
+        """Whether this process was forked after the loop had started."""
         return self._loop is not None and self._pid != os.getpid()
 
     def _check_elsewhere(self) -> None:

@@ -175,4 +175,4 @@ def _type(value: object) -> str:
 
 def label(text: str) -> str:
     """Return the digest of a host's label, since labels may be people's names; "" for ""."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32] if text else ""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32] if text else ""

@@ -39,6 +39,8 @@ Evaluate = Callable[[Snapshot, Sequence[Task], Mapping[str, Outcomes]], UsageEva
 _MAX_TENANTS = 64
 NOTE_SEARCHES_S = 0.25
 """How long a search waits for others that are counted in the same transaction."""
+_MOST_WAITING = 10_000
+"""How many searches wait while the call log hangs; of more, the oldest are not counted."""
 _GROWTH = 1.1
 """A history is evaluated again when its tasks have grown by this factor."""
 
@@ -124,7 +126,7 @@ class UsageTracker:
         self._gains = Cache[MeasuredGains]("gains", max_items=_MAX_TENANTS)
         self._flights = SingleFlight[object](self.submit)
         self._reads = SingleFlight[tuple[CallHistory, UsageSignals] | None](self.submit)
-        self._searches = deque[SearchNote]()
+        self._searches = deque[SearchNote](maxlen=_MOST_WAITING)
         """Not in the call log yet."""
         self._will_write = False
         self._writing = threading.Lock()
@@ -166,9 +168,9 @@ class UsageTracker:
         await self._attempt(self._write_searches)
 
     def _write_searches(self) -> None:
-        # A search that comes after the first line is written by the next one, if not by this.
-        self._will_write = False
         with self._writing:
+            # Not before: while the call log hangs, no more than one other write may wait for it.
+            self._will_write = False
             searches = [self._searches.popleft() for _ in range(len(self._searches))]
             if searches:
                 self.call_log.note_searches(searches)

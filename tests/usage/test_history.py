@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from gateway.errors import UpstreamError
+from gateway.access.audit import read_all
+from gateway.errors import UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
-from gateway.options import Options, UsageOptions
+from gateway.options import AuditOptions, Options, UsageOptions
 from gateway.storage.call_log import SqliteCallLog
 from gateway.testing import ManualClock
-from gateway.types import Caller, Hints, InvokeResult, JsonObject
+from gateway.types import Access, Caller, Hints, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, SearchNote
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
@@ -38,6 +42,20 @@ class CountedCallLog(SqliteCallLog):
         super().note_searches(searches)
         self.batches.append(len(searches))
         self.is_written.set()
+
+
+class HangingCallLog(SqliteCallLog):
+    """Writes searches when it is told to go on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.is_asked, self.goes_on = threading.Event(), threading.Event()
+
+    def note_searches(self, searches: Sequence[SearchNote]) -> None:
+        """Note them, after a while."""
+        self.is_asked.set()
+        self.goes_on.wait()
+        super().note_searches(searches)
 
 
 class Dead(ListSource):
@@ -260,6 +278,55 @@ async def test_searches_are_counted_together_without_being_asked_for(
     gateway.close()
 
     assert [20, 1, 1] == log.batches
+
+
+async def test_a_forked_child_counts_no_searches_of_its_parent(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Nor how often its refusals were repeated: the parent writes both."""
+    gateway = gateway_with(
+        open_gateway, replace(options(tmp_path, record=True), audit=AuditOptions(record="on"))
+    )
+    gateway.add_tool(lambda: "", name="hidden", access=Access(scopes=frozenset({"own"})))
+    for _ in range(3):
+        with pytest.raises(UnknownToolError):
+            await gateway.invoke("hidden")
+    await gateway.search("send a letter")
+    if not (child := os.fork()):
+        with suppress(BaseException):
+            gateway.close()
+        os._exit(0)
+    await asyncio.to_thread(os.waitpid, child, 0)
+    gateway.close()
+
+    assert [1] == [each.searches for each in gateway.usage.call_log.searches()]
+    log = gateway.gate.auditor.log
+    assert log is not None
+    assert ["", "2 more within a minute"] == [row.detail for _, row in read_all(log)]
+
+
+async def test_a_call_log_that_hangs_has_one_write_wait_for_it(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Each one that waits keeps a thread of the gateway's."""
+    gateway = gateway_with(open_gateway, options(tmp_path, record=True))
+    result = await gateway.search("send a letter", task=None)
+    log = gateway.usage.call_log = HangingCallLog(tmp_path / "usage.sqlite3")
+    submitted = list[object]()
+    gateway.usage.submit = submitted.append  # type: ignore[assignment]  # the threads do the work
+
+    writes = [threading.Thread(target=gateway.usage.close) for _ in range(3)]
+    for write in writes:
+        gateway.usage.note_search(["a letter"], result)
+        write.start()
+        log.is_asked.wait()
+        write.join(0.05)
+    log.goes_on.set()
+    for write in writes:
+        write.join()
+
+    assert 2 == len(submitted)
+    assert [3] == [each.searches for each in log.searches()]
 
 
 async def test_searches_are_counted_and_their_texts_are_not_kept(

@@ -128,6 +128,13 @@ def test_searches_are_counted_by_tenant(ledger: CallLog, wall: ManualClock) -> N
     assert {"a": 1, "b": 1} == ledger.found("other")
 
 
+def test_a_label_may_be_any_text(ledger: CallLog) -> None:
+    """Half of a surrogate pair costs none of the searches that are counted with it."""
+    ledger.note_searches([SearchNote(), SearchNote(tenant="\ud800", query="x", task="\ud800")])
+
+    assert [1, 1] == [each.searches for each in ledger.searches()]
+
+
 def test_a_call_belongs_to_the_last_search_that_found_its_tool(
     ledger: CallLog, wall: ManualClock
 ) -> None:
