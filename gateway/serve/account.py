@@ -24,7 +24,7 @@ from gateway.options import Options
 from gateway.registration.user_sign_ins import PATH as SIGN_IN
 from gateway.runtime.cache import Cache
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.console.access import Sessions, set_cookie
+from gateway.serve.console.access import Sessions
 from gateway.serve.guard import ACCOUNT, CONSOLE
 from gateway.serve.identity.code_flow import BegunSignIn, ProviderSignIn
 from gateway.serve.identity.issuers import CALLBACK
@@ -103,7 +103,7 @@ class _Pages:
             return refused(error, more=link(to, "Go back"))
         response = RedirectResponse(url, 303, HEADERS)
         content = {"begun": asdict(begun), "to": to, "until": time.time() + LIFE_S}
-        self._cookie.set(response, content, secure=_is_secure(sign_in))
+        self._cookie.set(response, content, secure=self._sessions.is_secure(request))
         return response
 
     async def complete(self, request: Request) -> Response:
@@ -114,8 +114,8 @@ class _Pages:
         return response
 
     async def _answer(self, request: Request) -> Response:
-        query = request.query_params
-        kept = self._cookie.get(request, secure=True) or self._cookie.get(request, secure=False)
+        query, is_secure = request.query_params, self._sessions.is_secure(request)
+        kept = self._cookie.get(request, secure=is_secure)
         if kept is None or kept["until"] < time.time():
             return message(_FOREIGN, 400)
         begun, to = BegunSignIn(**kept["begun"]), kept["to"]
@@ -123,8 +123,7 @@ class _Pages:
             return message(_FOREIGN, 400)
         self._used.put(begun.state, True)
         response = await self._finish(request, begun, to)
-        for secure in (False, True):
-            self._cookie.delete(response, secure=secure)
+        self._cookie.delete(response, secure=is_secure)
         return response
 
     async def _finish(self, request: Request, begun: BegunSignIn, to: str) -> Response:
@@ -139,8 +138,7 @@ class _Pages:
         # A redirect would count as one of the provider's site, which brings no strict cookie.
         go_on = f'<meta http-equiv="refresh" content="0;url={escape(to)}">'
         response = page("You are signed in", link(to, "Go on"), head=go_on)
-        session, secure = self._sessions.admit(bearer, change), _is_secure(sign_in)
-        set_cookie(response, request, session, paths=_PAGES, secure=secure)
+        self._sessions.set_cookie(response, request, self._sessions.admit(bearer, change))
         return response
 
     async def signed_out(self, request: Request) -> Response:
@@ -160,7 +158,3 @@ class _Pages:
 
 def _address(issuer: str, to: str) -> str:
     return f"{ACCOUNT}/sign-in?{urlencode({'issuer': issuer, 'to': to})}"
-
-
-def _is_secure(sign_in: ProviderSignIn) -> bool:
-    return sign_in.redirect_uri.startswith("https://")

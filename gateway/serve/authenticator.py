@@ -55,7 +55,9 @@ class Authenticator:
             options.issuers, resource=resource, metadata_url=url, clock=self._clock
         )
         self.sign_ins: Mapping[str, ProviderSignIn] = {
-            each.issuer: ProviderSignIn(each, each.sign_in, resource, self._access_tokens)
+            each.issuer: ProviderSignIn(
+                each, each.sign_in, resource, self._access_tokens, clock=self._clock
+            )
             for each in options.issuers
             if each.sign_in
         }

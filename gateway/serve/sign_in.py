@@ -92,7 +92,7 @@ class _Pages:
     async def form(self, request: Request) -> Response:
         """Ask who the user is, if no session tells; it is the same for any name of a server."""
         server = escape(request.path_params["server"])
-        if session := self._sessions.of_browser(request):
+        if session := self._session(request):
             user = escape(session.caller.user)
             who = _SESSION.format(user=user, field=FORM_FIELD, csrf=session.csrf)
             form = _ACTIONS.format(server=server, who=who, leave=_LEAVE)
@@ -102,6 +102,12 @@ class _Pages:
             if providers := "".join(link(url, f"Sign in at {name}") for url, name in links):
                 form = providers + _FOLDED.format(form=form)
         return page(f"Sign in to {server}", _INTRO.format(server=server, form=form))
+
+    def _session(self, request: Request) -> ConsoleSession | None:
+        # A site beside ours could have put a cookie there that is not bound to this host.
+        if self._is_secure and not self._sessions.is_secure(request):
+            return None
+        return self._sessions.of_browser(request)
 
     async def _caller(
         self, session: ConsoleSession | None, fields: Mapping[str, Sequence[str]]
@@ -119,7 +125,7 @@ class _Pages:
 
     async def submit(self, request: Request) -> Response:
         """Send the browser of the user to the authorization server, or sign the user out."""
-        server, session = request.path_params["server"], self._sessions.of_browser(request)
+        server, session = request.path_params["server"], self._session(request)
         try:
             body = await read_limited(request, _MAX_FORM_BYTES, "a form")
             fields = parse_qs(body.decode("utf-8", "replace"))

@@ -20,7 +20,6 @@ from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.query import Query
 from gateway.search.rank.fusion import Pool, PoolMoments, RankedList, pool_moments, pool_of
-from gateway.search.rank.parameters import RELATED_COVERAGE
 from gateway.search.results import (
     Ranking,
     suspicions,
@@ -122,7 +121,7 @@ class CatalogPart:
             candidates = retrieve.find_candidates(
                 self._vectors(query), query.vectors, mask=mask, count=request.count
             )
-            pool = _without_words(candidates.pool, candidates.strengths)
+            pool = _unweighed(candidates.pool, candidates.strengths)
             moments = replace(moments, vectors=candidates.scan.moments)
         else:
             pool = self._by_graph(query, mask, request.count)
@@ -157,11 +156,11 @@ class CatalogPart:
     def _by_graph(self, query: Query, mask: Mask, wanted: int) -> Pool:
         hits = self._graph_hits(query)
         if hits is None:
-            return _without_words(_NOWHERE, _NONE)
+            return _unweighed(_NOWHERE, _NONE)
         scores = np.where(mask, hits.scores, np.float32(0))
         best = top(scores, wanted)
         best = best[scores[best] > 0]
-        return _without_words(best, scores[best])
+        return _unweighed(best, scores[best])
 
     def _graph_hits(self, query: Query) -> Hits | None:
         graph = self.snapshot.graph
@@ -181,21 +180,13 @@ class CatalogPart:
             self._ranking(surveyed, choice, scored, request.model)
             for surveyed, choice, scored in zip(searches, request.queries, hits, strict=True)
         ]
-        # What is not near to the best of this part is not near to the best of all.
-        shares = (share for ranking in rankings for share in ranking.graph.values())
-        floor = RELATED_COVERAGE * max(shares, default=0.0)
-        near = [_text_hits(*pair, floor) for pair in zip(rankings, hits, strict=True)]
         added = self._supplements(request, mask, rankings)
         lists = added.prerequisites, added.related, added.next_steps
-        window, index = set(request.window.tolist()), self.snapshot.lexical
-        wanted = [
-            *request.wanted.tolist(),
-            *(each.position for found in lists for each in found),
-            *(at for found in near for at, _, _ in found if at in window),
-        ]
+        wanted = [*request.wanted.tolist(), *(each.position for found in lists for each in found)]
+        index = self.snapshot.lexical
         return DetailsAnswer(
             details=self._details(list(dict.fromkeys(wanted)), rankings),
-            hits=tuple(near),
+            hits=tuple(map(_told_hits, rankings, hits)),
             prerequisites=tuple(added.prerequisites),
             related=tuple(added.related),
             next_steps=tuple(added.next_steps),
@@ -272,7 +263,7 @@ class CatalogPart:
         return gatherer.gather((), LearnedSteps())
 
 
-def _without_words(positions: Positions, strengths: Vector) -> Pool:
+def _unweighed(positions: Positions, strengths: Vector) -> Pool:
     """Return candidates that words do not rank."""
     none = np.zeros_like(positions)
     return Pool(
@@ -284,11 +275,8 @@ def _without_words(positions: Positions, strengths: Vector) -> Pool:
     )
 
 
-def _text_hits(
-    ranking: Ranking, hits: Hits | None, floor: float
-) -> tuple[tuple[int, float, float], ...]:
-    """Return what holds enough of the words of one query: positions, scores and shares."""
+def _told_hits(ranking: Ranking, hits: Hits | None) -> tuple[tuple[int, float, float], ...]:
+    """Return what the graph's words found: positions, scores and coverages."""
     if hits is None:
         return ()
-    near = ((at, share) for at, share in ranking.graph.items() if share >= floor)
-    return tuple((at, float(hits.scores[at]), share) for at, share in near)
+    return tuple((at, float(hits.scores[at]), share) for at, share in ranking.graph.items())

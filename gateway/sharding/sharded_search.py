@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Literal, Self
 
 import numpy as np
@@ -191,10 +192,15 @@ class ShardedSearch:
     async def _prepare(self, state: SearchState, overview: Overview) -> list[Query]:
         """Return each query in all its forms, with vectors where they could be made."""
         texts, context = state.request.queries or ("",), state.request.context
-        queries = []
-        for text in texts:
-            corrected = await self._correct(state, overview, text)
-            queries.append(Query(text=text, corrected=corrected, english=text, context=context))
+        queries = [
+            Query(
+                text=text,
+                corrected=await self._correct(state, overview, text),
+                english=text,
+                context=context,
+            )
+            for text in texts
+        ]
         if len(queries) == 1:
             queries = [query.split() for query in queries]
         return await self._search.add_vectors(state, queries)
@@ -254,7 +260,7 @@ class ShardedSearch:
         every = request.diversify or request.display_limit
         depth = None if every else max(COPY_DEPTH, request.limit)
         heads = (query.ranked.positions[:depth].tolist() for query in queries)
-        wanted = sorted({row for head in heads for row in head})
+        wanted = sorted({*merged.window, *chain.from_iterable(heads)})
         answers = await self._details(merged, searches, wanted, chosen)
         details = _by_number(answers)
         by_row = {row: details[int(rows.numbers[row])] for row in wanted}

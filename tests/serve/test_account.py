@@ -84,7 +84,7 @@ def site_of(gateway: Gateway, http: HttpOptions) -> Site:
         *console_routes(gateway, ConsoleOptions(), sessions),
     ]
     app = guarded(Starlette(routes=routes), http, has_console=True)
-    return Site(app, sessions, http.issuers[0].issuer)
+    return Site(app, sessions, next((each.issuer for each in http.issuers), ""))
 
 
 @pytest.fixture
@@ -130,11 +130,11 @@ async def test_a_person_signs_in_goes_on_where_it_was_and_signs_out(
     state = parse_qs(urlsplit(back).query)
     for secret in (*state["code"], *state["state"], session.caller.token.reveal(), SECRET):
         assert secret not in done.text + there.text + str(cookies)
-    for path in ("/console", "/sign-in"):
-        assert any(
-            each.endswith(f"Path={path}; SameSite=strict") and "HttpOnly" in each
-            for each in cookies
-        )
+    assert any(
+        each.startswith("gateway_console_") and each.endswith("; Path=/; SameSite=strict")
+        for each in cookies
+    )
+    assert all("HttpOnly" in each for each in cookies)
     assert "no-referrer" == done.headers["referrer-policy"]
     assert f"signed in here as {site.issuer}#ada" in upstream.text
     assert f"{site.issuer}/session/end?client_id=browser" in links_of(left)
@@ -326,6 +326,29 @@ async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
     for part in ("HttpOnly", "Secure", "SameSite=lax", "Path=/"):
         assert part in begun
     assert [back] == parse_qs(urlsplit(away.headers["location"]).query)["redirect_uri"]
+
+
+async def test_no_site_beside_ours_puts_a_session_into_a_browser(
+    open_gateway: OpenGateway, real_provider: RealProvider
+) -> None:
+    """Its own one: Ada would sign in to servers for it."""
+    token = BearerToken.from_secret("eve", "of-eve-0123456789", Caller(user="eve"))
+    gateway = open_gateway(options=Options(public_url="https://tools.example"))
+    own = http_options(real_provider.url, redirect_uri="https://tools.example/account/callback")
+    pages, names = [], []
+    for http in (replace(own, tokens=(token,)), HttpOptions(tokens=(token,))):
+        site = site_of(gateway, http)
+        async with site.browser() as eve, site.browser() as ada:
+            signed_in = await eve.post("/console/sign-in", data={"token": "of-eve-0123456789"})
+            name, _, value = signed_in.headers["set-cookie"].partition(";")[0].partition("=")
+            names.append(name)
+            ada.cookies.set("gateway_console_8930", value)
+            pages.append(await ada.get("/sign-in/srv"))
+            ada.cookies.clear()
+            pages.append(await ada.get("/sign-in/srv", headers={"Cookie": f"{name}={value}"}))
+
+    assert ["__Host-gateway_console_8930", "gateway_console_8930"] == names
+    assert [False, True, False, False] == ["signed in here" in each.text for each in pages]
 
 
 async def test_a_session_begins_no_sign_in_to_a_server_without_its_secret(site: Site) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from starlette.requests import Request
@@ -24,7 +23,6 @@ from gateway.runtime.cache import Cache
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import BearerToken, bearer_secret
 from gateway.serve.authenticator import Authenticator
-from gateway.serve.guard import CONSOLE
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 
@@ -132,7 +130,7 @@ class Sessions:
 
     def of_browser(self, request: Request) -> ConsoleSession | None:
         """Return the session whose cookie *request* bears; None without one."""
-        return self.of_cookie(request.cookies.get(_cookie_name(request), ""))
+        return self.of_cookie(request.cookies.get(self._cookie_name(request), ""))
 
     def of_cookie(self, value: str) -> ConsoleSession | None:
         """Return the session whose cookie has *value*; None without one, or if it has ended."""
@@ -142,6 +140,28 @@ class Sessions:
             return None
         return found if time.time() < found.bearer.expires_at else None
 
+    def set_cookie(self, response: Response, request: Request, session: ConsoleSession) -> None:
+        """Let *response*, the answer to *request*, set the cookie of *session*."""
+        response.set_cookie(
+            self._cookie_name(request),
+            session.key,
+            max_age=SESSION_S,
+            secure=self.is_secure(request),
+            httponly=True,
+            samesite="strict",
+        )
+
+    def _cookie_name(self, request: Request) -> str:
+        # Cookies know no port: two gateways of one machine must not share one.
+        name = f"gateway_console_{(request.scope.get('server') or ('', 0))[1]}"
+        # A browser takes one of this prefix from this host alone, and no site beside it.
+        return f"__Host-{name}" if self.is_secure(request) else name
+
+    def is_secure(self, request: Request) -> bool:
+        """Return whether browsers come by TLS, also if *request* came by a proxy without."""
+        addresses = (each.redirect_uri for each in self.authenticator.sign_ins.values())
+        return any(each.startswith("https:") for each in (str(request.url), *addresses))
+
     def end(self, session: ConsoleSession) -> None:
         """End *session*."""
         if own := self._of_party.peek(session.party):
@@ -150,40 +170,6 @@ class Sessions:
 
 def _party_of(key: str) -> str:
     return key.partition(".")[0]
-
-
-def set_cookie(
-    response: Response,
-    request: Request,
-    session: ConsoleSession,
-    *,
-    paths: Sequence[str] = (CONSOLE,),
-    secure: bool = False,
-) -> None:
-    """Let *response* set the cookie of *session*.
-
-    Args:
-        response: To *request*.
-        request: Of the browser.
-        session: New.
-        paths: Below which the browser sends it.
-        secure: Whether the browser speaks TLS, also if *request* came by a proxy without.
-    """
-    for path in paths:
-        response.set_cookie(
-            _cookie_name(request),
-            session.key,
-            max_age=SESSION_S,
-            path=path,
-            secure=secure or request.url.scheme == "https",
-            httponly=True,
-            samesite="strict",
-        )
-
-
-def _cookie_name(request: Request) -> str:
-    # Cookies know no port: two gateways of one machine must not share one.
-    return f"gateway_console_{(request.scope.get('server') or ('', 0))[1]}"
 
 
 def check_form(session: ConsoleSession, sent: str) -> None:

@@ -33,13 +33,7 @@ from gateway.serve.account import own_path, sign_in_links, signed_out_address
 from gateway.serve.api.operations import problem, read_limited
 from gateway.serve.api.problems import RefusedError, refusal
 from gateway.serve.console import formats
-from gateway.serve.console.access import (
-    FORM_FIELD,
-    ConsoleSession,
-    Sessions,
-    check_form,
-    set_cookie,
-)
+from gateway.serve.console.access import FORM_FIELD, ConsoleSession, Sessions, check_form
 from gateway.serve.console.activity import ActivityPage
 from gateway.serve.console.ask import AskPage
 from gateway.serve.console.attention import AttentionPage
@@ -177,7 +171,7 @@ class _Console:
         except RefusedError as error:
             return self._show_error(request, None, error)
         response = RedirectResponse(to, 303, HEADERS)
-        set_cookie(response, request, session)
+        self._sessions.set_cookie(response, request, session)
         return response
 
     async def sign_out(self, request: Request) -> Response:

@@ -44,7 +44,7 @@ async def test_the_cookie_is_for_this_console_alone(
 
     cookie = answer.headers["set-cookie"]
     assert served.token not in cookie
-    for part in ("HttpOnly", "SameSite=strict", "Path=/console", f"_{served.url.split(':')[-1]}="):
+    for part in ("HttpOnly", "SameSite=strict", "Path=/;", f"_{served.url.split(':')[-1]}="):
         assert part in cookie
 
 

@@ -14,6 +14,7 @@ from gateway.serve.api.problems import RefusedError
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.identity.code_flow import ProviderSignIn
+from gateway.serve.identity.issuers import Issuer
 from gateway.serve.identity.provider_keys import RETRY_S
 from tests.serve.conftest import RESOURCE
 from tests.serve.identity.conftest import Provider
@@ -103,6 +104,16 @@ async def test_an_id_token_that_is_not_of_this_sign_in_is_refused(
 async def test_an_access_token_for_another_audience_signs_nobody_in(provider: Provider) -> None:
     with pytest.raises(RefusedError, match="for another audience"):
         await completed(provider, sign_in_at(provider), {}, aud="https://other.example")
+
+
+async def test_an_access_token_of_another_provider_signs_nobody_in(provider: Provider) -> None:
+    """No provider names the users of another one, even if both have the same keys."""
+    sign_in = provider.issuer(sign_in={"client_id": "browser"})
+    other = Issuer(issuer="https://other.example", jwks_uri=f"{provider.url}/jwks")
+    options = HttpOptions(issuers=(sign_in, other), resource=RESOURCE)
+    sign_ins = Authenticator(options).sign_ins
+    with pytest.raises(RefusedError, match="of another issuer"):
+        await completed(provider, sign_ins[provider.url], {}, iss=other.issuer)
 
 
 @pytest.mark.parametrize(("issuer", "says_issuer"), [("https://evil.example", False), (None, True)])
