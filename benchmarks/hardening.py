@@ -85,6 +85,8 @@ def run_tests(threats: Mapping[str, Threat], root: Path = ROOT) -> dict[str, str
     with TemporaryDirectory() as folder:
         written = Path(folder, "results.xml")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        # The plugin of schemathesis is long in loading, and no test uses it.
+        command += ["-p", "no:schemathesis"]
         command += [f"--rootdir={root}", f"--junit-xml={written}", *ids]
         code = subprocess.run(command, cwd=root, env=env, stdout=_STDERR, check=False).returncode  # noqa: S603  (fixed)
         if code not in _RAN:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 import pytest
 from hypothesis import settings
@@ -26,6 +27,20 @@ OpenGateway = Callable[..., Gateway]
 CatalogOf = Callable[[int], tuple[ToolDefinition, ...]]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the collector of garbage from what all tests are: thousands of objects that stay.
+
+    It would look at them again and again, while they are made and in each test.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes the cache folder of whoever runs it.
@@ -34,7 +49,10 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     registry answered: the next test's may listen on the same port.
     """
     folder = tmp_path_factory.mktemp("gateway-cache")
-    own = {"GATEWAY_CACHE_DIR": str(folder), "GATEWAY_ENCODER_DIR": str(folder / "encoders")}
+    # Encoders are converted once for all processes of pytest-xdist: each has its own base folder.
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    own = {"GATEWAY_CACHE_DIR": str(folder), "GATEWAY_ENCODER_DIR": str(shared / "encoders")}
     before = {name: os.environ.pop(name) for name in own if name in os.environ}
     os.environ |= own
     yield

@@ -44,11 +44,12 @@ class Environments:
         home = self._folder / peer.package
         home.parent.mkdir(parents=True, exist_ok=True)
         steps = (
-            [sys.executable, "-m", "venv", str(home)],
+            [sys.executable, "-m", "venv", "--without-pip", str(home)],
             [
-                self.python(peer),
+                sys.executable,
                 "-m",
                 "pip",
+                f"--python={self.python(peer)}",
                 "install",
                 "--quiet",
                 "--disable-pip-version-check",

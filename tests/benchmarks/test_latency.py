@@ -37,7 +37,9 @@ def test_every_size_is_told_beside_the_kernel() -> None:
 
 def test_a_person_reads_a_table() -> None:
     """With the goals, where a size has one."""
-    assert all(word in output() for word in ("embeddings", "auto", "numpy µs", "from the cache"))
+    shown = output()
+
+    assert all(word in shown for word in ("embeddings", "auto", "numpy µs", "from the cache"))
 
 
 def test_the_kernel_finds_the_nearest_rows() -> None:

@@ -18,8 +18,11 @@ from typer.testing import CliRunner
 from gateway.cli.app import app
 
 BIN = Path(sys.executable).parent
-_HOSTILE = Path(__file__).parents[1] / "mcp" / "servers" / "hostile.py"
-TIME: dict[str, object] = {"command": str(BIN / "mcp-server-time")}
+_SERVERS = Path(__file__).parents[1] / "mcp" / "servers"
+CLOCK = (sys.executable, str(_SERVERS / "quick.py"), "clock")
+TIME: dict[str, object] = {"command": CLOCK[0], "args": [*CLOCK[1:]]}
+"""It costs a test little to start, and has the tools of the real one."""
+REAL_TIME: dict[str, object] = {"command": str(BIN / "mcp-server-time")}
 EXCEL: dict[str, object] = {"command": str(BIN / "excel-mcp-server"), "args": ["stdio"]}
 WITHOUT_PACKAGE = """
 import sys
@@ -63,7 +66,7 @@ class Place:
 
     def hostile(self, mode: str = "plain", **more: object) -> dict[str, object]:
         """Return the entry of a server that records its starts and misbehaves by *mode*."""
-        args = [str(_HOSTILE), mode, str(self.folder / "record")]
+        args = [str(_SERVERS / "hostile.py"), mode, str(self.folder / "record")]
         return {"command": sys.executable, "args": args, **more}
 
     @property

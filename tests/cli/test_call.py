@@ -7,13 +7,13 @@ import json
 import pytest
 
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
-from tests.cli.running import EXCEL, Place
+from tests.cli.running import EXCEL, REAL_TIME, Place
 
 _TOKYO = '{"timezone": "Asia/Tokyo"}'
 
 
 def test_a_tool_answers_on_standard_output(place: Place) -> None:
-    config = place.config()
+    config = place.config({"time": REAL_TIME})
     ran = place.run("call", "get_current_time", _TOKYO, "-c", config)
     whole = place.run("call", "time/get_current_time", "-", "-c", config, "--json", stdin=_TOKYO)
 

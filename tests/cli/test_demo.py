@@ -19,6 +19,12 @@ _EXPECTED = ["excel/create_workbook", "time/get_current_time", "word/create_docu
 _NO_KEY = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A folder for all of them: what the catalog means is embedded once."""
+    return Place(folder=tmp_path_factory.mktemp("demo"))
+
+
 def run_with_console(place: Place) -> tuple[Ran, str]:
     """Run the demo until its console is served, look at it, and stop it as a person does."""
     env = {"GATEWAY_CACHE_DIR": str(place.cache)}

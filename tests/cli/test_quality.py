@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
-from tests.cli.running import BIN, TIME, WITHOUT_PACKAGE, Place
+from tests.cli.running import BIN, CLOCK, TIME, WITHOUT_PACKAGE, Place
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/quality.md").read_text("utf-8")
@@ -40,7 +40,7 @@ def script(place: Place, text: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_page_leads_from_nothing_to_a_gate(place: Place) -> None:
     """The gate passes at first, and stops a change that loses a tool."""
-    place.at_home("servers", "add", "time", "--", str(BIN / "mcp-server-time"))
+    place.at_home("servers", "add", "time", "--", *CLOCK)
     place.put("asked.md", block("markdown"))
     steps = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))
     gate = dedent(re.findall(r"run: \|\n(.*?)\n      - uses", block("yaml"), re.DOTALL)[0])

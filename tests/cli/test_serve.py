@@ -22,7 +22,7 @@ from mcp import Client, StdioServerParameters
 
 from benchmarks import flood_server
 from gateway.testing import ScriptedModel, Turn
-from tests.cli.running import BIN, TIME, Place
+from tests.cli.running import BIN, REAL_TIME, TIME, Place
 
 
 def over_pipes(place: Place, config: str, *more: str, **env: str) -> Client:
@@ -39,7 +39,7 @@ def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
     """A real upstream behind it; words go to standard error alone."""
 
     async def talk() -> tuple[list[str], str]:
-        async with over_pipes(place, place.config()) as client:
+        async with over_pipes(place, place.config({"time": REAL_TIME})) as client:
             names = [item.name for item in (await client.list_tools()).tools]
             async with asyncio.timeout(120):
                 # A busy machine starts the server later than the first search waits for.

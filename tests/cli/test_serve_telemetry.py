@@ -207,8 +207,9 @@ def test_over_pipes_the_console_is_standard_error(place: Place) -> None:
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": search},
     )
+    config = place.config({})
     with subprocess.Popen(
-        [sys.executable, "-m", "gateway", "serve", "--config", place.config({})],
+        [sys.executable, "-m", "gateway", "serve", "--strategy", "graph", "--config", config],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

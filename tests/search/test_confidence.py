@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from string import ascii_letters
 
 import pytest
+import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,11 +18,14 @@ from benchmarks.confidence import read_unserved
 from benchmarks.ranking import Way, opened
 from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.local.embedder import LocalEmbedder
+from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.search.confidence import COEFFICIENTS, LOCAL_MODEL, Features, closeness, estimate
 from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway
 from tests.fakes import Gated, ListSource, codes, tool
+
+OpenSmall = Callable[[Way, str], Awaitable[Gateway]]
 
 SMALL = Path(data.__file__).with_name("small")
 shares = st.floats(0, 1)
@@ -90,6 +96,22 @@ def test_the_local_model_has_a_row_of_its_own() -> None:
     assert LOCAL_MODEL in COEFFICIENTS
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def open_small() -> AsyncIterator[OpenSmall]:
+    """Open each small catalog once for all tests that only ask."""
+    gateways: dict[tuple[Way, str], Gateway] = {}
+    async with AsyncExitStack() as stack:
+
+        async def open_once(strategy: Way, catalog: str) -> Gateway:
+            if (strategy, catalog) not in gateways:
+                opening = opened(data.read(SMALL / catalog), strategy=strategy)
+                gateways[strategy, catalog] = await stack.enter_async_context(opening)
+            return gateways[strategy, catalog]
+
+        yield open_once
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("strategy", "catalog", "share"),
     [
@@ -103,12 +125,12 @@ def test_the_local_model_has_a_row_of_its_own() -> None:
     ],
 )
 async def test_a_small_catalog_knows_what_it_does_not_serve(
-    strategy: Way, catalog: str, share: float
+    open_small: OpenSmall, strategy: Way, catalog: str, share: float
 ) -> None:
     """Of 40 requests that none of thirty tools serves, most are flagged or have no match."""
     unserved = [str(row["query"]) for row in read_unserved(SMALL / "unserved.txt")]
-    async with opened(data.read(SMALL / catalog), strategy=strategy) as gateway:
-        results = [await gateway.search(text) for text in unserved]
+    gateway = await open_small(strategy, catalog)
+    results = [await gateway.search(text) for text in unserved]
     flagged = [
         {"low_confidence_results", "no_match"} & {note.code for note in result.diagnostics}
         for result in results
@@ -117,12 +139,13 @@ async def test_a_small_catalog_knows_what_it_does_not_serve(
     assert sum(map(bool, flagged)) >= share * len(unserved)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("catalog", ["office", "services", "mixed"])
-async def test_a_small_catalog_knows_what_it_serves(catalog: str) -> None:
+async def test_a_small_catalog_knows_what_it_serves(open_small: OpenSmall, catalog: str) -> None:
     """Of 24 requests, in four languages, at most one is flagged."""
-    benchmark = data.read(SMALL / catalog)
-    async with opened(benchmark, strategy="auto") as gateway:
-        results = [await gateway.search(str(row["query"])) for row in benchmark.queries]
+    gateway = await open_small("auto", catalog)
+    queries = data.read(SMALL / catalog).queries
+    results = [await gateway.search(str(row["query"])) for row in queries]
 
     notes = [note.code for result in results for note in result.diagnostics]
     assert notes.count("low_confidence_results") <= 1

@@ -42,7 +42,7 @@ def listed(result: SearchResult) -> list[str]:
 
 
 @pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-8")
-@pytest.mark.parametrize("size", [10, 100, 3000])
+@pytest.mark.parametrize("size", [10, 100, 600])
 async def test_a_declared_prerequisite_is_listed_from_outside_the_window_but_not_direct(
     open_gateway: OpenGateway, catalog: Catalog, catalog_of: CatalogOf, size: int
 ) -> None:

@@ -124,7 +124,7 @@ async def bench(
             case "in-process":
                 yield Bench(build=on(plain(record)), record=record)
             case "stdio":
-                script = (str(HERE / "plain.py"), str(record))
+                script = (str(HERE / "quick.py"), "plain", str(record))
                 yield Bench(build=on(StdioServer(sys.executable, script)), record=record)
             case _:
                 app = plain(record).streamable_http_app()

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pytest
 
-from benchmarks.activation_offsets import WEIGHTS, Layers, offsets
+from benchmarks.activation_offsets import WEIGHTS, Layers, Tokenize, offsets
 from benchmarks.background import TEXTS
 from gateway.embed.local.ctranslate2_encoder import OFFSETS_FILE, quantize
 from gateway.embed.local.encoders import E5, MINILM, EncoderModel, verify_files
+from gateway.embed.local.formats import TransformerWeights
 from gateway.runtime.vectors import unit_rows
 
+Weighed: TypeAlias = tuple[str, TransformerWeights, Tokenize]
 MODELS: Mapping[str, EncoderModel] = {"e5": E5, "minilm": MINILM}
 
 
-@pytest.mark.parametrize("model", WEIGHTS)
-def test_the_packaged_offsets_are_those_of_the_texts(model: str) -> None:
+@pytest.fixture(scope="module", params=WEIGHTS)
+def weighed(request: pytest.FixtureRequest) -> Weighed:
+    """A model's name, its weights in full precision, and its tokenizer."""
+    return request.param, *WEIGHTS[request.param]()
+
+
+def test_the_packaged_offsets_are_those_of_the_texts(weighed: Weighed) -> None:
     """Every fourth of them, so near as a fourth can be."""
+    model, weights, tokenize = weighed
     with np.load(OFFSETS_FILE, allow_pickle=False) as packaged:
         known = {name: packaged[name].astype(np.float32) for name in packaged}
 
-    found = offsets(*WEIGHTS[model](), TEXTS.read_text(encoding="utf-8").splitlines()[::4])
+    found = offsets(weights, tokenize, TEXTS.read_text(encoding="utf-8").splitlines()[::4])
 
     assert {name for name in known if name.startswith(model)} == {f"{model}.{n}" for n in found}
     for name, offset in found.items():
@@ -44,10 +53,9 @@ def test_weights_leave_room_for_the_sum_of_two_products() -> None:
     np.testing.assert_allclose(spec.weight / spec.weight_scale[:, None], weight, atol=0.05)
 
 
-@pytest.mark.parametrize("model", WEIGHTS)
-def test_the_engine_gives_what_full_precision_gives_by_a_hair(model: str) -> None:
+def test_the_engine_gives_what_full_precision_gives_by_a_hair(weighed: Weighed) -> None:
     """What is taken before a part is made up for behind it."""
-    weights, tokenize = WEIGHTS[model]()
+    model, weights, tokenize = weighed
     text = "What will the weather be like in Oslo?"
 
     encode = MODELS[model].load(partial(verify_files, MODELS[model]))
