@@ -15,7 +15,10 @@ from tests.mcp.conftest import HERE
 def test_the_figures_of_a_small_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ratios depend on the machine; that a warm start opens nothing does not."""
     config = tmp_path / "mcp.json"
-    entry = {"command": sys.executable, "args": [str(HERE / "plain.py"), str(tmp_path / "r")]}
+    entry = {
+        "command": sys.executable,
+        "args": [str(HERE / "quick.py"), "plain", str(tmp_path / "r")],
+    }
     config.write_text(json.dumps({"mcpServers": {"it": entry}}), "utf-8")
 
     call = ("--call", "it", "echo", '{"text": "hi"}')

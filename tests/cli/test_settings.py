@@ -93,7 +93,7 @@ def test_a_fault_names_the_key_and_a_near_one(
 
 
 def test_the_command_line_wins_over_the_environment_and_that_over_the_file(place: Place) -> None:
-    command = ("search", "", "--json", "-c")
+    command = ("search", "", "--strategy", "graph", "--json", "-c")
     env = {"GATEWAY_SEARCH_LIMIT": "1"}
 
     of_environment = place.run(*command, place.config(options={"search": {"limit": 2}}), env=env)
@@ -106,7 +106,8 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(place
 
 
 def test_a_mistyped_variable_is_named(place: Place) -> None:
-    ran = place.run("search", "", "-c", place.config(), env={"GATEWAY_SEARCH_LIMTI": "1"})
+    command = ("search", "", "--strategy", "graph", "-c", place.config())
+    ran = place.run(*command, env={"GATEWAY_SEARCH_LIMTI": "1"})
 
     assert OK == ran.code
     assert "GATEWAY_SEARCH_LIMTI is no option: did you mean GATEWAY_SEARCH_LIMIT?" in ran.err
