@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.requirements import REQUIREMENTS
@@ -29,6 +30,7 @@ def _ids(decorator: ast.expr) -> Iterator[str]:
             yield str(given.value) if isinstance(given, ast.Constant) else ast.unparse(given)
 
 
+@cache
 def marked() -> set[str]:
     """Find the ids in all test files."""
     files = sorted(HERE.rglob("test_*.py"))
