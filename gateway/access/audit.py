@@ -2,8 +2,8 @@
 
 * A row of ``allowed`` is kept before a call is sent; how the call ended is a row of its own. So a
   process that is killed leaves no call without a row.
-* A refusal that is repeated within a minute leaves one row more, with a count: nobody can fill the
-  log with them.
+* A refusal that is repeated within a minute leaves one row more, with a count: a client cannot
+  fill the log with them.
 * Arguments are kept as a keyed digest alone: equal ones can be told, and none can be read.
 """
 
@@ -37,7 +37,7 @@ AuditDecision = Literal[
 TOKEN = "token"  # noqa: S105  (the name of an attribute)
 """The attribute of a `Caller` that names its access token."""
 ACTOR: ContextVar[Caller] = ContextVar("actor", default=ANYONE)
-"""The party whose request is being served: who makes a change."""
+"""The party whose request is being served, which makes a change."""
 DAY_S = 24 * 3600.0
 _REFUSALS = frozenset({"denied", "limited", "refused"})
 _MINUTE_S = 60.0

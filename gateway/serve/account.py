@@ -1,11 +1,11 @@
 """Where a browser signs in with the account that its user has at an identity provider.
 
-* The sign-in belongs to the browser that began: it bears a cookie, encrypted and bound to state and
-  nonce. So nobody signs another browser in, and an answer of the provider is good once.
-* It leads back to the page of ours where it began, and nowhere else. Addresses hold no token, and
-  the code of the provider stands in one alone, which the browser leaves at once.
-* What it gives is a session of `gateway.serve.console.access`, for the console and for the pages
-  where users sign in to servers.
+* A sign-in is of the browser where it began: state, nonce and verifier are in an encrypted cookie.
+  So no attacker can sign another browser in, and an answer of the provider is accepted once.
+* It leads back to the page of ours where it began, and nowhere else. No address holds a token. One
+  holds the code of the provider, and the browser leaves it at once.
+* It ends with a session of `gateway.serve.console.access`, for the console and for the pages where
+  users sign in to servers.
 """
 
 from __future__ import annotations
@@ -34,25 +34,29 @@ from gateway.serve.sealed_cookies import SealedCookie
 LIFE_S = 600.0
 """How long a person may take to sign in."""
 _MAX_USED = 10_000
-_MAX_PATH_CHARS = 1000
-"""A longer one does not fit into a cookie; it loses its query."""
+_MAX_PATH_BYTES = 1000
+"""A longer one does not fit into a cookie."""
 _PAGES = (CONSOLE, SIGN_IN)
 _FOREIGN = (
     "This is no answer to a sign-in that began in this browser less than ten minutes ago, or it was"
     " used already. Open the page that you want once more, and sign in there."
 )
 _ADVICE: Mapping[int, str] = {
-    401: "The identity provider signed you in, but gave a token that is not accepted here. Tell who"
-    " runs this gateway.",
-    403: "Ask who gives rights at the identity provider for these scopes.",
+    401: "The identity provider signed you in, but gave a token that is not accepted here. Tell the"
+    " administrator of this gateway.",
+    403: "Ask the administrator of the identity provider for these scopes.",
 }
 """What to do, by the status of a refusal."""
 
 
 def own_path(path: str) -> str:
-    """Return *path* if a page of ours is there, else `CONSOLE`: no link leads elsewhere."""
+    """Return *path* if a page of ours is there, else `CONSOLE`: no link leads elsewhere.
+
+    A path of more than 1,000 bytes leads to `CONSOLE` too.
+    """
     is_own = any(path == root or path.startswith(f"{root}/") for root in _PAGES)
-    return path if is_own and "\\" not in path and path.isprintable() else CONSOLE
+    is_plain = "\\" not in path and path.isprintable()
+    return path if is_own and is_plain and len(path.encode()) <= _MAX_PATH_BYTES else CONSOLE
 
 
 def sign_in_links(sessions: Sessions, to: str) -> Iterator[tuple[str, str]]:
@@ -67,7 +71,7 @@ def sign_in_links(sessions: Sessions, to: str) -> Iterator[tuple[str, str]]:
 
 
 def signed_out_address(issuer: str) -> str:
-    """Return where a browser goes whose session has ended, which *issuer* vouched for."""
+    """Return where a browser goes after the end of its session, which began at *issuer*."""
     return f"{ACCOUNT}/signed-out?{urlencode({'issuer': issuer})}"
 
 
@@ -75,7 +79,7 @@ def account_routes(sessions: Sessions, options: Options) -> Sequence[Route]:
     """Return the routes below `ACCOUNT`, for an application behind the guard.
 
     Args:
-        sessions: Those that it begins, and whom they accept.
+        sessions: Where sessions begin, and which tokens are accepted.
         options: Have the key of the host, if there is one.
     """
     pages = _Pages(sessions, options)
@@ -95,7 +99,6 @@ class _Pages:
     async def begin(self, request: Request) -> Response:
         """Send the browser to the identity provider."""
         to = own_path(request.query_params.get("to", ""))
-        to = to if len(to) <= _MAX_PATH_CHARS else own_path(to.partition("?")[0][:_MAX_PATH_CHARS])
         try:
             sign_in = self._provider(request.query_params.get("issuer", ""))
             url, begun = await sign_in.begin()
@@ -115,10 +118,10 @@ class _Pages:
 
     async def _answer(self, request: Request) -> Response:
         query, is_secure = request.query_params, self._sessions.is_secure(request)
-        kept = self._cookie.get(request, secure=is_secure)
-        if kept is None or kept["until"] < time.time():
+        content = self._cookie.get(request, secure=is_secure)
+        if content is None or content["until"] < time.time():
             return message(_FOREIGN, 400)
-        begun, to = BegunSignIn(**kept["begun"]), kept["to"]
+        begun, to = BegunSignIn(**content["begun"]), content["to"]
         if query.get("state") != begun.state or self._used.peek(begun.state):
             return message(_FOREIGN, 400)
         self._used.put(begun.state, True)
@@ -152,7 +155,9 @@ class _Pages:
     def _provider(self, issuer: str) -> ProviderSignIn:
         sign_in = self._sessions.authenticator.sign_ins.get(issuer)
         if sign_in is None:
-            raise RefusedError(404, "unknown_provider", "Nobody signs in at this provider here.")
+            raise RefusedError(
+                404, "unknown_provider", "There is no sign-in at this provider here."
+            )
         return sign_in
 
 

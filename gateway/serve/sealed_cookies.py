@@ -40,7 +40,7 @@ class SealedCookie:
         response.set_cookie(name, value, self._life_s, secure=secure, httponly=True, samesite="lax")
 
     def get(self, request: Request, *, secure: bool) -> Any:
-        """Return what *request* bears; None without it, or if it is not ours."""
+        """Return what *request* brings in it; None without it, or if it is not ours."""
         name = self._name(secure=secure)
         try:
             sealed = bytes.fromhex(request.cookies.get(name, ""))

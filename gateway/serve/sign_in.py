@@ -1,13 +1,13 @@
 """Pages where users sign in to servers that are called with their credentials.
 
-The address of a page is no secret and belongs to nobody: the user is the one that signed in at an
+The address of a page is no secret and names no user: the user is the one that signed in at an
 identity provider (`gateway.serve.account`), or whose token is typed there, the same that the user's
-client sends. So whoever is lured to it signs in for itself (MCP 2026-07-28, elicitation,
-"Phishing").
+client sends. So a user that follows a link of an attacker signs in for itself (MCP 2026-07-28,
+elicitation, "Phishing").
 
 * The answer of an authorization server counts only in the browser that began: it has a cookie,
   encrypted and bound to the user, the server and the state. A link to the authorization server
-  that somebody else made ends here.
+  that an attacker made ends here.
 * A typed token is used once and is not kept. The guard refuses what pages of others send.
 """
 
@@ -43,8 +43,8 @@ Raises:
 """
 _MAX_FORM_BYTES = 16 * 1024
 _INTRO = """<p>The tools of {server} are used in your name. You go on to its own page to agree.
-Only go on if you asked for it: whoever goes on lends what that server lets them do to all who use
-this gateway with the same account or token.</p>{form}"""
+Only go on if you asked for it: all that use this gateway with the same account or token can then do
+what that server lets you do.</p>{form}"""
 _ACTIONS = """<form method="post">{who}
 <button name="action" value="sign_in">Sign in to {server}</button>
 <button name="action" value="sign_out">Sign out of {server}</button>{leave}</form>"""
@@ -93,7 +93,7 @@ class _Pages:
         """Ask who the user is, if no session tells; it is the same for any name of a server."""
         server = escape(request.path_params["server"])
         if session := self._session(request):
-            user = escape(session.caller.user)
+            user = escape(session.caller.user or session.bearer.name)
             who = _SESSION.format(user=user, field=FORM_FIELD, csrf=session.csrf)
             form = _ACTIONS.format(server=server, who=who, leave=_LEAVE)
         else:
@@ -105,9 +105,8 @@ class _Pages:
 
     def _session(self, request: Request) -> ConsoleSession | None:
         # A site beside ours could have put a cookie there that is not bound to this host.
-        if self._is_secure and not self._sessions.is_secure(request):
-            return None
-        return self._sessions.of_browser(request)
+        is_bound = self._sessions.is_secure(request) or not self._is_secure
+        return self._sessions.of_browser(request) if self._token and is_bound else None
 
     async def _caller(
         self, session: ConsoleSession | None, fields: Mapping[str, Sequence[str]]

@@ -1,4 +1,4 @@
-"""People sign in with their accounts, at a real identity provider; and who cannot be tricked."""
+"""People sign in with their accounts, at a real identity provider, and cannot be tricked."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ from tests.serve.conftest import RESOURCE, SECRET, RealProvider
 ROOT = RESOURCE.removesuffix("/mcp")
 OPTIONS = Options(host_key="k" * 32)
 TO = "/console/catalog?q=pay&kind=tool"
+LONG = "/console/" + "é" * 600
+"""Encrypted, it would not fit into a cookie."""
 
 
 def free_resource() -> tuple[str, int]:
@@ -233,7 +235,7 @@ def cookie(browser: httpx2.AsyncClient, *, begun: Any, to: str, until: float) ->
 
 
 @pytest.mark.parametrize(
-    "to", ["https://evil.example", "//evil.example", "/console/\\evil.example", "/mcp", ""]
+    "to", ["https://evil.example", "//evil.example", "/console/\\evil.example", "/mcp", "", LONG]
 )
 async def test_a_sign_in_leads_to_a_page_of_ours_alone(
     site: Site, real_provider: RealProvider, to: str
@@ -245,6 +247,7 @@ async def test_a_sign_in_leads_to_a_page_of_ours_alone(
 
     assert 'content="0;url=/console">' in done.text
     assert "evil" not in done.text
+    assert len(away.headers["set-cookie"]) < 4096
 
 
 async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
@@ -273,7 +276,7 @@ async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
     assert "127.0.0.1:9 cannot be reached" in unreachable.text
 
 
-async def test_whoever_lacks_a_scope_is_told_whom_to_ask(
+async def test_a_person_without_a_scope_is_told_where_to_ask_for_it(
     open_gateway: OpenGateway, real_provider: RealProvider
 ) -> None:
     """And has no session."""
@@ -288,7 +291,7 @@ async def test_whoever_lacks_a_scope_is_told_whom_to_ask(
 
     assert (403, False) == (told.status_code, "gateway_console" in str(told.headers))
     assert "'tools.own'" in unescape(told.text)
-    assert "Ask who gives rights" in told.text
+    assert "Ask the administrator of the identity provider" in told.text
 
 
 async def test_a_session_ends_with_its_token(site: Site) -> None:

@@ -2,11 +2,10 @@
 
 * A browser signs in once: at an identity provider (`gateway.serve.account`), with a token that the
   API accepts too, or, where the API needs none, with the launch token that `gateway serve` prints.
-  Of tokens only that of an identity provider is kept,
-  since a server may want it in exchange. A session ends with its token, and when whom the API
-  accepts is changed.
-* The cookie is HttpOnly and SameSite=Strict, so no other site's request bears it. Every form holds
-  a secret of its session besides (CSRF, OWASP's synchronizer token).
+  Only a token of an identity provider is kept, since a server may want it in exchange. A session
+  ends with its token, and when other tokens are accepted.
+* The cookie is HttpOnly and SameSite=Strict: requests of other sites come without it. Every form
+  holds a secret of its session besides (CSRF, OWASP's synchronizer token).
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class Sessions:
         return self.of_browser(request)
 
     def of_browser(self, request: Request) -> ConsoleSession | None:
-        """Return the session whose cookie *request* bears; None without one."""
+        """Return the session whose cookie *request* has; None without one."""
         return self.of_cookie(request.cookies.get(self._cookie_name(request), ""))
 
     def of_cookie(self, value: str) -> ConsoleSession | None:

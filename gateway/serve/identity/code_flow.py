@@ -1,7 +1,7 @@
 """The sign-in of a person at an identity provider in a browser: OpenID Connect's code flow.
 
-* Nothing is held between its two steps but what the browser bears, `BegunSignIn`, which whoever
-  asks for the sign-in encrypts: another replica may take the second step.
+* Between its two steps only the browser holds something, `BegunSignIn`, in a cookie that
+  `gateway.serve.account` encrypts: another replica may take the second step.
 * The ID token shows that the answer is for this sign-in (nonce) and this client. The caller comes
   from the access token, exactly as if a client had sent it, or, where the configuration says so,
   from the ID token, by the same mapping.
@@ -38,7 +38,7 @@ log = logging.getLogger("gateway.serve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunSignIn:
-    """What the browser that began bears until the provider sends it back."""
+    """What the browser holds until the provider sends it back."""
 
     issuer: str
     state: str
@@ -95,7 +95,7 @@ class ProviderSignIn:
         await find_metadata(self._issuer.issuer, _NEEDED)
 
     async def begin(self) -> tuple[str, BegunSignIn]:
-        """Return the address at which a person signs in, and what its browser is to bear.
+        """Return the address at which a person signs in, and what its browser is to hold.
 
         Raises:
             RefusedError: 503, if the provider cannot be asked.
@@ -124,7 +124,7 @@ class ProviderSignIn:
         """Return the party that signed in.
 
         Args:
-            begun: What the browser bore.
+            begun: What the browser held.
             code: What it brought back; empty if the provider refused.
             issuer: Likewise (RFC 9207); None if it brought none.
 
@@ -166,7 +166,7 @@ class ProviderSignIn:
                 found = self._found = await attempt(find_metadata(self._issuer.issuer, _NEEDED))
                 self._due = self._clock() + (RETRY_S if isinstance(found, Failed) else REFRESH_S)
                 if isinstance(found, Failed):
-                    log.warning("nobody can sign in at %s: %s", self.label, found.reason)
+                    log.warning("people cannot sign in at %s: %s", self.label, found.reason)
             if isinstance(self._found, Failed):
                 raise self._unavailable("cannot be reached")
             return self._found
@@ -208,7 +208,8 @@ class ProviderSignIn:
 
     def _unavailable(self, what: str) -> RefusedError:
         detail = (
-            f"{self.label} {what}: sign in again, or tell who runs this gateway to read its log"
+            f"{self.label} {what}: sign in again, or ask the administrator of this gateway to read "
+            "its log"
         )
         after = {"Retry-After": f"{RETRY_S:.0f}"}
         return RefusedError(503, "provider_unavailable", detail, headers=after)

@@ -80,7 +80,7 @@ class Issuer(StrictModel):
     groups: dict[Text, _Scopes] = Field(default_factory=dict)
     """Scopes of callers, by group of the provider."""
     sign_in: BrowserSignIn | None = None
-    """None has nobody sign in there in a browser."""
+    """None: no browser can sign in there."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
