@@ -96,12 +96,12 @@ async def test_a_second_start_embeds_nothing(
 
 
 @pytest.mark.requirement("auto:rule-11")
-async def test_adding_one_tool_to_three_thousand_embeds_its_two_texts(
+async def test_adding_one_tool_to_six_hundred_embeds_its_two_texts(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """The cost of a change is the cost of what changed; the servers are not asked again."""
     embedder = HashingEmbedder()
-    shelf = Shelf(catalog_of(3000))
+    shelf = Shelf(catalog_of(600))
     gateway = open_gateway(strategy="auto", embedder=embedder)
     gateway.add_server("shelf", server=shelf.server)
     await gateway.report()
@@ -114,7 +114,7 @@ async def test_adding_one_tool_to_three_thousand_embeds_its_two_texts(
     gateway.add_tool(water_plants)
     report = await gateway.report()
 
-    assert (3001 + 1, 2) == (report.entities, report.embedded_texts)  # and the server
+    assert (601 + 1, 2) == (report.entities, report.embedded_texts)  # and the server
     assert before + 2 == embedder.texts
     assert 1 == shelf.listings
     assert "water_plants" == names(await gateway.search("water the plants"))[0]
