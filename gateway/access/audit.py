@@ -3,7 +3,7 @@
 * A row of ``allowed`` is kept before a call is sent; how the call ended is a row of its own. So a
   process that is killed leaves no call without a row.
 * A refusal that is repeated within a minute leaves one row more, with a count: a client cannot
-  fill the log with them.
+  fill the log with them. The answer of a host that was asked has a row each time.
 * Arguments are kept as a keyed digest alone: equal ones can be told, and none can be read.
 """
 
@@ -175,10 +175,12 @@ class Auditor:
     def _write(self, log: AuditLog, row: AuditRow) -> None:
         now = self.wall()
         minute = now // _MINUTE_S
-        refusal = replace(row, at=minute * _MINUTE_S, call="", arguments="", detail="")
+        refusal = replace(row, at=minute * _MINUTE_S, call="", arguments="")
         try:
             self._write_counts(log, minute)
-            if row.decision in _REFUSALS and self._is_repeated(refusal):
+            # One with a detail is the answer of a host that was asked.
+            is_counted = row.decision in _REFUSALS and not row.detail
+            if is_counted and self._is_repeated(refusal):
                 return
             log.append(replace(row, at=now, replica=self._replica))
             if now - self._swept > DAY_S:

@@ -112,14 +112,16 @@ class AccessGate:
         entity: Entity,
         caller: Caller,
         arguments: JsonObject,
-        action: Action = "call",
+        detail: str = "",
     ) -> None:
-        """Keep a decision about a call that is not sent, or not yet.
+        """Keep a decision about a call that is not sent, or not yet, with its *detail*.
 
         Raises:
             StoreError: As `admit`.
         """
         rule = policies.decide(entity, caller).rule
-        row = begun(action, caller, entity=entity.id, server=entity.server, rule=rule)
+        row = begun(
+            "call", caller, entity=entity.id, server=entity.server, rule=rule, detail=detail
+        )
         digest = self.auditor.digest(arguments)
         await self.auditor.note(replace(row, decision=decision, arguments=digest))

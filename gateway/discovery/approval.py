@@ -109,7 +109,7 @@ async def request_approval(
     await note("asked")
     decision = await attempt(_decide(approve, approval))
     if decision is not True:
-        await note("refused")
+        await note("refused", detail="when asked")
         reason = f" (the answer was of type {type(decision).__name__}, not True)"
         if isinstance(decision, Failed):
             reason = f" (asking failed: {decision.reason})"

@@ -181,6 +181,15 @@ async def test_the_host_is_asked_for_a_model(
     assert ("ok" in expected) is (not answer.failed) is (len(desk.calls) == 1)
 
 
+async def test_each_answer_of_the_host_has_its_row(opened: Opened) -> None:
+    """What it refuses is decided each time, and is no repetition."""
+    gateway = opened(AccessPolicy(action="ask", name="private"))
+    for _ in range(3):
+        await ask(gateway, "read_letter", lambda _: False)
+
+    assert ["asked", "refused"] * 3 == decisions(gateway)
+
+
 async def ask(gateway: Gateway, name: str, approve: Any = None) -> ToolAnswer:
     tools = ToolList(names=MetaNames(search="search_tools", call="call_tool"), caller=ADA)
     call = ToolCall(id="1", name=name, arguments="{}")
