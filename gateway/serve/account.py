@@ -42,11 +42,12 @@ _FOREIGN = (
     " used already. Open the page that you want once more, and sign in there."
 )
 _ADVICE: Mapping[int, str] = {
-    401: "The identity provider signed you in, but gave a token that is not accepted here. Tell the"
-    " administrator of this gateway.",
-    403: "Ask the administrator of the identity provider for these scopes.",
+    401: "The identity provider signed you in, but its token is not accepted here: {reason}. Tell "
+    "the administrator of this gateway.",
+    403: "You are signed in, but {reason}. Ask the administrator of the identity provider for "
+    "them.",
 }
-"""What to do, by the status of a refusal."""
+"""What a person is told, by the status of a refusal."""
 
 
 def own_path(path: str) -> str:
@@ -136,8 +137,8 @@ class _Pages:
             sign_in = self._provider(begun.issuer)
             bearer = await sign_in.complete(begun, query.get("code", ""), query.get("iss"))
         except RefusedError as error:
-            advice = f"<p>{_ADVICE[error.status]}</p>" if error.status in _ADVICE else ""
-            return refused(error, more=advice + again)
+            text = _ADVICE.get(error.status, "{reason}").format(reason=error)
+            return message(text, error.status, more=again)
         # A redirect would count as one of the provider's site, which brings no strict cookie.
         go_on = f'<meta http-equiv="refresh" content="0;url={escape(to)}">'
         response = page("You are signed in", link(to, "Go on"), head=go_on)
