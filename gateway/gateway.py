@@ -372,7 +372,7 @@ class Gateway(GatewayViews):
         self._bridge.finish(lambda: self._index.finish(self._close_sources))
         # What waits to be written in a forked child is the parent's.
         if not self._bridge.is_left_behind:
-            self.usage.close()
+            self.usage.count_searches()
             self.gate.auditor.close()
         self.store.close()
 

@@ -165,7 +165,13 @@ class UsageTracker:
 
     async def _write_later(self) -> None:
         await asyncio.sleep(NOTE_SEARCHES_S)
-        await self._attempt(self._write_searches)
+        await in_thread(self.count_searches)
+
+    def count_searches(self) -> None:
+        """Count the searches that wait in the call log; if that fails, a metric says so."""
+        failed = attempt_call(self._write_searches)
+        if isinstance(failed, Failed):
+            self.telemetry.store_failed("call_log", [type(failed.error).__name__])
 
     def _write_searches(self) -> None:
         with self._writing:
@@ -177,14 +183,8 @@ class UsageTracker:
 
     def _written(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Do *work* with a call log in which all searches are counted."""
-        self._write_searches()
+        self.count_searches()
         return work(*arguments, **named)
-
-    def close(self) -> None:
-        """Count the searches that wait; twice is harmless."""
-        failed = attempt_call(self._write_searches)
-        if isinstance(failed, Failed):
-            self.telemetry.store_failed("call_log", [type(failed.error).__name__])
 
     async def report(self, snapshot: Snapshot, tenant: str | None = None) -> UsageReport:
         """Return what searches and calls say of the catalog; see `usage_report`.

@@ -15,7 +15,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from gateway.access.audit import read_all
-from gateway.errors import UnknownToolError, UpstreamError
+from gateway.errors import StoreError, UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import AuditOptions, Options, UsageOptions
 from gateway.storage.call_log import SqliteCallLog
@@ -56,6 +56,14 @@ class HangingCallLog(SqliteCallLog):
         self.is_asked.set()
         self.goes_on.wait()
         super().note_searches(searches)
+
+
+class LockedCallLog(SqliteCallLog):
+    """Counts no search."""
+
+    def note_searches(self, searches: Sequence[SearchNote]) -> None:
+        """Fail."""
+        raise StoreError("database is locked")
 
 
 class Dead(ListSource):
@@ -141,7 +149,7 @@ async def test_a_ledger_that_fails_costs_a_metric_and_no_call(
 
     assert "Ada" == (await gateway.invoke("letter_x", {"to": "Ada"})).text
     assert (await gateway.search("a letter")).matches
-    gateway.usage.close()
+    gateway.usage.count_searches()
 
     assert {"StoreError": 3} == counted(reader, "gateway.store.failures", "error.type")
 
@@ -305,6 +313,22 @@ async def test_a_forked_child_counts_no_searches_of_its_parent(
     assert ["", "2 more within a minute"] == [row.detail for _, row in read_all(log)]
 
 
+async def test_searches_that_cannot_be_counted_cost_no_call_its_line(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Nor the report."""
+    gateway = gateway_with(open_gateway, options(tmp_path, record=True))
+    log = gateway.usage.call_log = LockedCallLog(tmp_path / "usage.sqlite3")
+
+    await gateway.search("send a letter")
+    await gateway.invoke("letter_x", {"to": "Ada"})
+    await gateway.search("send a letter")
+    report = await gateway.usage.report(await gateway.snapshot())
+
+    assert ["local/letter_x"] == [line["tool"] for line in log.lines()]
+    assert 0 == report.total.searches
+
+
 async def test_a_call_log_that_hangs_has_one_write_wait_for_it(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
@@ -315,7 +339,7 @@ async def test_a_call_log_that_hangs_has_one_write_wait_for_it(
     submitted = list[object]()
     gateway.usage.submit = submitted.append  # type: ignore[assignment]  # the threads do the work
 
-    writes = [threading.Thread(target=gateway.usage.close) for _ in range(3)]
+    writes = [threading.Thread(target=gateway.usage.count_searches) for _ in range(3)]
     for write in writes:
         gateway.usage.note_search(["a letter"], result)
         write.start()
