@@ -55,9 +55,7 @@ class Authenticator:
             options.issuers, resource=resource, metadata_url=url, clock=self._clock
         )
         self.sign_ins: Mapping[str, ProviderSignIn] = {
-            each.issuer: ProviderSignIn(
-                each, each.sign_in, resource, self._access_tokens, clock=self._clock
-            )
+            each.issuer: ProviderSignIn(each, each.sign_in, resource, self._access_tokens)
             for each in options.issuers
             if each.sign_in
         }

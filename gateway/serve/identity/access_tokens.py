@@ -71,7 +71,7 @@ class AccessTokens:
         clock: Clock = time.monotonic,
     ) -> None:
         self._keys = {each.issuer: ProviderKeys(each, clock=clock) for each in issuers}
-        self._resource = resource
+        self._resource, self.clock = resource, clock
         required = sorted(issuers[0].required_scopes) if len(issuers) == 1 else ()
         self._scope = " ".join(required)
         self.challenge = Challenge(metadata_url=metadata_url)

@@ -12,18 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from mcp.client.auth.oauth2 import PKCEParameters
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from gateway.errors import Failed, attempt
 from gateway.mcp.json_fetch import fetch_json
-from gateway.runtime.cache import Clock
+from gateway.runtime.json_models import read_value
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import BearerToken
 from gateway.serve.identity.access_tokens import AccessTokens
@@ -62,20 +61,12 @@ class ProviderSignIn:
         settings: Its own.
         resource: The address of ``/mcp``.
         tokens: Verifies what the provider gives.
-        clock: Tells seconds, for the age of its metadata.
     """
 
     def __init__(
-        self,
-        issuer: Issuer,
-        settings: BrowserSignIn,
-        resource: str,
-        tokens: AccessTokens,
-        *,
-        clock: Clock = time.monotonic,
+        self, issuer: Issuer, settings: BrowserSignIn, resource: str, tokens: AccessTokens
     ) -> None:
         self._issuer, self._settings, self._tokens = issuer, settings, tokens
-        self._clock = clock
         parts = urlsplit(resource)
         self.redirect_uri = settings.redirect_uri or f"{parts.scheme}://{parts.netloc}{CALLBACK}"
         self.label = issuer.issuer.partition("://")[2].rstrip("/")
@@ -138,7 +129,10 @@ class ProviderSignIn:
             raise RefusedError(400, "foreign_answer", "the answer is of another identity provider")
         if not code:
             raise RefusedError(400, "sign_in_refused", f"{self.label} did not sign you in.")
-        tokens = await self._redeem(metadata, begun, code)
+        tokens = await attempt(self._redeem(metadata, begun, code))
+        if isinstance(tokens, Failed):
+            log.warning("a sign-in at %s came to nothing: %s", self.label, tokens.reason)
+            raise self._unavailable("gave no tokens")
         claims = await self._tokens.verify_id_token(tokens.id_token, self._issuer, begun.nonce)
         if self._settings.caller_from == "id_token":
             return self._tokens.bearer_of(claims, self._issuer)
@@ -162,9 +156,10 @@ class ProviderSignIn:
     async def _metadata(self) -> Mapping[str, Any]:
         """Return the provider's metadata: fetched once an hour, and by one request for all."""
         async with self._lock:
-            if not self._found or self._clock() >= self._due:
+            if not self._found or self._tokens.clock() >= self._due:
                 found = self._found = await attempt(find_metadata(self._issuer.issuer, _NEEDED))
-                self._due = self._clock() + (RETRY_S if isinstance(found, Failed) else REFRESH_S)
+                wait_s = RETRY_S if isinstance(found, Failed) else REFRESH_S
+                self._due = self._tokens.clock() + wait_s
                 if isinstance(found, Failed):
                     log.warning("people cannot sign in at %s: %s", self.label, found.reason)
             if isinstance(self._found, Failed):
@@ -186,25 +181,17 @@ class ProviderSignIn:
         methods = metadata.get("token_endpoint_auth_methods_supported")
         takes_basic = not isinstance(methods, list) or "client_secret_basic" in methods
         is_basic = len(client) > 1 and takes_basic
-        answer = await attempt(
-            fetch_json(
-                metadata["token_endpoint"],
-                configured=self._issuer.issuer,
-                max_bytes=MAX_BYTES,
-                timeout_s=FETCH_TIMEOUT_S,
-                form=form if is_basic else form | client,
-                client=tuple(client.values()) if is_basic else (),
-            )
+        answer = await fetch_json(
+            metadata["token_endpoint"],
+            configured=self._issuer.issuer,
+            max_bytes=MAX_BYTES,
+            timeout_s=FETCH_TIMEOUT_S,
+            form=form if is_basic else form | client,
+            client=tuple(client.values()) if is_basic else (),
         )
-        if isinstance(answer, Failed):
-            # Its own words could hold anything; these are ours.
-            log.warning("a sign-in at %s came to nothing: %s", self.label, answer.reason)
-            raise self._unavailable("gave no tokens")
-        try:
-            return _Tokens.model_validate(answer)
-        except ValidationError:
-            log.warning("%s gave no access token, or no ID token, for its code", self.label)
-            raise self._unavailable("gave no tokens") from None
+        # Its message holds no value.
+        tokens: _Tokens = read_value(_Tokens, answer, where="the tokens")
+        return tokens
 
     def _unavailable(self, what: str) -> RefusedError:
         detail = (
