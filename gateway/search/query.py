@@ -11,7 +11,7 @@ import numpy as np
 
 from gateway.index.vectors import VectorQuery
 from gateway.runtime.text import literals
-from gateway.runtime.vectors import Matrix, Vector
+from gateway.runtime.vectors import Vector
 from gateway.search.rank import parameters
 from graphs.lexical.analysis import Token, tokens
 
@@ -121,18 +121,14 @@ class Query:
         """Return the same query with the unit vector of each of `texts_to_embed`, shape (d,)."""
         texts = np.array([rows[text] for text in self.texts])
         clauses = np.array([rows[text] for text in self.clauses]) if self.clauses else texts[:0]
-        return self.with_rows(texts, clauses)
-
-    def without_vectors(self) -> Query:
-        """Return the same query as words alone see it."""
-        return replace(self, vectors=_NO_VECTORS)
-
-    def with_rows(self, texts: Matrix, clauses: Matrix) -> Query:
-        """Return the same query with the unit rows of `texts` and of `clauses`."""
         vectors = VectorQuery(
             texts=texts, clauses=clauses, clause_weight=parameters.CLAUSE_COSINE_WEIGHT
         )
         return replace(self, vectors=vectors)
+
+    def without_vectors(self) -> Query:
+        """Return the same query as words alone see it."""
+        return replace(self, vectors=_NO_VECTORS)
 
     def tokens(self, text: str) -> Sequence[Token]:
         """Split one of the texts into tokens, once for all indexes that it is looked up in.

@@ -19,13 +19,15 @@ from gateway.sharding.values import (
 from gateway.sharding.wire import CHANGED, PATH, from_json, to_json
 
 try:
-    from aiohttp import ClientError, ClientSession, ClientTimeout
+    from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 except ImportError as error:
     raise MissingExtraError("a part of a catalog over HTTP", "sharding") from error
 
 T = TypeVar("T")
 _TIMEOUT = ClientTimeout(total=None, sock_connect=5.0)
 """How long an answer may take, its caller says."""
+_IDLE_S = 4.0
+"""After which a connection is closed: a second before the served gateway does."""
 
 
 class HttpPart:
@@ -68,7 +70,10 @@ class HttpPart:
 
     async def _ask(self, name: str, kind: type[T], request: object = None) -> T:
         if self._session is None:
-            self._session = ClientSession(headers=self._headers, timeout=_TIMEOUT)
+            connector = TCPConnector(keepalive_timeout=_IDLE_S)
+            self._session = ClientSession(
+                connector=connector, headers=self._headers, timeout=_TIMEOUT
+            )
         body = to_json(request)
         try:
             async with self._session.post(

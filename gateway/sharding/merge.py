@@ -114,10 +114,10 @@ def merge(
         by_words: Whether words rank beside the vectors.
     """
     labels: dict[int, Label] = {}
-    found: list[_Found] = []
+    found: list[_QuerySurveys] = []
     for at, query in enumerate(queries):
         surveys = {part: answer.surveys[at] for part, answer in answers.items()}
-        each = _Found(query, surveys, _union(surveys, options.pool(limit)), _called(surveys))
+        each = _QuerySurveys(query, surveys, _union(surveys, options.pool(limit)), _called(surveys))
         for number in chain(each.pool.positions.tolist(), *each.called):
             part, position = divmod(number, _PART_SIZE)
             labels[number] = surveys[part].labels[position]
@@ -127,7 +127,7 @@ def merge(
     return MergedSearch(rows=rows, queries=ranked)
 
 
-class _Found(NamedTuple):
+class _QuerySurveys(NamedTuple):
     """What all parts have for one query; positions are numbers."""
 
     query: Query
@@ -175,7 +175,7 @@ def _called(surveys: Mapping[int, Survey]) -> list[list[int]]:
 
 
 def _rank(
-    found: _Found, rows: Rows, limit: int, options: SearchOptions, *, by_words: bool
+    found: _QuerySurveys, rows: Rows, limit: int, options: SearchOptions, *, by_words: bool
 ) -> MergedQuery:
     query, surveys = found.query, found.surveys.values()
     moments = reduce(add, (survey.moments for survey in surveys), PoolMoments())

@@ -121,7 +121,7 @@ class CatalogPart:
             candidates = retrieve.find_candidates(
                 self._vectors(query), query.vectors, mask=mask, count=request.count
             )
-            pool = _unweighed(candidates.pool, candidates.strengths)
+            pool = _without_words(candidates.pool, candidates.strengths)
             moments = replace(moments, vectors=candidates.scan.moments)
         else:
             pool = self._by_graph(query, mask, request.count)
@@ -156,11 +156,11 @@ class CatalogPart:
     def _by_graph(self, query: Query, mask: Mask, wanted: int) -> Pool:
         hits = self._graph_hits(query)
         if hits is None:
-            return _unweighed(_NOWHERE, _NONE)
+            return _without_words(_NOWHERE, _NONE)
         scores = np.where(mask, hits.scores, np.float32(0))
         best = top(scores, wanted)
         best = best[scores[best] > 0]
-        return _unweighed(best, scores[best])
+        return _without_words(best, scores[best])
 
     def _graph_hits(self, query: Query) -> Hits | None:
         graph = self.snapshot.graph
@@ -186,7 +186,7 @@ class CatalogPart:
         index = self.snapshot.lexical
         return DetailsAnswer(
             details=self._details(list(dict.fromkeys(wanted)), rankings),
-            hits=tuple(map(_told_hits, rankings, hits)),
+            hits=tuple(map(_text_hits, rankings, hits)),
             prerequisites=tuple(added.prerequisites),
             related=tuple(added.related),
             next_steps=tuple(added.next_steps),
@@ -263,7 +263,7 @@ class CatalogPart:
         return gatherer.gather((), LearnedSteps())
 
 
-def _unweighed(positions: Positions, strengths: Vector) -> Pool:
+def _without_words(positions: Positions, strengths: Vector) -> Pool:
     """Return candidates that words do not rank."""
     none = np.zeros_like(positions)
     return Pool(
@@ -275,7 +275,7 @@ def _unweighed(positions: Positions, strengths: Vector) -> Pool:
     )
 
 
-def _told_hits(ranking: Ranking, hits: Hits | None) -> tuple[tuple[int, float, float], ...]:
+def _text_hits(ranking: Ranking, hits: Hits | None) -> tuple[tuple[int, float, float], ...]:
     """Return what the graph's words found: positions, scores and coverages."""
     if hits is None:
         return ()

@@ -80,8 +80,8 @@ class ChosenMatches:
         related += self._text_hits(free, options.max_related - len(related))
         return needed, related, following
 
-    def _told(self, name: str) -> list[Supplement]:
-        """Return the neighbours of one list that all parts told of."""
+    def _neighbours(self, name: str) -> list[Supplement]:
+        """Return the neighbours of one list of all parts."""
         return [
             replace(each, position=number_of(part, each.position))
             for part, answer in self.answers.items()
@@ -94,7 +94,7 @@ class ChosenMatches:
         def order(each: Supplement) -> tuple[bool, float, tuple[str, str]]:
             return not _is_declared(each), -each.score, self.details[each.position].node
 
-        return sorted(self._told(name), key=order)
+        return sorted(self._neighbours(name), key=order)
 
     def _prerequisites(self, budget: int) -> list[Supplement]:
         """Return what the matches need, by match, what the host declares first.
@@ -104,7 +104,7 @@ class ChosenMatches:
         """
         matches = self.matches
         order = {self.details[number].match.id: rank for rank, number in enumerate(matches)}
-        found = self._told("prerequisites")
+        found = self._neighbours("prerequisites")
         # Sorting is stable: of one match they stay as its part ordered them.
         found.sort(key=lambda each: (not _is_declared(each), order[each.path[0].subject]))
         chosen = []
