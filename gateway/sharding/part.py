@@ -20,6 +20,7 @@ from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.query import Query
 from gateway.search.rank.fusion import Pool, PoolMoments, RankedList, pool_moments, pool_of
+from gateway.search.rank.parameters import RELATED_COVERAGE
 from gateway.search.results import (
     Ranking,
     suspicions,
@@ -180,13 +181,17 @@ class CatalogPart:
             self._ranking(surveyed, choice, scored, request.model)
             for surveyed, choice, scored in zip(searches, request.queries, hits, strict=True)
         ]
-        added = self._supplements(request, mask, rankings)
+        added, near = self._supplements(request, mask, rankings), _text_hits(rankings, hits)
         lists = added.prerequisites, added.related, added.next_steps
-        wanted = [*request.wanted.tolist(), *(each.position for found in lists for each in found)]
-        index = self.snapshot.lexical
+        window, index = set(request.window.tolist()), self.snapshot.lexical
+        wanted = [
+            *request.wanted.tolist(),
+            *(each.position for found in lists for each in found),
+            *(at for found in near for at, _, _ in found if at in window),
+        ]
         return DetailsAnswer(
             details=self._details(list(dict.fromkeys(wanted)), rankings),
-            hits=tuple(map(_text_hits, rankings, hits)),
+            hits=near,
             prerequisites=tuple(added.prerequisites),
             related=tuple(added.related),
             next_steps=tuple(added.next_steps),
@@ -275,8 +280,20 @@ def _without_words(positions: Positions, strengths: Vector) -> Pool:
     )
 
 
-def _text_hits(ranking: Ranking, hits: Hits | None) -> tuple[tuple[int, float, float], ...]:
-    """Return what the graph's words found: positions, scores and coverages."""
-    if hits is None:
-        return ()
-    return tuple((at, float(hits.scores[at]), share) for at, share in ranking.graph.items())
+def _text_hits(
+    rankings: Sequence[Ranking], hits: Sequence[Hits | None]
+) -> tuple[tuple[tuple[int, float, float], ...], ...]:
+    """Return, by query, what holds nearly as much of its words as the best: `DetailsAnswer.hits`.
+
+    No other entity of this part can be near to the best of all parts.
+    """
+    shares = (share for ranking in rankings for share in ranking.graph.values())
+    floor = RELATED_COVERAGE * max(shares, default=0.0)
+    return tuple(
+        tuple(
+            (at, float(scored.scores[at]), share)
+            for at, share in ranking.graph.items()
+            if scored is not None and share >= floor
+        )
+        for ranking, scored in zip(rankings, hits, strict=True)
+    )

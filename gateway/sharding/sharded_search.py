@@ -16,7 +16,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Literal, Self
 
 import numpy as np
@@ -260,7 +259,7 @@ class ShardedSearch:
         every = request.diversify or request.display_limit
         depth = None if every else max(COPY_DEPTH, request.limit)
         heads = (query.ranked.positions[:depth].tolist() for query in queries)
-        wanted = sorted({*merged.window, *chain.from_iterable(heads)})
+        wanted = sorted({row for head in heads for row in head})
         answers = await self._details(merged, searches, wanted, chosen)
         details = _by_number(answers)
         by_row = {row: details[int(rows.numbers[row])] for row in wanted}

@@ -170,7 +170,8 @@ class DetailsAnswer:
 
     details: tuple[Details, ...] = ()
     hits: tuple[tuple[tuple[int, float, float], ...], ...] = ()
-    """By query: the positions that the graph's words found, with scores and coverages."""
+    """By query: positions that hold nearly as much of the graph's words as the best of this part,
+    with scores and shares of the words. All is told of those in the window."""
     prerequisites: tuple[Supplement, ...] = ()
     related: tuple[Supplement, ...] = ()
     next_steps: tuple[Supplement, ...] = ()
