@@ -79,13 +79,9 @@ class Members:
             if self.outline is not None and self.key != key:
                 return
             every = range(len(self._parts))
-            counted = await self._ask(
-                every, lambda _, part: part.statistics(), timeout_s=_COMPILE_S
-            )
+            counted = await self._ask(every, lambda _, part: part.statistics(), _COMPILE_S)
             whole = CatalogStatistics.total(list(counted.values()))
-            adopted = await self._ask(
-                counted, lambda _, part: part.adopt(whole), timeout_s=_COMPILE_S
-            )
+            adopted = await self._ask(counted, lambda _, part: part.adopt(whole), _COMPILE_S)
             self._adopted = frozenset(adopted)
             self.outline = CatalogOutline.of(whole) if adopted else None
             self.key = whole.key
@@ -107,7 +103,7 @@ class Members:
             PartLostError: One does not answer; it is skipped from now on.
         """
         among = self._adopted - self._failures.keys() if among is None else among
-        answers = await self._ask(among, work)
+        answers = await self._ask(among, work, self._timeout_s)
         if len(answers) < len(among):
             raise PartLostError("a part of the catalog does not answer any more")
         return answers
@@ -125,13 +121,8 @@ class Members:
         ]
 
     async def _ask(
-        self,
-        among: Collection[int],
-        work: Callable[[int, Part], Awaitable[T]],
-        *,
-        timeout_s: float = 0.0,
+        self, among: Collection[int], work: Callable[[int, Part], Awaitable[T]], limit_s: float
     ) -> dict[int, T]:
-        limit_s = timeout_s or self._timeout_s
         timeout = GatewayError(f"it did not answer within {limit_s:g} s")
         numbers = sorted(among)
         answers = await asyncio.gather(

@@ -181,7 +181,11 @@ class CatalogPart:
             self._ranking(surveyed, choice, scored, request.model)
             for surveyed, choice, scored in zip(searches, request.queries, hits, strict=True)
         ]
-        added, near = self._supplements(request, mask, rankings), _text_hits(rankings, hits)
+        # What is not near to the best of this part is not near to the best of all.
+        shares = (share for ranking in rankings for share in ranking.graph.values())
+        floor = RELATED_COVERAGE * max(shares, default=0.0)
+        near = [_text_hits(*pair, floor) for pair in zip(rankings, hits, strict=True)]
+        added = self._supplements(request, mask, rankings)
         lists = added.prerequisites, added.related, added.next_steps
         window, index = set(request.window.tolist()), self.snapshot.lexical
         wanted = [
@@ -191,7 +195,7 @@ class CatalogPart:
         ]
         return DetailsAnswer(
             details=self._details(list(dict.fromkeys(wanted)), rankings),
-            hits=near,
+            hits=tuple(near),
             prerequisites=tuple(added.prerequisites),
             related=tuple(added.related),
             next_steps=tuple(added.next_steps),
@@ -281,19 +285,10 @@ def _without_words(positions: Positions, strengths: Vector) -> Pool:
 
 
 def _text_hits(
-    rankings: Sequence[Ranking], hits: Sequence[Hits | None]
-) -> tuple[tuple[tuple[int, float, float], ...], ...]:
-    """Return, by query, what holds nearly as much of its words as the best: `DetailsAnswer.hits`.
-
-    No other entity of this part can be near to the best of all parts.
-    """
-    shares = (share for ranking in rankings for share in ranking.graph.values())
-    floor = RELATED_COVERAGE * max(shares, default=0.0)
-    return tuple(
-        tuple(
-            (at, float(scored.scores[at]), share)
-            for at, share in ranking.graph.items()
-            if scored is not None and share >= floor
-        )
-        for ranking, scored in zip(rankings, hits, strict=True)
-    )
+    ranking: Ranking, hits: Hits | None, floor: float
+) -> tuple[tuple[int, float, float], ...]:
+    """Return what holds enough of the words of one query: positions, scores and shares."""
+    if hits is None:
+        return ()
+    near = ((at, share) for at, share in ranking.graph.items() if share >= floor)
+    return tuple((at, float(hits.scores[at]), share) for at, share in near)

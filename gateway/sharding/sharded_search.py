@@ -191,15 +191,10 @@ class ShardedSearch:
     async def _prepare(self, state: SearchState, overview: Overview) -> list[Query]:
         """Return each query in all its forms, with vectors where they could be made."""
         texts, context = state.request.queries or ("",), state.request.context
-        queries = [
-            Query(
-                text=text,
-                corrected=await self._correct(state, overview, text),
-                english=text,
-                context=context,
-            )
-            for text in texts
-        ]
+        queries = []
+        for text in texts:
+            corrected = await self._correct(state, overview, text)
+            queries.append(Query(text=text, corrected=corrected, english=text, context=context))
         if len(queries) == 1:
             queries = [query.split() for query in queries]
         return await self._search.add_vectors(state, queries)
