@@ -191,7 +191,7 @@ def test_an_index_tells_its_mean_and_its_rows(shelf: Shelf) -> None:
 
 EMBEDDER = HashingEmbedder(SIZE)
 NAMED = [
-    entity(ToolDefinition(name=f"{verb}_{noun}", description=f"You {verb} {noun} with it."))
+    entity(ToolDefinition(name=f"{verb}_{noun}", description=f"It can {verb} {noun} quickly."))
     for verb in ("paint", "carry", "count", "clean", "mend", "draw", "lend", "fold")
     for noun in ("fences", "boats", "lamps", "chairs", "doors", "pens", "books", "shirts")
 ]
@@ -440,13 +440,11 @@ async def test_while_the_database_is_away_words_answer(
     open_on_store: Open, postgres: PostgresServer
 ) -> None:
     """Each result says so and is not remembered; the first search after it is back is whole. What
-    is registered meanwhile is embedded then.
+    is registered meanwhile has its vectors after the next build.
     """
     gateway = open_on_store(HashingEmbedder(SIZE))
     gateway.add_source(ListSource("srv", NAMED_TOOLS))
     whole = await gateway.search("mend doors")
-    assert ("hybrid", "mend_doors") == (whole.mode, whole.matches[0].name)
-
     postgres.stop()
     try:
         away = await gateway.search("lend books")
@@ -454,12 +452,23 @@ async def test_while_the_database_is_away_words_answer(
     finally:
         postgres.start()
     back = await gateway.search("lend books")
+    postgres.stop()
+    try:
+        gateway.add_source(ListSource("late", [tool("brew_coffee", "Make a cup of coffee.")]))
+        new = await gateway.search("a cup of coffee")
+    finally:
+        postgres.start()
+    report = await gateway.refresh()
+    after = await gateway.search("a cup of coffee")
 
+    assert ("hybrid", "mend_doors") == (whole.mode, whole.matches[0].name)
     assert ("graph", "lend_books", True) == (away.mode, away.matches[0].name, away.degraded)
     assert {"vectors_unavailable", "graph_fallback"} <= {*codes(away)}
     assert steps
     assert ("hybrid", "lend_books", False) == (back.mode, back.matches[0].name, back.degraded)
-    assert "vectors_unavailable" not in codes(back)
+    assert ("brew_coffee", True) == (new.matches[0].name, new.degraded)
+    assert (len(NAMED_TOOLS) + 1, ()) == (report.vectors, report.diagnostics)
+    assert ("hybrid", "brew_coffee", False) == (after.mode, after.matches[0].name, after.degraded)
 
 
 async def test_a_missing_extension_says_what_to_do(
