@@ -99,7 +99,7 @@ def transport_of(
         on_listening=on_listening,
         on_stop=shutdown.note_signal,
     )
-    pages = _sign_in_pages(gateway, address, authenticator, sessions)
+    pages = _sign_in_pages(gateway, authenticator, sessions)
     served = [*probe_routes(gateway), *pages, *_catalog_routes(gateway, address, parts)]
     return partial(transport, routes=served)
 
@@ -118,7 +118,7 @@ def _catalog_routes(gateway: Gateway, address: HttpOptions, parts: ServedParts) 
 
 
 def _sign_in_pages(
-    gateway: Gateway, address: HttpOptions, authenticator: Authenticator, sessions: Sessions
+    gateway: Gateway, authenticator: Authenticator, sessions: Sessions
 ) -> ConsoleRoutes:
     from gateway.serve.account import account_routes  # noqa: PLC0415  (pipes need no pages)
     from gateway.serve.sign_in import sign_in_routes  # noqa: PLC0415  (likewise)
@@ -126,7 +126,7 @@ def _sign_in_pages(
     async def name_caller(token: str) -> Caller:
         return (await authenticator.authenticate([f"Bearer {token}"])).caller
 
-    pages = sign_in_routes(gateway, name_caller, sessions, needs_token=address.needs_token)
+    pages = sign_in_routes(gateway, name_caller, sessions)
     return (*pages, *account_routes(sessions, gateway.options))
 
 

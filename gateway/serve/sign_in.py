@@ -58,17 +58,17 @@ _LEAVE = """<button name="action" value="leave">Sign out of this gateway</button
 
 
 def sign_in_routes(
-    gateway: Gateway, authenticate: Authenticate, sessions: Sessions, *, needs_token: bool = True
+    gateway: Gateway, authenticate: Authenticate, sessions: Sessions
 ) -> Sequence[Route]:
     """Return the routes of the pages, for an application behind the guard.
 
     Args:
         gateway: Whose servers.
         authenticate: Names the user of a token.
-        sessions: Of browsers that signed in at an identity provider.
-        needs_token: Whether there are tokens; else there is one user.
+        sessions: Of browsers that are signed in. If they have a launch token, the API needs none,
+            and there is one user.
     """
-    pages = _Pages(gateway, authenticate, sessions, _FIELD if needs_token else "")
+    pages = _Pages(gateway, authenticate, sessions)
     path = f"{PATH}/{{server}}"
     return (
         Route(path, pages.form, methods=["GET"]),
@@ -78,10 +78,8 @@ def sign_in_routes(
 
 
 class _Pages:
-    def __init__(
-        self, gateway: Gateway, authenticate: Authenticate, sessions: Sessions, token: str
-    ) -> None:
-        self._token = token
+    def __init__(self, gateway: Gateway, authenticate: Authenticate, sessions: Sessions) -> None:
+        self._token = "" if sessions.launch_token else _FIELD
         self._sign_ins = gateway.user_sign_ins
         self._authenticate = authenticate
         self._sessions = sessions

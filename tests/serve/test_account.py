@@ -353,6 +353,20 @@ async def test_no_site_beside_ours_puts_a_session_into_a_browser(
     assert [False, True, False, False] == ["signed in here" in each.text for each in pages]
 
 
+async def test_where_there_is_one_user_a_session_of_the_console_changes_no_page(
+    open_gateway: OpenGateway,
+) -> None:
+    site = site_of(open_gateway(), HttpOptions())
+    session = await site.sessions.begin(site.sessions.launch_token)
+    async with site.browser() as browser:
+        pages = [await browser.get("/sign-in/srv")]
+        browser.cookies.set("gateway_console_8930", session.key)
+        pages.append(await browser.get("/sign-in/srv"))
+
+    assert pages[0].text == pages[1].text
+    assert "password" not in pages[0].text
+
+
 async def test_a_session_begins_no_sign_in_to_a_server_without_its_secret(site: Site) -> None:
     """And a page with it needs no token typed."""
     session = site.sessions.admit(BearerToken(name="ada", caller=Caller(user="ada")), 0)
