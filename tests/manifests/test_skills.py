@@ -59,7 +59,9 @@ def test_a_skill_is_its_front_matter_and_its_body() -> None:
         ("---\na: &x b\nname: *x\n---", "write the value out"),
         ("---\nname: a\ndescription: b\ntags: c\n---", "tags must be a list"),
         ("---\nname: a\ndescription: b\ninstructions: c\n---", "below the front matter"),
-        ("---\n" + "[" * 1500 + "\n---", "cannot be read"),
+        ("---\n" + "[" * 60_000 + "\n---", "cannot be read|nested deeper"),
+        ("---\nname: " + "[" * 17 + "\n---", "nested deeper than 16: flatten it"),
+        ("---\nname: \ud800\n---", "cannot be read"),
     ],
 )
 def test_a_skill_that_cannot_be_used_says_what_to_do(text: str, message: str) -> None:
