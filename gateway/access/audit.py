@@ -251,8 +251,8 @@ NO_AUDIT = Auditor(None, AuditOptions())
 """Keeps nothing."""
 
 
-def begun(action: str, caller: Caller, **more: str) -> AuditRow:
-    """Return the row that is kept before *caller* does something."""
+def new_row(action: str, caller: Caller, **more: str) -> AuditRow:
+    """Return a row of what *caller* is about to do, which is allowed."""
     return AuditRow(
         action=action,
         decision="allowed",
@@ -267,7 +267,7 @@ def begun(action: str, caller: Caller, **more: str) -> AuditRow:
 def _changing(action: str, entities: Sequence[str], detail: str) -> AuditRow:
     named = " ".join(filter(None, (detail, ", ".join(entities) if len(entities) > 1 else "")))
     entity = entities[0] if len(entities) == 1 else ""
-    return begun(action, ACTOR.get(), entity=entity, detail=named[:_MAX_DETAIL])
+    return new_row(action, ACTOR.get(), entity=entity, detail=named[:_MAX_DETAIL])
 
 
 def _ended(row: AuditRow, error: BaseException | None = None) -> AuditRow:

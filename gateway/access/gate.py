@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gateway.access.audit import AuditDecision, Auditor, AuditRow, begun
+from gateway.access.audit import AuditDecision, Auditor, AuditRow, new_row
 from gateway.access.limits import Limiter, charges_of
 from gateway.access.policies import Policies
 from gateway.access.redaction import Redactor
@@ -78,7 +78,7 @@ class AccessGate:
         """
         decision, note = policies.decide(entity, caller), self.auditor.note
         row = replace(
-            begun(action, caller, entity=entity.id, server=entity.server, rule=decision.rule),
+            new_row(action, caller, entity=entity.id, server=entity.server, rule=decision.rule),
             arguments=self.auditor.digest(arguments),
         )
         if decision.action == "ask" and action == "call":
@@ -120,7 +120,7 @@ class AccessGate:
             StoreError: As `admit`.
         """
         rule = policies.decide(entity, caller).rule
-        row = begun(
+        row = new_row(
             "call", caller, entity=entity.id, server=entity.server, rule=rule, detail=detail
         )
         digest = self.auditor.digest(arguments)

@@ -26,7 +26,7 @@ from gateway.runtime.cache import Cache
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.console.access import Sessions
 from gateway.serve.guard import ACCOUNT, CONSOLE
-from gateway.serve.identity.code_flow import BegunSignIn, ProviderSignIn
+from gateway.serve.identity.code_flow import PendingSignIn, ProviderSignIn
 from gateway.serve.identity.issuers import CALLBACK
 from gateway.serve.plain_pages import HEADERS, link, message, page, refused
 from gateway.serve.sealed_cookies import SealedCookie
@@ -102,11 +102,11 @@ class _Pages:
         to = own_path(request.query_params.get("to", ""))
         try:
             sign_in = self._provider(request.query_params.get("issuer", ""))
-            url, begun = await sign_in.begin()
+            url, pending = await sign_in.begin()
         except RefusedError as error:
             return refused(error, more=link(to, "Go back"))
         response = RedirectResponse(url, 303, HEADERS)
-        content = {"begun": asdict(begun), "to": to, "until": time.time() + LIFE_S}
+        content = {"pending": asdict(pending), "to": to, "until": time.time() + LIFE_S}
         self._cookie.set(response, content, secure=self._sessions.is_secure(request))
         return response
 
@@ -122,20 +122,20 @@ class _Pages:
         content = self._cookie.get(request, secure=is_secure)
         if content is None or content["until"] < time.time():
             return message(_FOREIGN, 400)
-        begun, to = BegunSignIn(**content["begun"]), content["to"]
-        if query.get("state") != begun.state or self._used.peek(begun.state):
+        pending, to = PendingSignIn(**content["pending"]), content["to"]
+        if query.get("state") != pending.state or self._used.peek(pending.state):
             return message(_FOREIGN, 400)
-        self._used.put(begun.state, True)
-        response = await self._finish(request, begun, to)
+        self._used.put(pending.state, True)
+        response = await self._finish(request, pending, to)
         self._cookie.delete(response, secure=is_secure)
         return response
 
-    async def _finish(self, request: Request, begun: BegunSignIn, to: str) -> Response:
+    async def _finish(self, request: Request, pending: PendingSignIn, to: str) -> Response:
         query, change = request.query_params, self._sessions.authenticator.changes
-        again = link(_address(begun.issuer, to), "Sign in again")
+        again = link(_address(pending.issuer, to), "Sign in again")
         try:
-            sign_in = self._provider(begun.issuer)
-            bearer = await sign_in.complete(begun, query.get("code", ""), query.get("iss"))
+            sign_in = self._provider(pending.issuer)
+            bearer = await sign_in.complete(pending, query.get("code", ""), query.get("iss"))
         except RefusedError as error:
             text = _ADVICE.get(error.status, "{reason}").format(reason=error)
             return message(text, error.status, more=again)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.access.audit import AuditDecision, Auditor, AuditRow, begun, read_all
+from gateway.access.audit import AuditDecision, Auditor, AuditRow, new_row, read_all
 from gateway.errors import StoreError
 from gateway.options import AuditOptions
 from gateway.storage.audit import SqliteAuditLog
@@ -30,7 +30,7 @@ def test_each_minute_has_a_row_and_a_count_for_each_caller_and_name(tmp_path: Pa
 
     def note(user: str, entity: str, decision: AuditDecision, times: int) -> None:
         for _ in range(times):
-            row = begun("call", Caller(user=user), entity=entity)
+            row = new_row("call", Caller(user=user), entity=entity)
             auditor.note_now(replace(row, decision=decision))
 
     note("ada", "a", "denied", 20)
@@ -75,10 +75,10 @@ def test_a_count_outlives_a_log_that_is_away_and_has_the_time_of_its_minute(tmp_
     auditor = Auditor(log, AuditOptions(), wall=wall)
     for _ in range(3):
         for user in ("ada", "bob"):
-            row = begun("call", Caller(user=user), entity="a")
+            row = new_row("call", Caller(user=user), entity="a")
             auditor.note_now(replace(row, decision="denied"))
     wall.now += 3 * 3600.0
-    allowed = begun("call", Caller(user="ada"), entity="a")
+    allowed = new_row("call", Caller(user="ada"), entity="a")
     log.is_away = True
     with pytest.raises(StoreError):
         auditor.note_now(allowed)

@@ -149,7 +149,7 @@ async def test_an_answer_is_good_once_and_in_the_browser_that_began(
     """Eve sends Ada an answer of the provider, or takes one of Ada's: nobody is signed in."""
     async with site.browser() as ada, site.browser() as eve:
         addresses = [(await each.get(site.begin())).headers["location"] for each in (ada, eve)]
-        begun = dict(ada.cookies)
+        before = dict(ada.cookies)
         own = await real_provider.sign_in(ada, addresses[0], "ada")
         lure = await real_provider.sign_in(eve, addresses[1], "eve")
         code = parse_qs(urlsplit(own).query)["code"][0]
@@ -162,7 +162,7 @@ async def test_an_answer_is_good_once_and_in_the_browser_that_began(
         ]
         first = await ada.get(own)
         async with site.browser() as again:
-            again.cookies.update(begun)
+            again.cookies.update(before)
             refused += [await again.get(own), await ada.get(own)]
 
     assert [400] * 7 == [each.status_code for each in refused]
@@ -192,7 +192,7 @@ async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
 ) -> None:
     """An attacker has what a browser has got, or the ID token of another application."""
     sign_in = site.sessions.authenticator.sign_ins[site.issuer]
-    url, begun = await sign_in.begin()
+    url, pending = await sign_in.begin()
     async with site.browser() as browser:
         back = await real_provider.sign_in(browser, url, "ada")
         code = parse_qs(urlsplit(back).query)["code"][0]
@@ -200,7 +200,7 @@ async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": sign_in.redirect_uri,
-            "code_verifier": begun.verifier,
+            "code_verifier": pending.verifier,
             "resource": RESOURCE,
         }
         auth = ("browser", SECRET)
@@ -212,7 +212,7 @@ async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
         url, other = await sign_in.begin()
         query = parse_qs(urlsplit(url).query)
         replayed = f"/account/callback?code={code}&state={query['state'][0]}&iss={site.issuer}"
-        cookie(browser, begun=other, to=TO, until=time.time() + 60)
+        cookie(browser, pending=other, to=TO, until=time.time() + 60)
         again = await browser.get(replayed)
 
     # Behind the guard there is no /mcp here.
@@ -221,11 +221,13 @@ async def test_a_code_is_good_once_and_an_id_token_is_no_key_to_the_api(
     assert (503, False) == (again.status_code, code in again.text)
 
 
-def cookie(browser: httpx2.AsyncClient, *, begun: Any, to: str, until: float) -> None:
+def cookie(browser: httpx2.AsyncClient, *, pending: Any, to: str, until: float) -> None:
     """Put the cookie of a sign-in that began into *browser*, as the host with its key can."""
     response = Response()
     content = {
-        "begun": {name: getattr(begun, name) for name in ("issuer", "state", "nonce", "verifier")},
+        "pending": {
+            name: getattr(pending, name) for name in ("issuer", "state", "nonce", "verifier")
+        },
         "to": to,
         "until": until,
     }
@@ -255,14 +257,14 @@ async def test_what_goes_wrong_is_a_plain_page_with_what_to_do(
 ) -> None:
     """Refused at the provider; too late; a provider that is not known, or down."""
     sign_in = site.sessions.authenticator.sign_ins[site.issuer]
-    _, begun = await sign_in.begin()
-    denied = f"/account/callback?error=access_denied&error_description=<b>&state={begun.state}"
+    _, pending = await sign_in.begin()
+    denied = f"/account/callback?error=access_denied&error_description=<b>&state={pending.state}"
     denied += f"&iss={site.issuer}"
     down = site_of(open_gateway(), http_options("http://127.0.0.1:9"))
     async with site.browser() as browser, down.browser() as other:
-        cookie(browser, begun=begun, to=TO, until=time.time() - 1)
+        cookie(browser, pending=pending, to=TO, until=time.time() - 1)
         late = await browser.get(denied)
-        cookie(browser, begun=begun, to=TO, until=time.time() + 60)
+        cookie(browser, pending=pending, to=TO, until=time.time() + 60)
         refused = await browser.get(denied)
         unknown = await browser.get("/account/sign-in?issuer=https://evil.example")
         unreachable = await other.get(down.begin())
@@ -316,17 +318,17 @@ async def test_behind_tls_cookies_are_for_tls_and_this_host_alone(
     async with site.browser() as browser:
         away = await browser.get(site.begin())
 
-    begun = away.headers["set-cookie"]
+    cookie_set = away.headers["set-cookie"]
     async with site.browser() as browser:
         # As a site beside ours could put it into another browser.
-        browser.cookies.set("gateway_account", begun.partition(";")[0].partition("=")[2])
+        browser.cookies.set("gateway_account", cookie_set.partition(";")[0].partition("=")[2])
         state = parse_qs(urlsplit(away.headers["location"]).query)["state"][0]
         lure = await browser.get(f"/account/callback?state={state}&error=access_denied")
 
     assert "less than ten minutes ago" in lure.text
-    assert begun.startswith("__Host-gateway_account=")
+    assert cookie_set.startswith("__Host-gateway_account=")
     for part in ("HttpOnly", "Secure", "SameSite=lax", "Path=/"):
-        assert part in begun
+        assert part in cookie_set
     assert [back] == parse_qs(urlsplit(away.headers["location"]).query)["redirect_uri"]
 
 

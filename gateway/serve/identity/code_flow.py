@@ -1,6 +1,6 @@
 """The sign-in of a person at an identity provider in a browser: OpenID Connect's code flow.
 
-* Between its two steps only the browser holds something, `BegunSignIn`, in a cookie that
+* Between its two steps only the browser holds something, `PendingSignIn`, in a cookie that
   `gateway.serve.account` encrypts: another replica may take the second step.
 * The ID token shows that the answer is for this sign-in (nonce) and this client. The caller comes
   from the access token, exactly as if a client had sent it, or, where the configuration says so,
@@ -36,7 +36,7 @@ log = logging.getLogger("gateway.serve")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BegunSignIn:
+class PendingSignIn:
     """What the browser holds until the provider sends it back."""
 
     issuer: str
@@ -85,7 +85,7 @@ class ProviderSignIn:
         """
         await find_metadata(self._issuer.issuer, _NEEDED)
 
-    async def begin(self) -> tuple[str, BegunSignIn]:
+    async def begin(self) -> tuple[str, PendingSignIn]:
         """Return the address at which a person signs in, and what its browser is to hold.
 
         Raises:
@@ -93,7 +93,7 @@ class ProviderSignIn:
         """
         endpoint = (await self._metadata())["authorization_endpoint"]
         proof = PKCEParameters.generate()
-        begun = BegunSignIn(
+        pending = PendingSignIn(
             issuer=self._issuer.issuer,
             state=secrets.token_urlsafe(32),
             nonce=secrets.token_urlsafe(32),
@@ -104,18 +104,18 @@ class ProviderSignIn:
             "client_id": self._settings.client_id,
             "redirect_uri": self.redirect_uri,
             "scope": self._scope(),
-            "state": begun.state,
-            "nonce": begun.nonce,
+            "state": pending.state,
+            "nonce": pending.nonce,
             "code_challenge": proof.code_challenge,
             "code_challenge_method": "S256",
         }
-        return f"{endpoint}?{urlencode(query)}", begun
+        return f"{endpoint}?{urlencode(query)}", pending
 
-    async def complete(self, begun: BegunSignIn, code: str, issuer: str | None) -> BearerToken:
+    async def complete(self, pending: PendingSignIn, code: str, issuer: str | None) -> BearerToken:
         """Return the party that signed in.
 
         Args:
-            begun: What the browser held.
+            pending: What the browser held.
             code: What it brought back; empty if the provider refused.
             issuer: Likewise (RFC 9207); None if it brought none.
 
@@ -129,11 +129,11 @@ class ProviderSignIn:
             raise RefusedError(400, "foreign_answer", "the answer is of another identity provider")
         if not code:
             raise RefusedError(400, "sign_in_refused", f"{self.label} did not sign you in.")
-        tokens = await attempt(self._redeem(metadata, begun, code))
+        tokens = await attempt(self._redeem(metadata, pending, code))
         if isinstance(tokens, Failed):
             log.warning("a sign-in at %s came to nothing: %s", self.label, tokens.reason)
             raise self._unavailable("gave no tokens")
-        claims = await self._tokens.verify_id_token(tokens.id_token, self._issuer, begun.nonce)
+        claims = await self._tokens.verify_id_token(tokens.id_token, self._issuer, pending.nonce)
         if self._settings.caller_from == "id_token":
             return self._tokens.bearer_of(claims, self._issuer)
         bearer = await self._tokens.verify(tokens.access_token)
@@ -166,14 +166,16 @@ class ProviderSignIn:
                 raise self._unavailable("cannot be reached")
             return self._found
 
-    async def _redeem(self, metadata: Mapping[str, Any], begun: BegunSignIn, code: str) -> _Tokens:
+    async def _redeem(
+        self, metadata: Mapping[str, Any], pending: PendingSignIn, code: str
+    ) -> _Tokens:
         settings = self._settings
         form = {
             **self._parameters,
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": self.redirect_uri,
-            "code_verifier": begun.verifier,
+            "code_verifier": pending.verifier,
         }
         client = {"client_id": settings.client_id}
         if settings.client_secret:

@@ -36,13 +36,13 @@ async def completed(
     provider: Provider, sign_in: ProviderSignIn, changes: Mapping[str, Any], **access: Any
 ) -> Any:
     """Sign in; the ID token has *changes*, the access token those of *access*."""
-    _, begun = await sign_in.begin()
+    _, pending = await sign_in.begin()
     provider.answer = {
         "access_token": provider.token(**access),
-        "id_token": provider.id_token(**{"nonce": begun.nonce, **changes}),
+        "id_token": provider.id_token(**{"nonce": pending.nonce, **changes}),
         "token_type": "Bearer",
     }
-    return await sign_in.complete(begun, CODE, provider.url)
+    return await sign_in.complete(pending, CODE, provider.url)
 
 
 async def test_the_caller_is_that_of_the_access_token(
@@ -123,9 +123,9 @@ async def test_the_answer_of_another_provider_costs_no_code(
     """RFC 9207: mixed up, the code would go to the wrong one."""
     provider.metadata["authorization_response_iss_parameter_supported"] = says_issuer
     sign_in = sign_in_at(provider)
-    _, begun = await sign_in.begin()
+    _, pending = await sign_in.begin()
     with pytest.raises(RefusedError, match="another identity provider"):
-        await sign_in.complete(begun, CODE, issuer)
+        await sign_in.complete(pending, CODE, issuer)
 
     assert [] == provider.redeemed
 
@@ -182,15 +182,22 @@ async def test_a_provider_that_gives_no_tokens_is_named_and_no_secret_is(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     sign_in = sign_in_at(provider, own={"client_secret": "s3cret"})
-    _, begun = await sign_in.begin()
+    _, pending = await sign_in.begin()
     fail(provider)
     with pytest.raises(RefusedError) as refused:
-        await sign_in.complete(begun, CODE, provider.url)
+        await sign_in.complete(pending, CODE, provider.url)
 
     told = f"{refused.value} {caplog.text}"
     assert 503 == refused.value.status
     assert provider.url.partition("://")[2] in str(refused.value)
-    for secret in (CODE, "s3cret", begun.verifier, begun.nonce, begun.state, provider.token()[:40]):
+    for secret in (
+        CODE,
+        "s3cret",
+        pending.verifier,
+        pending.nonce,
+        pending.state,
+        provider.token()[:40],
+    ):
         assert secret not in told
     assert "s3cret" not in repr(
         provider.issuer(sign_in={"client_id": "x", "client_secret": "s3cret"})
