@@ -21,7 +21,7 @@ from gateway.runtime.vectors import placed
 from gateway.search.query import Query
 from gateway.search.rank.fusion import Pool, PoolMoments, RankedList, pin_exact_names, rank_pool
 from gateway.search.retrieve import window_of
-from gateway.sharding.values import Label, QueryChoice, Survey, SurveyAnswer
+from gateway.sharding.values import QueryChoice, Survey, SurveyAnswer
 
 _PART_SIZE = 1 << 32
 """More entities, and more servers, than any part has."""
@@ -38,22 +38,22 @@ class Rows:
 
     numbers: Positions
     """By row."""
-    kinds: Sequence[str]
+    labels: Sequence[str]
     by_number: Mapping[int, int]
 
     @classmethod
-    def of(cls, labels: Mapping[int, Label]) -> Rows:
+    def of(cls, labels: Mapping[int, str]) -> Rows:
         """Order the entities that *labels* names by number."""
         numbers = sorted(labels, key=labels.__getitem__)
         return cls(
             numbers=np.array(numbers, np.intp),
-            kinds=[labels[number][2] for number in numbers],
+            labels=[labels[number] for number in numbers],
             by_number={number: row for row, number in enumerate(numbers)},
         )
 
     def kinds_at(self, rows: Positions) -> list[str]:
         """Return the kinds of the entities at *rows*."""
-        return [self.kinds[row] for row in rows.tolist()]
+        return [self.labels[row].rpartition("\t")[2] for row in rows.tolist()]
 
     def at(self, numbers: Iterable[int]) -> Positions:
         """Return the rows of entities."""
@@ -113,7 +113,7 @@ def merge(
         options: Sizes and weights.
         by_words: Whether words rank beside the vectors.
     """
-    labels: dict[int, Label] = {}
+    labels: dict[int, str] = {}
     found: list[_QuerySurveys] = []
     for at, query in enumerate(queries):
         surveys = {part: answer.surveys[at] for part, answer in answers.items()}

@@ -5,7 +5,7 @@ It counts and scores by the same functions as a search in one process; nothing i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, count
@@ -32,7 +32,6 @@ from gateway.sharding.values import (
     Details,
     DetailsAnswer,
     DetailsRequest,
-    Label,
     Overview,
     OverviewRequest,
     PartChangedError,
@@ -62,6 +61,8 @@ class _Surveyed:
     """Without the scores of all entities, which are large; None where the graph ranks."""
     readings: Sequence[AnalyzedQuery]
     """By form; empty for a query of one form that words do not rank."""
+    graph: Mapping[int, tuple[float, float]]
+    """What the graph's words say of candidates: the score, > 0, and the share of the words."""
     named: frozenset[int]
 
 
@@ -77,9 +78,9 @@ class CatalogPart:
     _numbers: count[int] = field(default_factory=count)
 
     @cached_property
-    def _labels(self) -> list[Label]:
+    def _labels(self) -> list[str]:
         entities = self.snapshot.entities
-        return [(each.exposed_name.casefold(), each.id, each.kind) for each in entities]
+        return [f"{each.exposed_name.casefold()}\t{each.id}\t{each.kind}" for each in entities]
 
     def overview(self, request: OverviewRequest) -> Overview:
         """Return what the filters of *request* leave."""
@@ -115,23 +116,28 @@ class CatalogPart:
 
     def _survey(self, query: Query, mask: Mask, request: SurveyRequest) -> tuple[_Surveyed, Survey]:
         snapshot, index = self.snapshot, self.snapshot.lexical
-        candidates = None
+        candidates = lexical = None
         forms: Sequence[Hits] = ()
         moments = PoolMoments(size=len(mask))
-        if query.is_embedded:
+        if query.is_embedded and request.by_words:
+            lexical = retrieve.score_lexical(index, query)
+            forms = lexical.forms
+        elif len(query.confidence_texts) > 1:
+            forms = retrieve.match_forms(index, query)
+        hits = self._graph_hits(query, forms)
+        if not query.is_embedded:
+            pool = _best_hits(hits, mask, request.count)
+        else:
             candidates = retrieve.find_candidates(
                 self._vectors(query), query.vectors, mask=mask, count=request.count
             )
             pool = _without_words(candidates.pool, candidates.strengths)
             moments = replace(moments, vectors=candidates.scan.moments)
-        else:
-            pool = self._by_graph(query, mask, request.count)
-        if candidates is not None and request.by_words:
-            lexical = retrieve.score_lexical(index, query)
-            forms, pool = lexical.forms, pool_of(candidates, lexical, snapshot.server_ids)
-            moments = pool_moments(candidates, lexical, mask)
-        elif len(query.confidence_texts) > 1:
-            forms = retrieve.match_forms(index, query)
+            if lexical is not None:
+                pool = pool_of(candidates, lexical, snapshot.server_ids)
+                moments = pool_moments(candidates, lexical, mask)
+            # The scores of all entities are large, and not needed any more.
+            candidates = replace(candidates, scan=replace(candidates.scan, dense=None))
         named = [self._named(name, mask) for name in retrieve.names_in(query.text)]
         called = frozenset(at for _, positions in named for at in positions)
         survey = Survey(
@@ -142,10 +148,9 @@ class CatalogPart:
             named=tuple(named),
             labels={at: self._labels[at] for at in chain(pool.positions.tolist(), called)},
         )
-        if candidates is not None:
-            candidates = replace(candidates, scan=replace(candidates.scan, dense=None))
         readings = [AnalyzedQuery(terms=form.terms) for form in forms]
-        return _Surveyed(query, candidates, readings, called), survey
+        graph = _hits_at(hits, pool.positions)
+        return _Surveyed(query, candidates, readings, graph, called), survey
 
     def _vectors(self, query: Query) -> CatalogVectors:
         if self.snapshot.vectors is not None:
@@ -154,18 +159,15 @@ class CatalogPart:
         rows = np.zeros((size, query.vectors.texts.shape[1]), dtype=np.float32)
         return VectorIndex(matrix=rows, present=np.zeros(size, dtype=np.bool_))
 
-    def _by_graph(self, query: Query, mask: Mask, wanted: int) -> Pool:
-        hits = self._graph_hits(query)
-        if hits is None:
-            return _without_words(_NOWHERE, _NONE)
-        scores = np.where(mask, hits.scores, np.float32(0))
-        best = top(scores, wanted)
-        best = best[scores[best] > 0]
-        return _without_words(best, scores[best])
-
-    def _graph_hits(self, query: Query) -> Hits | None:
+    def _graph_hits(self, query: Query, forms: Sequence[Hits]) -> Hits | None:
+        """Return what the graph's words say; *forms* is what the index of words says."""
         graph = self.snapshot.graph
-        return None if graph is None else retrieve.score_graph(graph, query)
+        if graph is None:
+            return None
+        is_same = graph.index.texts is self.snapshot.lexical
+        if forms and is_same and query.graph_text == query.confidence_texts[-1]:
+            return forms[-1]
+        return retrieve.score_graph(graph, query)
 
     def _named(self, name: str, mask: Mask) -> tuple[bool, tuple[int, ...]]:
         is_id = name in self.snapshot.eligibility.by_id
@@ -176,15 +178,21 @@ class CatalogPart:
         if request.search not in self._searches:
             raise PartChangedError("the search is not remembered")
         mask, searches = self._searches[request.search]
-        hits = [self._graph_hits(surveyed.query) for surveyed in searches]
         rankings = [
-            self._ranking(surveyed, choice, scored, request.model)
-            for surveyed, choice, scored in zip(searches, request.queries, hits, strict=True)
+            self._ranking(surveyed, choice, request.model)
+            for surveyed, choice in zip(searches, request.queries, strict=True)
         ]
         # What is not near to the best of this part is not near to the best of all.
         shares = (share for ranking in rankings for share in ranking.graph.values())
         floor = RELATED_COVERAGE * max(shares, default=0.0)
-        near = [_text_hits(*pair, floor) for pair in zip(rankings, hits, strict=True)]
+        near = [
+            tuple(
+                (at, each.graph[at][0], share)
+                for at, share in ranking.graph.items()
+                if share >= floor
+            )
+            for each, ranking in zip(searches, rankings, strict=True)
+        ]
         added = self._supplements(request, mask, rankings)
         lists = added.prerequisites, added.related, added.next_steps
         window, index = set(request.window.tolist()), self.snapshot.lexical
@@ -203,11 +211,9 @@ class CatalogPart:
             visited=added.visited,
         )
 
-    def _ranking(
-        self, surveyed: _Surveyed, choice: QueryChoice, hits: Hits | None, model: str
-    ) -> Ranking:
+    def _ranking(self, surveyed: _Surveyed, choice: QueryChoice, model: str) -> Ranking:
         """Return the evidence for one query, with what the whole catalog says of it."""
-        candidates, index = surveyed.candidates, self.snapshot.lexical
+        candidates, index, held = surveyed.candidates, self.snapshot.lexical, surveyed.graph
         if candidates is not None:
             scan = replace(candidates.scan, moments=choice.moments, eligible=choice.eligible)
             candidates = replace(candidates, scan=scan)
@@ -224,7 +230,7 @@ class CatalogPart:
             named=surveyed.named,
             candidates=candidates,
             model=model,
-            graph={} if hits is None else retrieve.graph_coverage(hits, choice.listed),
+            graph={at: held[at][1] for at in choice.listed.tolist() if at in held},
         )
 
     def _details(
@@ -284,11 +290,19 @@ def _without_words(positions: Positions, strengths: Vector) -> Pool:
     )
 
 
-def _text_hits(
-    ranking: Ranking, hits: Hits | None, floor: float
-) -> tuple[tuple[int, float, float], ...]:
-    """Return what holds enough of the words of one query: positions, scores and shares."""
+def _best_hits(hits: Hits | None, mask: Mask, count: int) -> Pool:
+    """Return the candidates where the graph's words rank."""
     if hits is None:
-        return ()
-    near = ((at, share) for at, share in ranking.graph.items() if share >= floor)
-    return tuple((at, float(hits.scores[at]), share) for at, share in near)
+        return _without_words(_NOWHERE, _NONE)
+    scores = np.where(mask, hits.scores, np.float32(0))
+    best = top(scores, count)
+    best = best[scores[best] > 0]
+    return _without_words(best, scores[best])
+
+
+def _hits_at(hits: Hits | None, positions: Positions) -> dict[int, tuple[float, float]]:
+    if hits is None:
+        return {}
+    found = positions[hits.scores[positions] > 0]
+    values = zip(hits.scores[found].tolist(), hits.coverage[found].tolist(), strict=True)
+    return dict(zip(found.tolist(), values, strict=True))

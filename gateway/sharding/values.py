@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from gateway.errors import GatewayError
 from gateway.index.eligibility import Positions
@@ -18,9 +18,6 @@ from gateway.search.expand.supplements import Supplement
 from gateway.search.query import Query
 from gateway.search.rank.fusion import Pool, PoolMoments
 from gateway.types import Diagnostic, Evidence, Filters, Match
-
-Label: TypeAlias = tuple[str, str, str]
-"""The exposed name of an entity without case, its id and its kind: entities are in this order."""
 
 
 class PartChangedError(GatewayError):
@@ -92,8 +89,10 @@ class Survey:
     """The largest share of each form of the query that one entity holds; empty for one form."""
     named: tuple[tuple[bool, tuple[int, ...]], ...]
     """For each name in the query: whether it is an id, and the entities of that name."""
-    labels: Mapping[int, Label]
-    """Of the candidates, and of what the query calls by name."""
+    labels: Mapping[int, str]
+    """Of the candidates, and of what the query calls by name: the exposed name without case, the id
+    and the kind, with a tab between. Sorted by these, entities of all parts are in the order of
+    names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
