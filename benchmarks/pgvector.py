@@ -97,7 +97,7 @@ def measure(url: str, rows: Matrix, queries: int) -> dict[str, float]:
 def _write(table: PgvectorTable, keys: list[bytes], rows: Matrix) -> None:
     for start in range(0, len(rows), _BATCH):
         part = slice(start, start + _BATCH)
-        table.write(zip(keys[part], rows[part], strict=True))
+        table.write([*zip(keys[part], rows[part], strict=True)])
 
 
 def _sizes(url: str) -> dict[str, float]:

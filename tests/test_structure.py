@@ -138,7 +138,11 @@ HOMES = {
     ),
     "platformdirs": ("gateway/options/environment.py", "gateway/provision/provisioner.py"),
     "prometheus_client": ("gateway/serve/exporters.py",),
-    "psycopg": ("gateway/storage/postgres_database.py", "gateway/storage/pgvector_table.py"),
+    "psycopg": (
+        "gateway/storage/postgres_database.py",
+        "gateway/storage/pgvector_arrays.py",
+        "gateway/storage/pgvector_table.py",
+    ),
     "psycopg_pool": ("gateway/storage/postgres_database.py",),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pydantic_monty": ("gateway/programs/monty.py",),

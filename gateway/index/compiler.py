@@ -129,6 +129,8 @@ class SnapshotCompiler:
         self._prepared = {item.entity.id: item for item in prepared}
         new.sort(key=_ORDER)
         self.vectors.update([item.entity for item in gone], [item.entity for item in new])
+        if self.vectors.has_gaps:
+            self.vectors.update([], [item.entity for item in prepared])
         changed = self._deriver.update(
             [item.entity for item in gone if item.is_node],
             [item.entity for item in new if item.is_node],

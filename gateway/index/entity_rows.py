@@ -29,6 +29,10 @@ class EntityRows(Protocol):
         """
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether a search missed rows that the index names; then all entities are put in again."""
+
+    @property
     def missing_texts(self) -> Sequence[str]:
         """The texts that have no vector, each once, entity by entity."""
 
@@ -92,6 +96,16 @@ def check_rows(store: VectorStore) -> None:
         StoreError: It cannot now.
     """
     _row_store(store).check_rows()
+
+
+def check_part_rows(options: Options) -> None:
+    """Look whether a gateway with *options* can be a part: a coordinator ranks by rows in memory.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    if options.index.rows != "memory":
+        raise ConfigError("a part of a catalog keeps its rows in memory: leave out index.rows")
 
 
 def _row_store(store: VectorStore) -> EntityRowStore:

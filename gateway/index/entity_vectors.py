@@ -175,6 +175,7 @@ class EntityVectors:
     """`EntityRows` in memory. Not for two threads at once."""
 
     blocking = False
+    has_gaps = False
 
     def __init__(self) -> None:
         self._pending = PendingTexts()

@@ -167,9 +167,15 @@ class Indexer:
         build = self._newest
         if build is None or build.generation != self.registry.generation:
             return None
-        if build.retry_at is not None and self.clock() >= build.retry_at:
+        is_due = build.retry_at is not None and self.clock() >= build.retry_at
+        if is_due or self._has_gaps:
             self.flights.start("build", self._build)
         return build
+
+    @property
+    def _has_gaps(self) -> bool:
+        """Whether rows that the index names are gone from their database."""
+        return self._rows is not None and self._rows.has_gaps
 
     def notes(self, build: IndexBuild) -> tuple[Diagnostic, ...]:
         """Return how far the vectors of *build* are, if it lacks some."""
@@ -214,7 +220,7 @@ class Indexer:
             build = self._newest
             made_of = build and not build.failed and (build.generation, build.listed)
             # If all that failed has failed again, the index stays, and so do cached results.
-            if not build or made_of != (generation, listed):
+            if not build or self._has_gaps or made_of != (generation, listed):
                 build = await self._load_or_compile(generation, listed)
                 self.builds += 1
             self._publish(build, began)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from functools import partial
 
-from gateway.errors import ConfigError
+from gateway.index.entity_rows import check_part_rows
 from gateway.index.indexer import Indexer
 from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.index.statistics import CatalogStatistics
@@ -22,8 +22,7 @@ class PartIndexer(Indexer):
         Raises:
             ConfigError: Rows are in a database: the coordinator ranks by those in memory.
         """
-        if self.options.index.rows != "memory":
-            raise ConfigError("a part of a catalog keeps its rows in memory: leave out index.rows")
+        check_part_rows(self.options)
         while (build := await self.current()).saved:
             await self.flights.run("part", partial(self._compile_again, build))
         return await asyncio.to_thread(

@@ -35,7 +35,8 @@ from gateway.index.entity_vectors import (
 )
 from gateway.index.vectors import SAMPLE_ROWS, ScanResult, VectorQuery
 from gateway.runtime.vectors import Matrix, Vector
-from gateway.storage.pgvector_table import Ids, PgvectorTable
+from gateway.storage.pgvector_arrays import Ids
+from gateway.storage.pgvector_table import PgvectorTable
 from gateway.storage.postgres_database import PostgresDatabase
 from gateway.types import Entity
 
@@ -90,6 +91,11 @@ class PgvectorRows:
         self._places: Mapping[str, int] = {}
         """The place of each entity there."""
         self._dimensions = 0
+
+    @property
+    def has_gaps(self) -> bool:
+        """See `EntityRows.has_gaps`."""
+        return self._table.has_gaps
 
     @property
     def missing_texts(self) -> Sequence[str]:
@@ -181,6 +187,7 @@ class PgvectorRows:
             for entity_id in self._found.keys() & places.keys():
                 ids[places[entity_id]] = self._found.pop(entity_id)
             self._ids, self._places, self._outdated = ids, places, set()
+            self._table.has_gaps = False
         present = ids > 0
         if not present.any():
             return None
@@ -249,7 +256,12 @@ class PgvectorIndex:
 
     def rows(self, positions: Positions) -> Matrix:
         """See `CatalogVectors.rows`."""
-        return self._table.rows(self._ids[positions])
+        rows, has_row = np.zeros((len(positions), self.dimensions), np.float32), self.has(positions)
+        if has_row.any():
+            ids = self._ids[positions[has_row]]
+            found = self._table.rows(ids)
+            rows[has_row] = [found[each] for each in ids.tolist()]
+        return rows
 
     def score(
         self, query: VectorQuery, positions: Positions | None = None

@@ -9,33 +9,33 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gateway.errors import MissingExtraError, StoreError
 from gateway.index.vectors import NO_MOMENTS, Moments, ScanResult, VectorQuery
-from gateway.runtime.vectors import Matrix, NDArray, Sums, Vector
+from gateway.runtime.vectors import Sums, Vector
+from gateway.storage.pgvector_arrays import Ids, dump_ids, dump_reals
 from gateway.storage.postgres_database import Connection, PostgresDatabase
 from gateway.storage.postgres_schema import ENTITY_ROWS
 
 try:
     import psycopg
-    from psycopg.adapt import Dumper
-    from psycopg.pq import Format
     from psycopg.sql import SQL, Composed, Identifier, Literal, Placeholder
 except ImportError as error:
     raise MissingExtraError("vectors in PostgreSQL", "postgres") from error
 
-Ids = NDArray[np.int64]
 Query = SQL | Composed
 KEPT_DAYS = 7
 """A row that no index used for so long is deleted."""
 _OLDEST = 0, 7
 """The first version of pgvector with half precision."""
+_RETRY_S = 30.0
+"""A server that hangs is asked again so often."""
 _ADVICE = (
     "index.rows = pgvector needs the extension vector (pgvector 0.7 or newer): install it on the "
     "server, and let an administrator run CREATE EXTENSION vector in this database"
@@ -84,6 +84,9 @@ _TOUCH = SQL("""UPDATE entity_keys AS k SET used = CURRENT_DATE FROM (
     SELECT id FROM entity_keys WHERE {column} = ANY(%s) AND used < CURRENT_DATE
     ORDER BY id FOR UPDATE
 ) AS old WHERE k.id = old.id""")
+# Someone deleted rows and left their keys.
+_REPAIR = """DELETE FROM entity_keys AS k WHERE key = ANY(%s)
+    AND NOT EXISTS (SELECT FROM entity_rows AS r WHERE r.id = k.id)"""
 _CLEAN = """WITH old AS (
     DELETE FROM entity_keys WHERE used < CURRENT_DATE - %s RETURNING id
 ) DELETE FROM entity_rows USING old WHERE entity_rows.id = old.id"""
@@ -98,43 +101,6 @@ _NOTHING = ScanResult(
 )
 _INDEXED = """SELECT c.reltuples FROM pg_class AS c JOIN pg_index AS i ON i.indexrelid = c.oid
     WHERE c.oid = to_regclass(%s) AND i.indisvalid"""
-
-
-class _Ids(bytes):
-    """``bigint[]`` in PostgreSQL's own form: psycopg would write number by number."""
-
-
-class _Reals(bytes):
-    """``real[]``, likewise."""
-
-
-def _ids(ids: Ids) -> _Ids:
-    return _Ids(_array(ids, ">i8", 20))
-
-
-def _reals(row: Vector) -> _Reals:
-    return _Reals(_array(row, ">f4", 700))
-
-
-def _array(values: np.ndarray, kind: str, element: int) -> bytes:
-    cells = np.empty(len(values), dtype=[("size", ">i4"), ("value", kind)])
-    cells["size"], cells["value"] = int(kind[-1]), values
-    return struct.pack("!5i", 1, 0, element, len(values), 1) + cells.tobytes()
-
-
-class _IdsDumper(Dumper):
-    format, oid = Format.BINARY, 1016
-
-    def dump(self, obj: bytes) -> bytes:
-        return obj
-
-
-class _RealsDumper(_IdsDumper):
-    oid = 1021
-
-
-psycopg.adapters.register_dumper(_Ids, _IdsDumper)
-psycopg.adapters.register_dumper(_Reals, _RealsDumper)
 
 
 class PgvectorTable:
@@ -154,6 +120,11 @@ class PgvectorTable:
         self._making = threading.Lock()
         self._path = ""
         """Where the tables and the extension are; empty before the first use."""
+        self._patience_s = timeout_s
+        self._waiting: dict[object, float] = {}
+        """Since when searches wait for the server, each by a key of its own."""
+        self.has_gaps = False
+        """Whether a row was gone that an index names."""
 
     def make(self) -> str:
         """Make the extension and the tables, if they are missing; return the search path.
@@ -183,12 +154,30 @@ class PgvectorTable:
                 raise StoreError(f"{self._database.place}: {_ADVICE} ({reason})") from error
             row = connection.execute(query).fetchone()
         path, version = row or ("", "0")
+        if path is None:
+            raise StoreError(f"{self._database.place}: the schema is gone")
         if tuple(map(int, version.split(".")[:2])) < _OLDEST:
             raise StoreError(f"{self._database.place}: {_ADVICE} (it has {version})")
         connection.execute("SELECT set_config('search_path', %s, true)", (path,))
         for statement in ENTITY_ROWS:
             connection.execute(statement)
         return str(path)
+
+    @contextlib.contextmanager
+    def _read_in_time(self) -> Iterator[Connection]:
+        """Read for a search; refuse at once while another one waits for a server that hangs."""
+        now = time.monotonic()
+        if any(
+            0 < now - began - self._patience_s < _RETRY_S for began in [*self._waiting.values()]
+        ):
+            raise StoreError(f"{self._database.place}: it does not answer")
+        key = object()
+        self._waiting[key] = now
+        try:
+            with self._session(timeout=self._timeout) as connection:
+                yield connection
+        finally:
+            del self._waiting[key]
 
     @contextlib.contextmanager
     def _session(self, *, write: bool = False, timeout: str = "0") -> Iterator[Connection]:
@@ -208,19 +197,22 @@ class PgvectorTable:
         """Return the ids of the rows of *keys* that are kept; they count as used today."""
         with self._session(write=True) as connection:
             connection.execute(_TOUCH.format(column=Identifier("key")), (keys,))
-            query = "SELECT key, id FROM entity_keys WHERE key = ANY(%s)"
+            query = (
+                "SELECT key, id FROM entity_keys JOIN entity_rows USING (id) WHERE key = ANY(%s)"
+            )
             return dict(connection.cursor(binary=True).execute(query, (keys,)).fetchall())
 
-    def write(self, rows: Iterable[tuple[bytes, Vector]]) -> None:
+    def write(self, rows: Sequence[tuple[bytes, Vector]]) -> None:
         """Keep *rows*, sorted by their keys, but for those that are kept already."""
-        values = ((self._model, key, self._model, _reals(row)) for key, row in rows)
+        values = ((self._model, key, self._model, dump_reals(row)) for key, row in rows)
         with self._session(write=True) as connection, connection.cursor() as cursor:
+            connection.execute(_REPAIR, ([key for key, _ in rows],))
             cursor.executemany(_INSERT, values)
 
     def touch(self, ids: Ids) -> None:
         """Let the rows of *ids* count as used today."""
         with self._session(write=True) as connection:
-            connection.execute(_TOUCH.format(column=Identifier("id")), (_ids(ids),))
+            connection.execute(_TOUCH.format(column=Identifier("id")), (dump_ids(ids),))
 
     def clean(self) -> None:
         """Delete the rows that nobody used for `KEPT_DAYS`."""
@@ -242,7 +234,7 @@ class PgvectorTable:
         return int(self._value(_INDEXED, self._index) or 0)
 
     def _value(self, query: Any, value: object) -> Any:
-        with self._session(timeout=self._timeout) as connection:
+        with self._read_in_time() as connection:
             row = connection.execute(query, (value,)).fetchone()
         return row[0] if row else None
 
@@ -266,19 +258,29 @@ class PgvectorTable:
             size = Literal(dimensions)
             connection.execute(statement.format(name=name, dimensions=size, model=model))
 
-    def rows(self, ids: Ids) -> Matrix:
-        """Return the rows of *ids*, few of them; zeros where there is none."""
+    def rows(self, ids: Ids) -> Mapping[int, Vector]:
+        """Return the rows of *ids*, few of them and each above 0, by id."""
         query = "SELECT id, numbers::real[] FROM entity_rows WHERE id = ANY(%s)"
-        with self._session(timeout=self._timeout) as connection:
-            cursor = connection.cursor(binary=True).execute(query, (_ids(ids),))
+        with self._read_in_time() as connection:
+            cursor = connection.cursor(binary=True).execute(query, (dump_ids(ids),))
             found = {each: np.asarray(row, dtype=np.float32) for each, row in cursor}
-        empty = np.zeros_like(next(iter(found.values()))) if found else np.zeros(0, np.float32)
-        return np.stack([found.get(each, empty) for each in ids.tolist()])
+        if not found.keys() >= {*ids.tolist()}:
+            raise self._gap()
+        return found
 
     def mean(self, ids: Ids) -> Vector:
         """Return the mean of the rows of *ids*."""
         query = "SELECT avg(numbers)::real[] FROM entity_rows WHERE id = ANY(%s)"
-        return np.asarray(self._value(query, _ids(ids)), dtype=np.float32)
+        mean = self._value(query, dump_ids(ids))
+        if mean is None:
+            raise self._gap()
+        return np.asarray(mean, dtype=np.float32)
+
+    def _gap(self) -> StoreError:
+        self.has_gaps = True
+        return StoreError(
+            f"{self._database.place}: rows of entities are gone; the next build makes them again"
+        )
 
     def best(self, query: VectorQuery, ids: Ids, count: int) -> ScanResult:
         """Score the rows of *ids*, 0 where there is none, and return the best *count*.
@@ -297,9 +299,7 @@ class PgvectorTable:
     def _measured(self, row: Sequence[Any], ids: Ids) -> ScanResult:
         places, cosines, strengths, *sums = row
         if sums[3] < np.count_nonzero(ids):
-            raise StoreError(
-                f"{self._database.place}: rows of entities are gone: start the gateway anew"
-            )
+            raise self._gap()
         every, present = (Sums(*(int(each or 0) for each in part)) for part in (sums[:3], sums[3:]))
         return ScanResult(
             pool=np.asarray(places or (), dtype=np.intp) - 1,
@@ -343,7 +343,7 @@ class PgvectorTable:
 
     def _scored(self, *statements: tuple[Query, Mapping[str, object]]) -> list[Sequence[Any]]:
         """Return the row that each of *statements* gives, after one wait for all of them."""
-        with self._session(timeout=self._timeout) as connection:
+        with self._read_in_time() as connection:
             cursors = [
                 connection.cursor(binary=True).execute(statement, values, prepare=False)
                 for statement, values in statements
@@ -352,7 +352,7 @@ class PgvectorTable:
 
 
 def _measure(query: VectorQuery, ids: Ids, count: int) -> tuple[Query, Mapping[str, object]]:
-    values = {**_values(query), "ids": _ids(ids), "count": count}
+    values = {**_values(query), "ids": dump_ids(ids), "count": count}
     return _MEASURE.format(**_terms(query)), values
 
 
@@ -363,7 +363,7 @@ def _vectors(query: VectorQuery) -> Mapping[str, Vector]:
 
 
 def _values(query: VectorQuery) -> dict[str, object]:
-    rows = {name: _reals(row) for name, row in _vectors(query).items()}
+    rows = {name: dump_reals(row) for name, row in _vectors(query).items()}
     return {**rows, "weight": float(query.clause_weight)}
 
 

@@ -1,5 +1,5 @@
-"""A PostgreSQL database: connections, tables, errors, notifications. `pgvector_table`
-beside it alone uses psycopg too.
+"""A PostgreSQL database: connections, tables, errors, notifications. The two modules `pgvector_…`
+beside it alone use psycopg too.
 
 * Tables are in a schema of their own, which knows its version. An older one is brought up in one
   transaction under an advisory lock; a newer one is refused and left as it is.

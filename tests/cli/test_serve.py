@@ -115,6 +115,14 @@ def test_a_part_that_there_cannot_be_is_refused(place: Place) -> None:
     assert (2, True) == (ran.code, "--part takes a number" in ran.err)
 
 
+def test_a_part_with_rows_in_a_database_is_refused(place: Place) -> None:
+    """The coordinator need not find out."""
+    env = {"GATEWAY_INDEX_ROWS": "pgvector"}
+    ran = place.run("serve", "--http", "--part", "1/4", "-c", place.config({}), env=env)
+
+    assert (2, True) == (ran.code, "keeps its rows in memory" in ran.err)
+
+
 def test_over_http_it_says_where(place: Place) -> None:
     """And ends with the signal that any service manager sends."""
     with place.serve("--config", place.config()) as (_, messages, url):

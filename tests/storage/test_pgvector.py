@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg.sql import SQL, Identifier
 
 from benchmarks import synthetic
 from gateway.embed.cache import text_key
@@ -57,7 +58,7 @@ class Shelf:
         self.database = PostgresDatabase(url, schema)
         self.table = PgvectorTable(self.database, "ab12", 60)
         keys = [f"{at:06}".encode() for at in range(len(rows))]
-        self.table.write(zip(keys, rows, strict=True))
+        self.table.write([*zip(keys, rows, strict=True)])
         ids = self.table.read(keys)
         self.rows = rows
         self.ids = np.array([ids[key] for key in keys])
@@ -181,12 +182,20 @@ def test_rows_that_are_gone_are_an_error_and_not_a_bad_score(shelf: Shelf) -> No
 
 
 def test_an_index_tells_its_mean_and_its_rows(shelf: Shelf) -> None:
-    """What next steps need."""
+    """What next steps need. An entity without a row has zeros; a row that is gone is an error."""
     index = shelf.index(shelf.ids[:200], few_rows=500)
 
     assert np.allclose(shelf.rows[:200].mean(axis=0), index.mean, atol=HALF)
     assert np.allclose(shelf.rows[[5, 2]], index.rows(np.array([5, 2])), atol=HALF)
     assert (200, SIZE, 200, None) == (index.size, index.dimensions, index.count, index.present)
+    without = shelf.index(np.array([0, shelf.ids[0]]), few_rows=100)
+    assert [0, 1] == np.round(np.linalg.norm(without.rows(np.array([0, 1])), axis=1), 2).tolist()
+    assert (1, SIZE) == without.rows(np.array([0])).shape
+    gone = shelf.index(np.array([10**9, 10**9 + 1]), few_rows=100)
+    with pytest.raises(StoreError, match="are gone"):
+        gone.rows(np.array([0]))
+    with pytest.raises(StoreError, match="are gone"):
+        _ = gone.mean
 
 
 EMBEDDER = HashingEmbedder(SIZE)
@@ -301,6 +310,27 @@ def test_rows_of_no_use_for_a_week_are_deleted(
 
         left = tables.execute("SELECT count(*) FROM entity_rows JOIN entity_keys USING (id)")
         assert (3,) == left.fetchone()
+
+
+@pytest.mark.parametrize("table", ["entity_keys", "entity_rows"])
+def test_rows_that_were_deleted_by_hand_are_made_again(
+    make: Make, postgres: PostgresServer, tmp_path: Path, table: str
+) -> None:
+    """Also by a process that starts after that, and where their keys are left."""
+    rows, entities = make(), NAMED[:3]
+    rows.update([], entities)
+    embed(rows)
+    index = rows.index(of(*entities))
+    assert index is not None
+    with psycopg.connect(
+        postgres.url, options=f'-c search_path="{tmp_path.name}"', autocommit=True
+    ) as tables:
+        tables.execute(SQL("TRUNCATE {}").format(Identifier(table)))
+
+    later = make()
+    later.update([], entities)
+    assert 6 == embed(later)
+    assert [each.id for each in entities] == nearest(later, *entities)
 
 
 async def test_many_rows_get_an_index_in_the_background(
@@ -431,6 +461,47 @@ async def test_a_search_finds_what_changed(open_on_store: Open) -> None:
     for query, name in (("paint a green wall", "paint_fences"), ("a cup of coffee", "brew_coffee")):
         assert name == (await gateway.search(query)).matches[0].name
     assert len(source.tools) == (await gateway.report()).vectors
+
+
+async def test_rows_that_are_gone_come_back(
+    open_on_store: Open, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Words answer once; meanwhile a build makes the rows again, out of the texts' vectors."""
+    embedder = CountingEmbedder(SIZE)
+    gateway = open_on_store(embedder)
+    gateway.add_source(ListSource("srv", NAMED_TOOLS))
+    await gateway.report()
+    before = embedder.documents
+    with psycopg.connect(
+        postgres.url, options=f'-c search_path="{tmp_path.name}"', autocommit=True
+    ) as tables:
+        tables.execute("TRUNCATE entity_rows")
+
+    steps = await gateway.next_steps(["fold_shirts"], query="lend books")
+    away = await gateway.search("lend books")
+
+    async def is_whole() -> bool:
+        return "hybrid" == (await gateway.search("lend books")).mode
+
+    await until(is_whole)
+    assert steps
+    assert ("lend_books", True) == (away.matches[0].name, away.degraded) or not away.degraded
+    assert before == embedder.documents
+
+
+async def test_a_schema_that_was_dropped_is_not_replaced_by_another(
+    make: Make, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Nothing is made where the tables do not belong."""
+    rows = make()
+    rows.update([], NAMED[:2])
+    embed(rows)
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        admin.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(tmp_path.name)))
+        for _ in range(2):
+            with pytest.raises(StoreError):
+                nearest(rows, *NAMED[:2])
+        assert (None,) == admin.execute("SELECT to_regclass('public.entity_rows')").fetchone()
 
 
 NAMED_TOOLS = [each.definition for each in NAMED[::9]]

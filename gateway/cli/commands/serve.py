@@ -23,6 +23,7 @@ from gateway.cli.session import (
 from gateway.cli.signals import LIMIT_S, graceful_shutdown
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
+from gateway.index.entity_rows import check_part_rows
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.mcp.stdio import kill_all
@@ -302,6 +303,8 @@ def serve_options(
     # No client waits for vectors.
     base = Options(search=SearchOptions(first_search="words"), discovery=discovery)
     own_options = with_public_url(command_options(manifest, base), address)
+    if manifest.part:
+        check_part_rows(own_options)
     if own_options.store:
         _say_what_is_not_shared(manifest, own_options)
     auths = [each.auth for each in manifest.servers.values() if isinstance(each, HttpServer)]
