@@ -266,8 +266,8 @@ class EntityVectors:
             matrix, present = self._merge_batches(places)
         self._matrix, self._places, self._present = matrix, places, present
         # While the next catalog is compiled, the last one may be indexed once more.
-        known = places.keys()
-        self._batches = [batch for batch in self._batches if not batch.places.keys() <= known]
+        placed = places.keys()
+        self._batches = [batch for batch in self._batches if not batch.places.keys() <= placed]
         self._outdated.clear()
         return (matrix, present) if present.any() else None
 

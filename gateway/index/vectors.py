@@ -261,7 +261,7 @@ class VectorIndex:
 
     @property
     def blocking(self) -> bool:
-        """Memory keeps nobody waiting."""
+        """False: memory does not wait."""
         return False
 
     @property

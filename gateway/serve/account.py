@@ -146,7 +146,7 @@ class _Pages:
         return response
 
     async def signed_out(self, request: Request) -> Response:
-        """Say that the session here has ended, and where to end that of the provider."""
+        """Return the page that says where to end the session at the provider too."""
         issuer = request.query_params.get("issuer", "")
         sign_in = self._sessions.authenticator.sign_ins.get(issuer)
         url = await sign_in.sign_out_address() if sign_in else ""

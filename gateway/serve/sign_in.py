@@ -88,7 +88,7 @@ class _Pages:
         self._is_secure = urlsplit(gateway.options.public_url).scheme == "https"
 
     async def form(self, request: Request) -> Response:
-        """Ask who the user is, if no session tells; it is the same for any name of a server."""
+        """Ask for the user's token without a session; the page is the same for any server."""
         server = escape(request.path_params["server"])
         if session := self._session(request):
             user = escape(session.caller.user or session.bearer.name)

@@ -215,7 +215,7 @@ class PgvectorTable:
             connection.execute(_TOUCH.format(column=Identifier("id")), (dump_ids(ids),))
 
     def clean(self) -> None:
-        """Delete the rows that nobody used for `KEPT_DAYS`."""
+        """Delete the rows that were not used for `KEPT_DAYS`."""
         with self._session(write=True) as connection:
             connection.execute(_CLEAN, (KEPT_DAYS,))
 
