@@ -101,17 +101,17 @@ class Search:
         if not queries:
             state.add_diagnostic("graph", "graph_unavailable")
             return state.result("graph")
-        if not any(query.is_embedded for query in queries):
-            return self._answer(state, queries)
-        # Of a try in a thread that takes too long nothing may be left.
-        vectors, work = snapshot.vectors, partial(self._answer, state.copy(), queries)
-        result = await with_vectors(vectors, work, self.options.query_timeout_s)
-        if not isinstance(result, Failed):
-            return result
-        state.record_time("vector")
-        state.add_diagnostic("vector", "vectors_unavailable", result.reason)
-        _note_fallback(state)
-        return self._answer(state, [query.without_vectors() for query in queries])
+        if any(query.is_embedded for query in queries):
+            # Of a try in a thread that takes too long nothing may be left.
+            work = partial(self._answer, state.copy(), queries)
+            result = await with_vectors(snapshot.vectors, work, self.options.query_timeout_s)
+            if not isinstance(result, Failed):
+                return result
+            state.record_time("vector")
+            state.add_diagnostic("vector", "vectors_unavailable", result.reason)
+            _note_fallback(state)
+            queries = [query.without_vectors() for query in queries]
+        return self._answer(state, queries)
 
     def _answer(self, state: SearchState, queries: Sequence[Query]) -> SearchResult:
         """Rank each of *queries*, by its vectors if it has any, and write the result."""
