@@ -20,7 +20,9 @@ Matrix = NDArray[np.float32]
 """Shape (n, d)."""
 Vector = NDArray[np.float32]
 """Shape (d,)."""
-_UNIT, _HALF = float(1 << 20), float(1 << 10)
+SUM_UNITS = 1 << 20
+"""Numbers that are summed are rounded to so many parts of one; see `Sums`."""
+_HALF = float(1 << 10)
 _FEW = 512
 """Up to so many scores it is faster to sort all than to pick out the best."""
 
@@ -142,7 +144,7 @@ class Sums:
     @classmethod
     def of(cls, values: Vector) -> Self:
         """Sum *values*, shape (n,)."""
-        units = np.rint(values.astype(np.float64) * _UNIT)
+        units = np.rint(values.astype(np.float64) * SUM_UNITS)
         # In two halves of ten bits and the rest: the sums of their products fit a float64.
         high = np.floor(units / _HALF)
         low = units - high * _HALF

@@ -18,7 +18,7 @@ import numpy as np
 
 from gateway.errors import MissingExtraError, StoreError
 from gateway.index.vectors import NO_MOMENTS, Moments, ScanResult, VectorQuery
-from gateway.runtime.vectors import Sums, Vector
+from gateway.runtime.vectors import SUM_UNITS, Sums, Vector
 from gateway.storage.pgvector_arrays import Ids, dump_ids, dump_reals
 from gateway.storage.postgres_database import Connection, PostgresDatabase
 from gateway.storage.postgres_schema import ENTITY_ROWS
@@ -63,8 +63,8 @@ SELECT (SELECT array_agg(place ORDER BY strength DESC, place) FROM best),
     (SELECT array_agg(strength ORDER BY strength DESC, place) FROM best),
     count(*), sum(s), sum(s * s), count(*) FILTER (WHERE present),
     sum(c) FILTER (WHERE present), sum(c * c) FILTER (WHERE present)
-FROM (SELECT present, round(strength * 1048576)::bigint AS s,
-    round(cosine * 1048576)::bigint AS c FROM final) AS units""")
+FROM (SELECT present, round(strength * {units})::bigint AS s,
+    round(cosine * {units})::bigint AS c FROM final) AS units""")
 _NEAREST = SQL("""WITH q AS MATERIALIZED (SELECT {vectors}), near AS MATERIALIZED (
     SELECT id, bit_or(list) AS lists FROM ({lists}) AS listed GROUP BY id
 ), scored AS (
@@ -353,7 +353,7 @@ class PgvectorTable:
 
 def _measure(query: VectorQuery, ids: Ids, count: int) -> tuple[Query, Mapping[str, object]]:
     values = {**_values(query), "ids": dump_ids(ids), "count": count}
-    return _MEASURE.format(**_terms(query)), values
+    return _MEASURE.format(**_terms(query), units=Literal(SUM_UNITS)), values
 
 
 def _vectors(query: VectorQuery) -> Mapping[str, Vector]:
