@@ -33,11 +33,12 @@ class DynamicBatcher:
     """Passes texts through worker threads, those of several requests together.
 
     Args:
-        run: Returns one row for each text. Called in the threads of all workers at once.
+        run: Returns one row for each text of one role. Called in the threads of all workers at
+            once.
         workers: How many passes run at once, >= 1.
     """
 
-    def __init__(self, run: Callable[[list[str]], Matrix], *, workers: int = 1) -> None:
+    def __init__(self, run: Callable[[list[str], Role], Matrix], *, workers: int = 1) -> None:
         self._run = run
         self._executor = ThreadPoolExecutor(workers, thread_name_prefix="gateway-embed")
         self._idle = workers
@@ -77,7 +78,7 @@ class DynamicBatcher:
         if not batch:
             return
         try:
-            rows = self._run([text for text, _ in batch])
+            rows = self._run([text for text, _ in batch], role)
             for (_, row), vector in zip(batch, rows, strict=True):
                 row.set_result(vector)
         except BaseException as error:

@@ -4,6 +4,8 @@
   texts: what one does not know, another may. Two read many languages and have equal shares. The
   third reads English: it has a quarter of an English text and nothing of others. In a language that
   the first cannot read, its share shrinks.
+* The second encoder's vector of a query is centred on means of languages instead: see
+  `gateway.embed.local.languages`.
 * Elsewhere the vector is the first encoder's alone, under another model id.
 * A pass always runs on one thread: with more, the threads wait for each other and a query takes a
   hundred times as long. Two passes may run at once.
@@ -13,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ from gateway.embed.local.batcher import DynamicBatcher
 from gateway.embed.local.ctranslate2_encoder import MAX_CONCURRENT
 from gateway.embed.local.encoders import (
     ALL_MODELS,
+    E5,
     USE,
     EncoderModel,
     MiniLMEncoder,
@@ -35,35 +37,23 @@ from gateway.embed.local.encoders import (
     is_available,
     verify_files,
 )
+from gateway.embed.local.languages import LanguageMeans, use_confidence
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, EmbeddingError, GatewayError, MissingExtraError
 from gateway.runtime.cache import Clock
-from gateway.runtime.text import normalize
 from gateway.runtime.vectors import Matrix, unit_rows
 
 T = TypeVar("T")
 MEANS_FILE = Path(__file__).with_name("means.npz")
-"""Each encoder's mean vector over the texts of ``benchmarks/background.txt``."""
+"""Each encoder's mean vector over the texts of ``benchmarks/background.txt``, keyed by its id; the
+second encoder's mean vector over each language of ``benchmarks/languages.txt``, keyed by its code.
+"""
 ENGLISH_SHARE = 0.25
 """The third encoder's share of a cosine in a text that it can read."""
 RETRY_S = 30.0
 """As long as `UpstreamOptions.retry_after_s`: an index build that is retried finds it retried."""
 _MAX_TEXTS = 32
 """Texts of one request: more would only take memory."""
-_READABLE = re.compile(
-    "[a-zA-Z"
-    "äöüßÄÖÜàâæçéèêëîïôœùûüÿÀÂÆÇÉÈÊËÎÏÔŒÙÛÜŸáíóúñÁÍÓÚÑãõÃÕìòÌÒ"
-    "ąćęłńśźżĄĆĘŁŃŚŹŻğışĞİŞ"
-    "\u0401\u0410-\u044f\u0451"
-    "\u0600-\u06ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]*"
-)
-"""The letters of the first encoder's languages: Arabic, Chinese, Dutch, English, French, German,
-Italian, Japanese, Korean, Polish, Portuguese, Russian, Spanish, Thai, Turkish."""
-_WORD = re.compile(r"[^\W\d_]+")
-_FOREIGN_SHARE = 0.2
-"""With this share of unreadable words a text is of another language; fewer may be names."""
-_MIN_CONFIDENCE = 0.2
-"""What is left of the first encoder's share in such a text."""
 
 
 class LocalEmbedder:
@@ -125,7 +115,11 @@ class LocalEmbedder:
         await asyncio.to_thread(self._loader)
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts* in the worker threads. Both roles give equal vectors; queries go first."""
+        """Embed *texts* in the worker threads; queries go first.
+
+        A query is centred on its language's mean, see `gateway.embed.local.languages`. So a text
+        has a slightly different vector in each role.
+        """
         # The engines read UTF-8 up to a NUL.
         clean = [text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts]
         rows = self._batcher.submit(clean, role)
@@ -147,8 +141,8 @@ class LocalEmbedder:
         models = self._models
         loader = self._loader = RetryingLoader(lambda: _LoadedEncoders(models), clock=self._clock)
 
-        def encode(texts: list[str]) -> Matrix:
-            return loader()(texts)
+        def encode(texts: list[str], role: Role) -> Matrix:
+            return loader()(texts, role)
 
         return DynamicBatcher(encode, workers=MAX_CONCURRENT)
 
@@ -158,20 +152,24 @@ class _LoadedEncoders:
         self._models = models
         self._encoders = [model.load(partial(verify_files, model)) for model in models]
         with np.load(MEANS_FILE, allow_pickle=False) as archive:
-            self._means = dict(archive)
+            means = dict(archive)
+        self._means = {model.id: means.pop(model.id) for model in ALL_MODELS}
+        self._languages = LanguageMeans(means)
 
-    def __call__(self, texts: list[str]) -> Matrix:
+    def __call__(self, texts: list[str], role: Role) -> Matrix:
         """Return one row for each text."""
-        parts = [
-            encode([text[: model.max_chars] for text in texts])
+        parts = {
+            model.id: encode([text[: model.max_chars] for text in texts])
             for model, encode in zip(self._models, self._encoders, strict=True)
-        ]
+        }
         if len(parts) == 1:
-            return parts[0]
-        centred = [
-            part - self._means[model.id] for model, part in zip(self._models, parts, strict=True)
-        ]
-        return concatenate(centred, np.array([self._shares(text) for text in texts], np.float32))
+            return next(iter(parts.values()))
+        centred = {key: part - self._means[key] for key, part in parts.items()}
+        languages = [""] * len(texts)
+        if role == "query":
+            centred[E5.id], languages = self._languages.centre(parts[E5.id])
+        shares = list(map(self._shares, texts, languages))
+        return concatenate(list(centred.values()), np.array(shares, np.float32))
 
     def count_tokens(self, texts: Sequence[str]) -> int | None:
         """Return the tokens of *texts* as the first encoder counts them; None if it does not."""
@@ -180,11 +178,11 @@ class _LoadedEncoders:
             return None
         return first.count_tokens([text[:limit] for text in texts])
 
-    def _shares(self, text: str) -> tuple[float, ...]:
+    def _shares(self, text: str, language: str) -> tuple[float, ...]:
         english, last = None, self._encoders[-1]
         if isinstance(last, MiniLMEncoder):
             english = last.tokenize.english_confidence(text[: self._models[-1].max_chars])
-        return encoder_shares(language_confidence(text), english)
+        return encoder_shares(max(use_confidence(text, language), english or 0.0), english)
 
 
 class RetryingLoader(Generic[T]):
@@ -263,20 +261,6 @@ def encoder_shares(readable: float, english: float | None) -> tuple[float, ...]:
     first = (1.0 - third) * readable / 2
     shares = (first, 1.0 - third - first, third)
     return shares[:2] if english is None else shares
-
-
-def language_confidence(text: str) -> float:
-    """Return how well the first encoder reads *text*, 0.2 to 1, by its letters.
-
-    A text of another script, or with letters that none of its languages has (Ukrainian, Vietnamese,
-    Czech), is noise to it. A text without a word is read in full.
-    """
-    if text.isascii():
-        return 1.0
-    words = _WORD.findall(normalize("NFC", text))
-    unread = sum(not _READABLE.fullmatch(word) for word in words)
-    share = unread / len(words) if words else 0.0
-    return 1.0 - (1.0 - _MIN_CONFIDENCE) * min(1.0, share / _FOREIGN_SHARE)
 
 
 _EMBEDDERS: WeakSet[LocalEmbedder] = WeakSet()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gateway.embed.local.batcher import DOCUMENTS_A_PASS, MAX_QUERY_PASSES, DynamicBatcher
+from gateway.embed.protocol import Role
 from gateway.runtime.vectors import Matrix, Vector
 
 WAIT_S = 60
@@ -25,7 +26,7 @@ class Held:
         self.busy, self.free = threading.Event(), threading.Event()
         self.batcher = DynamicBatcher(self.run)
 
-    def run(self, texts: list[str]) -> Matrix:
+    def run(self, texts: list[str], role: Role) -> Matrix:
         self.passes.append(texts)
         self.busy.set()
         assert self.free.wait(WAIT_S)
@@ -139,11 +140,11 @@ class Two(Held):
         super().__init__()
         self.batcher = DynamicBatcher(self.run, workers=2)
 
-    def run(self, texts: list[str]) -> Matrix:
+    def run(self, texts: list[str], role: Role) -> Matrix:
         if "quick" in texts:
             self.passes.append(texts)
             return np.array([[len(text)] for text in texts], dtype=np.float32)
-        return super().run(texts)
+        return super().run(texts, role)
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ def test_documents_leave_a_worker_to_queries() -> None:
 
 def test_too_few_vectors_are_an_error_of_their_pass() -> None:
     """A request would wait for its row for ever."""
-    short = DynamicBatcher(lambda texts: np.zeros((len(texts) - 1, 1), np.float32))
+    short = DynamicBatcher(lambda texts, _role: np.zeros((len(texts) - 1, 1), np.float32))
 
     with pytest.raises(ValueError, match="shorter"):
         lengths(short.submit(("a", "b"), "query"))

@@ -12,13 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.background import means
-from gateway.embed.local.embedder import (
-    MEANS_FILE,
-    RETRY_S,
-    LocalEmbedder,
-    encoder_shares,
-    language_confidence,
-)
+from gateway.embed.local.embedder import MEANS_FILE, RETRY_S, LocalEmbedder, encoder_shares
 from gateway.embed.local.encoders import (
     ALL_MODELS,
     E5,
@@ -30,6 +24,7 @@ from gateway.embed.local.encoders import (
     is_available,
     verify_files,
 )
+from gateway.embed.local.languages import use_confidence
 from gateway.embed.protocol import resolve_embedder
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.runtime.vectors import Matrix
@@ -140,21 +135,29 @@ def test_who_cannot_read_a_text_leaves_its_share(
 
 
 @pytest.mark.parametrize(
-    ("text", "trust"),
+    ("text", "language", "confidence"),
     [
-        ("Find a café in São Paulo", 1.0),
-        ("Узнай погоду", 1.0),
-        ("帮我查天气 weather", 1.0),
-        ("", 1.0),
-        ("12:30", 1.0),
-        ("भारत का मौसम", 0.2),
-        ("Знайди мені аптеку поруч", 0.2),
-        ("Pay the Kraków to Brno ticket of Jiří please, as we said before today", 0.7),
+        ("Find a café in São Paulo", "", 1.0),
+        ("Узнай погоду", "", 1.0),
+        ("帮我查天气 weather", "", 1.0),
+        ("", "", 1.0),
+        ("12:30", "", 1.0),
+        ("भारत का मौसम", "", 0.2),
+        ("Знайди мені аптеку поруч", "", 0.2),
+        ("Pay the Kraków to Brno ticket of Jiří please, as we said before today", "", 0.7),
+        ("Узнай погоду", "ru", 1.0),
+        ("котра година", "uk", 0.0),
+        ("котра година Zoom", "uk", 0.33),
+        ("paljonko kello on nyt", "fi", 0.0),
+        ("", "uk", 1.0),
     ],
 )
-def test_the_first_encoder_is_trusted_with_its_own_languages(text: str, trust: float) -> None:
-    """By their letters: a name in another language does not count as another language."""
-    assert language_confidence(text) == pytest.approx(trust, abs=0.07)
+def test_use_confidence_follows_letters_and_language(
+    text: str, language: str, confidence: float
+) -> None:
+    """A name in another language does not make a text foreign, and neither do its letters alone:
+    a Ukrainian text may have only letters that Russian has."""
+    assert use_confidence(text, language) == pytest.approx(confidence, abs=0.07)
 
 
 def test_the_packaged_means_are_those_of_the_texts() -> None:
