@@ -18,10 +18,8 @@ from gateway.access.gate import AccessGate
 from gateway.access.limits import Limiter
 from gateway.embed.protocol import Embedder, resolve_embedder
 from gateway.index.graph_documents import GraphSource, source_of
-from gateway.index.indexer import Progress
-from gateway.index.part_indexer import PartIndexer
+from gateway.index.indexer import Indexer, Progress
 from gateway.index.snapshot import IndexBuild, Snapshot
-from gateway.index.statistics import CatalogStatistics
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
@@ -114,7 +112,7 @@ class Gateway(GatewayViews):
         limiter = Limiter(counters_of(storage))
         super().__init__(Bridge(), storage, self.options, own=store is not None, clock=clock)
         self.gate = AccessGate(auditor, limiter)
-        self._index = PartIndexer(
+        self._index = Indexer(
             registry=self._registry,
             embedder=self.embedder if strategy != "graph" else None,
             store=storage.vectors,
@@ -334,19 +332,6 @@ class Gateway(GatewayViews):
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
         """Return the index as calls read it; with *vectors*, wait for those as a search does."""
         return (await self._newest(vectors=vectors)).snapshot
-
-    async def count(self) -> CatalogStatistics:
-        """Count what the index holds, for `part`."""
-        self._bridge.check_open()
-        return await self._index.count()
-
-    async def part(self, whole: CatalogStatistics) -> tuple[int, Snapshot]:
-        """Return the index as a part of the catalog that *whole* counts; see `gateway.sharding`.
-
-        The version is that of `snapshot` as long as nothing changes.
-        """
-        self._bridge.check_open()
-        return await self._index.part(whole)
 
     async def _newest(self, *, vectors: bool, wait: bool = True) -> IndexBuild:
         self._bridge.check_open()

@@ -23,7 +23,6 @@ from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, NO_NAMES
 from graphs.graph import EDGE_PREDICATES, EdgeData, GraphIndex
 from graphs.lexical.analysis import DocumentTokens, Fields, Phrase, Vocabulary
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.corpus import CorpusStatistics
 from graphs.markdown.document import Document
 from graphs.parameters import FIELD_WEIGHTS, MAX_UNUSED
 
@@ -101,7 +100,7 @@ class GraphBuilder:
         self._tokens: dict[str, tuple[object, Sequence[_Added], DocumentTokens]] = {}
         """The row of each node, the texts that are added to it, and the tokens of both."""
 
-    def build(  # noqa: PLR0913  (keyword-only, each a part of the graph)
+    def build(
         self,
         documents: Iterable[Document] = (),
         *,
@@ -110,7 +109,6 @@ class GraphBuilder:
         derived: Iterable[Iterable[Fact]] = (),
         rows: Mapping[str, object] | None = None,
         texts: BM25Index | None = None,
-        whole: CorpusStatistics | None = None,
     ) -> GraphIndex:
         """Compile *documents* and *derived* facts, but those that the host's documents forbid.
 
@@ -125,7 +123,6 @@ class GraphBuilder:
                 of: the same object as before where they did not change. What the host declares of
                 them is added. None finds all documents, by all that is stated.
             texts: What `index` just made of *rows*: it serves if nothing is to be added.
-            whole: Of all texts, where *rows* are a part; as for `index`.
         """
         if texts is None:
             self._forget_unused()
@@ -147,7 +144,7 @@ class GraphBuilder:
         else:
             added = _added([source for source in sources if source.declared], labels, rows)
         if texts is None or added:
-            texts = self._index(rows, added, whole)
+            texts = self._index(rows, added)
         stated = np.concatenate([np.zeros((0, 3), np.int32), *(source.edges for source in sources)])
         named_nodes = np.fromiter(labels, np.intp, count=len(labels))
         order = self._order(rows, [described, stated[:, :2].ravel(), named_nodes])
@@ -282,21 +279,17 @@ class GraphBuilder:
         found: np.ndarray = chosen[allowed]
         return found
 
-    def index(self, rows: Mapping[str, object], whole: CorpusStatistics | None = None) -> BM25Index:
+    def index(self, rows: Mapping[str, object]) -> BM25Index:
         """Index the texts of *rows*; those that are the same object are not tokenized again.
 
         Args:
             rows: Each node, with what ``fields`` makes its texts of.
-            whole: Of all texts, where *rows* are a part; None if they are all.
         """
         self._forget_unused()
-        return self._index(rows, {}, whole)
+        return self._index(rows, {})
 
     def _index(
-        self,
-        rows: Mapping[str, object],
-        added: Mapping[str, Sequence[_Added]],
-        whole: CorpusStatistics | None,
+        self, rows: Mapping[str, object], added: Mapping[str, Sequence[_Added]]
     ) -> BM25Index:
         before, self._tokens = self._tokens, {}
         for node, row in rows.items():
@@ -306,7 +299,7 @@ class GraphBuilder:
                 cached = row, more, self._vocabulary.tokenize(_merged(self._fields(row), more))
             self._tokens[node] = cached
         tokens = [cached[2] for cached in self._tokens.values()]
-        return BM25Index.compile(tokens, self._vocabulary, whole)
+        return BM25Index.compile(tokens, self._vocabulary)
 
     def _forget_unused(self) -> None:
         """Begin anew if most of what is numbered is of the past."""

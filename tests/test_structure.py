@@ -94,7 +94,6 @@ HOMES = {
     "Stemmer": ("graphs/lexical/analysis.py",),
     "agent_framework": ("gateway/adapters/agent_framework.py",),
     "agents": ("gateway/adapters/openai_agents.py",),
-    "aiohttp": ("gateway/sharding/http_part.py",),
     "anyio": ("gateway/mcp/",),
     "cachetools": ("gateway/runtime/cache.py",),
     "cryptography": ("gateway/storage/",),
@@ -118,11 +117,7 @@ HOMES = {
     "mcp": ("gateway/mcp/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mdit_py_plugins": ("graphs/markdown/body.py",),
     "msgpack": ("gateway/spelling/word_lists.py",),
-    "msgspec": (
-        "gateway/options/validation.py",
-        "gateway/index/storage.py",
-        "gateway/sharding/wire.py",
-    ),
+    "msgspec": ("gateway/options/validation.py", "gateway/index/storage.py"),
     "networkx": ("graphs/",),
     "openai": (
         "gateway/embed/openai.py",

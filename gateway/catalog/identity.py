@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
-from typing import TypeAlias
 
 from gateway.types import Kind, ToolDefinition
 
@@ -69,11 +68,6 @@ def from_gateway_uri(kind: Kind, uri: str) -> tuple[str, str] | None:
     return (server, name) if server and slash else None
 
 
-NameClaim: TypeAlias = tuple[bool, str]
-"""Whether neither the host gave a tool's name nor vouches for it, and the tool's id: the least of
-several claims is the best."""
-
-
 def expose_names(
     own_names: Mapping[str, str],
     *,
@@ -103,18 +97,6 @@ def expose_names(
                 names[key] = name
                 break
     return names
-
-
-def name_claims(own_names: Mapping[str, str], first: Collection[str] = ()) -> dict[str, NameClaim]:
-    """Return which tool gets its own name where several want the same, by the name without case.
-
-    The arguments are those of `expose_names`.
-    """
-    claims: dict[str, NameClaim] = {}
-    for key, name in own_names.items():
-        folded, claim = plain_name(name, key).casefold(), (key not in first, key)
-        claims[folded] = min(claim, claims.get(folded, claim))
-    return claims
 
 
 def _candidates(key: str, name: str) -> Iterator[str]:

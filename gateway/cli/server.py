@@ -45,8 +45,6 @@ class ServedParts:
 
     metrics: MetricsPage | None = None
     api: bool = True
-    part: bool = False
-    """Whether a coordinator may search it as a part of a catalog."""
     console: ConsoleOptions | None = None
     """None serves no console."""
     open_console: bool = False
@@ -100,21 +98,12 @@ def transport_of(
         on_stop=shutdown.note_signal,
     )
     pages = _sign_in_pages(gateway, authenticator, sessions)
-    served = [*probe_routes(gateway), *pages, *_catalog_routes(gateway, address, parts)]
-    return partial(transport, routes=served)
-
-
-def _catalog_routes(gateway: Gateway, address: HttpOptions, parts: ServedParts) -> ConsoleRoutes:
-    routes: ConsoleRoutes = ()
+    served = [*probe_routes(gateway), *pages]
     if parts.api:
         from gateway.serve.api.app import api_routes  # noqa: PLC0415  (pipes need no HTTP API)
 
-        routes = api_routes(gateway, address)
-    if parts.part:
-        from gateway.serve.part_routes import part_routes  # noqa: PLC0415  (few serve a part)
-
-        routes = [*routes, *part_routes(gateway)]
-    return routes
+        served += api_routes(gateway, address)
+    return partial(transport, routes=served)
 
 
 def _sign_in_pages(

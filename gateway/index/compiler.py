@@ -24,7 +24,6 @@ from gateway.index.entity_rows import EntityRows
 from gateway.index.entity_vectors import EntityVectors
 from gateway.index.rules import EdgeDeriver, Edges
 from gateway.index.snapshot import Snapshot
-from gateway.index.statistics import CatalogStatistics
 from gateway.index.texts import document_of, lexical_fields, title_of
 from gateway.index.tool_graph import STEP_PREDICATE, ToolGraph, node_of
 from gateway.index.tool_words import Relation
@@ -102,8 +101,6 @@ class SnapshotCompiler:
         """Those of the entities."""
         self._traits: dict[tuple[Trait, ...], tuple[Trait, ...]] = {}
         """Equal ones are one object."""
-        self._documents: Sequence[Document] = ()
-        """The host's own, as they were compiled last."""
         self._statements: dict[int, _Statements] = {}
         """What blocks of entities state; those of a block where something changed are absent."""
         self._deriver = EdgeDeriver(options)
@@ -169,7 +166,6 @@ class SnapshotCompiler:
                 by_name.setdefault(name, []).append(position)
         groups = [item.group for item in prepared]
         numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
-        self._documents = documents
         lexical, graph = self._texts(documents)
         snapshot = Snapshot(
             version=0,
@@ -183,27 +179,10 @@ class SnapshotCompiler:
         )
         return self.with_vectors(snapshot, diagnostics)
 
-    def part(self, snapshot: Snapshot, whole: CatalogStatistics) -> Snapshot | None:
-        """Return *snapshot* as a part of the catalog that *whole* counts.
-
-        Args:
-            snapshot: The last one, compiled by itself.
-            whole: Of all parts, this one among them.
-
-        Returns:
-            None if the catalog that was prepared is another one.
-        """
-        if [*snapshot.eligibility.by_id] != [*self._prepared]:
-            return None
-        lexical, graph = self._texts(self._documents, whole)
-        return replace(snapshot, lexical=lexical, graph=graph if self._prepared else None)
-
-    def _texts(
-        self, documents: Sequence[Document], whole: CatalogStatistics | None = None
-    ) -> tuple[BM25Index, ToolGraph]:
+    def _texts(self, documents: Sequence[Document]) -> tuple[BM25Index, ToolGraph]:
         prepared = self._prepared.values()
         rows = {item.node: item.entity for item in prepared}
-        lexical = self._graph.index(rows, None if whole is None else whole.words)
+        lexical = self._graph.index(rows)
         graph = self._graph.build(
             documents,
             names=host_names([item.entity for item in prepared]) if documents else NO_NAMES,
@@ -211,7 +190,6 @@ class SnapshotCompiler:
             derived=self._blocks(),
             rows=rows,
             texts=lexical,
-            whole=None if whole is None else whole.graph_words or whole.words,
         )
         return lexical, ToolGraph.of(graph)
 

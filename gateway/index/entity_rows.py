@@ -98,16 +98,6 @@ def check_rows(store: VectorStore) -> None:
     _row_store(store).check_rows()
 
 
-def check_part_rows(options: Options) -> None:
-    """Look whether a gateway with *options* can be a part: a coordinator ranks by rows in memory.
-
-    Raises:
-        ConfigError: It cannot.
-    """
-    if options.index.rows != "memory":
-        raise ConfigError("a part of a catalog keeps its rows in memory: leave out index.rows")
-
-
 def _row_store(store: VectorStore) -> EntityRowStore:
     if not isinstance(store, EntityRowStore):
         raise ConfigError(

@@ -276,7 +276,7 @@ def _facts(packed: np.ndarray) -> list[list[Fact]]:
 
 def _put_texts(index: BM25Index, prefix: str, arrays: Arrays) -> dict[str, object]:
     arrays |= _arrays_of(index, prefix)
-    return _lists_of(index, "size", "documents", "fields", "languages", "names", "words")
+    return _lists_of(index, "size", "fields", "languages", "names", "words")
 
 
 def _take_texts(raw: dict[str, Any], prefix: str, arrays: Arrays) -> BM25Index:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -57,18 +56,10 @@ class Manifest:
     normalizer: NormalizerSettings | None = None
     """None if the file names none, or one that cannot be used."""
 
-    part: tuple[int, int] | None = None
-    """Which part of a sharded catalog its servers are, from 0, and of how many: the servers of
-    other parts are left out. None takes all. The file itself cannot say it."""
-
     @property
     def targets(self) -> Mapping[str, StdioServer | HttpServer | VirtualServer]:
-        """The servers of its part by name, virtual ones last."""
-        every = {**self.servers, **self.virtual}
-        if self.part is None:
-            return every
-        number, parts = self.part
-        return {name: each for name, each in every.items() if part_of(name, parts) == number}
+        """Servers by name, virtual ones last."""
+        return {**self.servers, **self.virtual}
 
     def owner(self, name: str) -> str:
         """Return the name under which the definitions of server *name* are pinned."""
@@ -87,11 +78,3 @@ def names_owner(*places: str) -> str:
         places: The `Manifest.place` of each configuration file of a gateway.
     """
     return f"names:{' '.join(sorted({*filter(None, places)}))}"
-
-
-def part_of(server: str, parts: int) -> int:
-    """Return the number of the part of a sharded catalog that holds *server*, 0 to *parts* - 1.
-
-    It depends on the name alone, so that every process places a server alike.
-    """
-    return zlib.crc32(server.encode("utf-8", "surrogatepass")) % parts

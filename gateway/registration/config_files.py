@@ -112,9 +112,7 @@ class ConfigFiles:
         before = self.servers
         now = {name: entry for name, entry in before.items() if not entry.owner}
         manifests = [
-            replace(
-                read_manifest(Path(each.origin)), installation=each.installation, part=each.part
-            )
+            replace(read_manifest(Path(each.origin)), installation=each.installation)
             if each.origin
             else each
             for each in self.manifests

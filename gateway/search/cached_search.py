@@ -207,7 +207,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     Raises:
         ConfigError: The normalizer is none, or the caches are.
     """
-    search, queue = make_search(
+    search, queue = _make_search(
         options,
         strategy=strategy,
         embedder=embedder,
@@ -226,7 +226,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     )
 
 
-def make_search(  # noqa: PLR0913  (keyword-only, wired in one place)
+def _make_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     options: SearchOptions,
     *,
     strategy: Strategy,

@@ -95,7 +95,7 @@ class Search:
         if not request.queries and not request.context:
             return browse(state)
         queries = await self._prepare(state, request.queries or ("",))
-        queries = await self.add_vectors(state, queries)
+        queries = await self._embed(state, queries)
         if snapshot.graph is None and request.ranking == "strategy":
             queries = [query for query in queries if query.is_embedded]
         if not queries:
@@ -150,7 +150,7 @@ class Search:
             state.add_diagnostic("spelling", "query_mended", correction.summary)
         return correction.text
 
-    async def add_vectors(self, state: SearchState, queries: Sequence[Query]) -> list[Query]:
+    async def _embed(self, state: SearchState, queries: Sequence[Query]) -> list[Query]:
         """Embed all texts of *queries*.
 
         Returns:

@@ -172,22 +172,11 @@ def extract_tags(
         The request, and diagnostics: which tags were taken, and of a filter that no entity
         has, which there are like it.
     """
-    if not may_have_tags(request):
+    filters = request.filters
+    if not filters.tags and not any("#" in query for query in request.queries):
         return request, ()
-    mask = snapshot.mask(replace(request.filters, tags=frozenset()))
-    return take_tags(request, snapshot.eligibility.tags(mask))
-
-
-def may_have_tags(request: SearchRequest) -> bool:
-    """Return whether *request* asks for tags, or its queries may hold some."""
-    return bool(request.filters.tags) or any("#" in query for query in request.queries)
-
-
-def take_tags(
-    request: SearchRequest, counts: Mapping[str, int]
-) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
-    """Do what `extract_tags` does, with the tags of all eligible entities given in *counts*."""
-    filters, tags = request.filters, _spellings(counts)
+    mask = snapshot.mask(replace(filters, tags=frozenset()))
+    tags = _spellings(snapshot.eligibility.tags(mask))
     written = [list(words(query)) for query in request.queries]
     unknown = [tag for tag in sorted(filters.tags) if tag.casefold() not in tags]
     for _, _, tag in chain.from_iterable(written):

@@ -152,8 +152,6 @@ class LexicalScores:
     """The best BM25F score over all forms of the query; 0 where no word matches."""
     clauses: Vector | None = None
     """The best score over the clauses of a long request; None for a short one."""
-    forms: Sequence[Hits] = ()
-    """All forms of the query, in the order of `Query.confidence_texts`."""
 
 
 def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
@@ -161,25 +159,19 @@ def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
     texts = query.confidence_texts
     if len(texts) == 1:
         return index.analyze(query.tokens(texts[0]))
-    return max(match_forms(index, query), key=max_coverage)
+    return max(_match(index, query, texts), key=_max_coverage)
 
 
 def score_lexical(index: BM25Index, query: Query) -> LexicalScores:
     """Score every entity by the words of *query*."""
-    forms = match_forms(index, query)
+    forms = _match(index, query, query.confidence_texts)
     with_context = _match(index, query, query.texts) if query.context else []
     clauses = [index.match(query.tokens(text)).scores for text in query.clauses]
     return LexicalScores(
-        best=max(forms, key=max_coverage),
+        best=max(forms, key=_max_coverage),
         scores=_maximum([form.scores for form in (*forms, *with_context)]),
         clauses=_maximum(clauses) if clauses else None,
-        forms=forms,
     )
-
-
-def match_forms(index: BM25Index, query: Query) -> list[Hits]:
-    """Match each form of *query*; confidence is measured by the one that entities hold most of."""
-    return _match(index, query, query.confidence_texts)
 
 
 def _match(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
@@ -202,8 +194,7 @@ def _mean(original: Hits, english: Hits) -> Hits:
     return replace(original, scores=scores, coverage=coverage)
 
 
-def max_coverage(hits: Hits) -> float:
-    """Return the largest share of the query that one entity holds, 0 to 1."""
+def _max_coverage(hits: Hits) -> float:
     return float(hits.coverage.max(initial=0.0))
 
 
@@ -230,15 +221,6 @@ def graph_coverage(hits: Hits, positions: Positions) -> dict[int, float]:
 def find_named(snapshot: Snapshot, query: str, mask: Mask) -> list[int]:
     """Return the positions of the eligible entities that *query* calls by name, in its order.
 
-    See `names_in` for what may be a name.
-    """
-    positions = [at for name in names_in(query) for at in snapshot.named(name)]
-    return [position for position in dict.fromkeys(positions) if mask[position]]
-
-
-def names_in(query: str) -> list[str]:
-    """Return what may be names of entities in *query*, in its order.
-
     The whole query may be a name, whatever stands for its spaces. Within a longer query only words
     that look like identifiers count, so that ``run`` in a sentence names nothing.
     """
@@ -246,4 +228,5 @@ def names_in(query: str) -> list[str]:
     if _NOT_PLAIN.search(query):
         bare = (word.strip(".-/") for word in _IDENTIFIER.findall(query))
         names += (word for word in bare if _NOT_PLAIN.search(word))
-    return names
+    positions = [at for name in names for at in snapshot.named(name)]
+    return [position for position in dict.fromkeys(positions) if mask[position]]

@@ -37,14 +37,12 @@ INSTALL = "catalog:install"
 """Allows to bring servers in, with `gateway serve --with install`."""
 CALL = "catalog:call"
 """Allows to call tools from the console. A client of `/mcp` needs no right to call."""
-SHARD = "catalog:shard"
-"""Allows to search a part of a sharded catalog in the name of any caller."""
 AUDIT = "audit:read"
 """Allows to read the audit log, which names users and what they called: those of the own tenant,
 and without a tenant all."""
 AUDIT_ALL = "audit:read:all"
 """Allows a caller of a tenant to read, with `AUDIT`, the rows of all tenants."""
-OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, SHARD, AUDIT, AUDIT_ALL})
+OPERATOR = frozenset({WRITE, ADMIN, METRICS, INSTALL, CALL, AUDIT, AUDIT_ALL})
 """The rights of the server's own token, and of every caller where no token is needed."""
 CALLER = "gateway.caller"
 """The key of a scope under which the guard notes the caller of a request."""

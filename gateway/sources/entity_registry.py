@@ -12,11 +12,9 @@ from gateway.access.policies import NO_POLICIES, Policies
 from gateway.catalog.entries import TOOLS
 from gateway.catalog.identity import (
     SERVER_KINDS,
-    NameClaim,
     definition_digest,
     entity_id,
     expose_names,
-    name_claims,
     plain_name,
     to_gateway_uri,
 )
@@ -56,9 +54,7 @@ class EntityRegistry:
         """By id."""
         self.notes: tuple[Diagnostic, ...] = ()
         """What is to be said of names: of tools that got another one, and of similar ones."""
-        self.claims: Mapping[str, NameClaim] = {}
-        """What has the best claim to each name, by the name without case."""
-        self._own_reserved = self._reserved = reserved
+        self._reserved = reserved
         self._bindings = bindings
 
     def update(
@@ -111,15 +107,6 @@ class EntityRegistry:
         hide_denied(entities, policies, self.entities)
         self.entities = entities
 
-    def reserve(self, names: frozenset[str]) -> bool:
-        """Leave *names* to others from the next update on; return whether these are other ones.
-
-        Args:
-            names: Without case; those that were reserved before are free again.
-        """
-        before, self._reserved = self._reserved, self._own_reserved | names
-        return before != self._reserved
-
     @property
     def naming(self) -> tuple[object, ...]:
         """What names depend on besides the tools that there are."""
@@ -146,7 +133,6 @@ class EntityRegistry:
             if _is_named_by_host(result)
             for key in result.definitions
         )
-        self.claims = name_claims(own_names, first=named_by_host)
         holders = self._bindings.holders
         names = expose_names(
             own_names, reserved=self._reserved, holders=holders, first=named_by_host

@@ -14,13 +14,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
 
 from gateway.runtime.text import literals
 from gateway.spelling.error_model import find_guesses, split_words, unknown_cost
@@ -106,16 +104,13 @@ class SpellingCorrector:
         self._folder = folder
         self._corrector: CatalogCorrector | None = None
 
-    def __call__(
-        self, index: BM25Index, query: str, mask: Mask | Container[str] | None = None
-    ) -> Correction:
+    def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
         """Correct *query* to *index*. Never raises.
 
         Args:
             index: The catalog's words.
             query: As it was typed.
-            mask: Eligible entities, or the words that they hold: no word comes out that only other
-                entities hold. None is all.
+            mask: Eligible entities: no word comes out that only other entities hold. None is all.
         """
         corrector = self._corrector
         if corrector is None or corrector.catalog.postings is not index:
@@ -132,7 +127,7 @@ class CatalogCorrector:
     folder: Path | None = None
     """Where the word lists are; None mends from the catalog alone."""
 
-    def correct(self, query: str, mask: Mask | Container[str] | None = None) -> Correction:
+    def correct(self, query: str, mask: Mask | None = None) -> Correction:
         """Correct *query*; a text without words comes back as it is."""
         if self._is_plain_english(query):
             return Correction(text=query)
@@ -247,18 +242,10 @@ class CatalogCorrector:
                 corrections[word] = _match_case(word.written, best)
         return corrections
 
-    def _is_visible(
-        self, guess: str, language_lists: Sequence[WordList], mask: Mask | Container[str]
-    ) -> bool:
+    def _is_visible(self, guess: str, language_lists: Sequence[WordList], mask: Mask) -> bool:
         """Return whether each word of *guess* is of a language, or of an eligible entity."""
-
-        def occurs(word: str) -> bool:
-            if isinstance(mask, np.ndarray):
-                return self.catalog.occurs(word, mask)
-            return word in mask
-
         return all(
-            any(word in each.costs for each in language_lists) or occurs(word)
+            any(word in each.costs for each in language_lists) or self.catalog.occurs(word, mask)
             for word in guess.casefold().split()
         )
 

@@ -104,7 +104,7 @@ class CatalogWords:
     @cached_property
     def words(self) -> WordList:
         """The words as they are written, by how many entities hold them."""
-        counts = self.postings.df[self.postings.word_terms].tolist()
+        counts = np.diff(self.postings.offsets)[self.postings.word_terms].tolist()
         spelt = zip(counts, self.postings.words, strict=True)
         held = [(count, word) for count, word in spelt if word]
         total = math.log10(max(sum(count for count, _ in held), 1))

@@ -18,8 +18,7 @@ import numpy as np
 
 from graphs import parameters
 from graphs.lexical.analysis import DocumentTokens, Fields, Token, Vocabulary, stem, tokens
-from graphs.lexical.corpus import CorpusStatistics, usual_lengths
-from graphs.lexical.index_terms import IndexTerms, concatenate_numbers
+from graphs.lexical.index_terms import concatenate_numbers, spelt_words
 from graphs.lexical.query import (
     AnalyzedQuery,
     DocumentMatches,
@@ -41,9 +40,7 @@ class BM25Index:
     """For each term, the documents that hold it and what it is worth there."""
 
     size: int
-    """How many documents are indexed."""
-    documents: int
-    """How many there are, of which these may be a part."""
+    """Number of documents."""
     fields: tuple[str, ...]
     """The names of the fields, in the order of their numbers."""
     languages: tuple[str, ...]
@@ -54,8 +51,6 @@ class BM25Index:
     """The words as documents spell them; one stands there once for each term that it has."""
     word_terms: np.ndarray
     """Row of the term of each of those words, int32."""
-    df: np.ndarray
-    """In how many of all documents each term stands, int64, > 0."""
     idf: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
     offsets: np.ndarray
@@ -86,18 +81,12 @@ class BM25Index:
         return cls.compile(list(map(vocabulary.tokenize, documents)), vocabulary)
 
     @classmethod
-    def compile(
-        cls,
-        counted: Sequence[DocumentTokens],
-        vocabulary: Vocabulary,
-        whole: CorpusStatistics | None = None,
-    ) -> BM25Index:
+    def compile(cls, counted: Sequence[DocumentTokens], vocabulary: Vocabulary) -> BM25Index:
         """Index documents that are tokenized already.
 
         Args:
             counted: The documents.
             vocabulary: Numbers their terms and words.
-            whole: Of all documents, where *counted* are a part of them; None if they are all.
         """
         weights = np.array(list(vocabulary.weights.values()))
         entries = concatenate_numbers([each.entries for each in counted], 2)
@@ -109,28 +98,26 @@ class BM25Index:
         positions = positions[order]
         counts, numbers = np.divmod(packed, np.int32(len(weights)))
         lengths = _lengths(positions, numbers, counts, (len(counted), len(weights)))
-        usual = _usual_lengths(lengths) if whole is None else whole.usual_lengths()
-        shares = counts * _normalized(lengths / usual, weights)[positions, numbers]
+        ratios = lengths / _usual_lengths(lengths)
+        shares = counts * _normalized(ratios, weights)[positions, numbers]
         changes = (np.diff(terms, prepend=-1) != 0) | (np.diff(positions, prepend=-1) != 0)
         starts = np.flatnonzero(changes)
         totals = np.add.reduceat(shares, starts) if starts.size else shares
         held = np.bincount(terms[starts], minlength=len(vocabulary.terms))
-        index_terms = IndexTerms.of(counted, vocabulary, held, whole)
-        documents, df = index_terms.documents, index_terms.df
-        held = np.append(held[held > 0], np.zeros(len(df) - np.count_nonzero(held), np.int64))
-        idf = np.log1p((documents - df + 0.5) / (df + 0.5)).astype(np.float32)
-        impacts = np.repeat(idf, held) * (totals * (parameters.K1 + 1) / (parameters.K1 + totals))
+        used, terms_by_number = np.flatnonzero(held), list(vocabulary.terms)
+        words, word_terms = spelt_words(counted, vocabulary, used)
+        df = held[used]
+        idf = np.log1p((len(counted) - df + 0.5) / (df + 0.5)).astype(np.float32)
+        impacts = np.repeat(idf, df) * (totals * (parameters.K1 + 1) / (parameters.K1 + totals))
         return cls(
             size=len(counted),
-            documents=documents,
             fields=tuple(vocabulary.weights),
-            languages=tuple(sorted(index_terms.languages)),
-            names=index_terms.names,
-            words=index_terms.words,
-            word_terms=index_terms.word_terms,
-            df=df,
+            languages=tuple(sorted({code for one in counted for code in one.languages})),
+            names=[terms_by_number[number] for number in used.tolist()],
+            words=words,
+            word_terms=word_terms,
             idf=idf,
-            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(held)]),
+            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(df)]),
             positions=positions[starts],
             impacts=impacts.astype(np.float32),
             entry_offsets=np.append(starts, len(shares)).astype(_counting(len(shares))),
@@ -157,17 +144,6 @@ class BM25Index:
     def spelling(self) -> TrigramIndex:
         """Suggestions for misspelt words; made when the first unknown word asks."""
         return TrigramIndex(list(self.word_rows))
-
-    @property
-    def statistics(self) -> CorpusStatistics:
-        """What an index of more documents needs to know of these; not of an index of a part."""
-        terms = [self.names[row] for row in self.word_terms.tolist()]
-        return CorpusStatistics.of(
-            self.lengths,
-            languages=self.languages,
-            terms=dict(zip(self.names, self.df.tolist(), strict=True)),
-            words=zip(self.words, terms, strict=True),
-        )
 
     def match(self, query: Query) -> Hits:
         """Score every document for *query*.
@@ -308,7 +284,7 @@ class BM25Index:
                     near.setdefault((row,), share)
             if halves := self._halves(word):
                 near.setdefault(halves, parameters.SPLIT_SHARE)
-        unknown = float(np.log1p((self.documents + 0.5) / 0.5))
+        unknown = float(np.log1p((self.size + 0.5) / 0.5))
         return QueryTerm(
             word=token.surface,
             expansions=tuple(near.items()),
@@ -383,7 +359,11 @@ def _lengths(
 
 
 def _usual_lengths(lengths: np.ndarray) -> np.ndarray:
-    return usual_lengths(column[column > 0] for column in lengths.T)
+    """Return the usual length of each field where it is not empty; few long ones do not move it."""
+    columns = [column[column > 0] for column in lengths.T]
+    return np.array(
+        [np.quantile(each, parameters.USUAL_LENGTH) if each.size else 1 for each in columns]
+    )
 
 
 def _stable_order(numbers: np.ndarray) -> np.ndarray:

@@ -108,19 +108,12 @@ def test_what_only_an_address_needs_is_refused_over_pipes(place: Place) -> None:
     assert (2, True) == (usual.code, "--host, --port needs --http" in usual.err)
 
 
-def test_a_part_that_there_cannot_be_is_refused(place: Place) -> None:
-    """Before anything is served: a fifth of four parts would hold no server."""
-    ran = place.run("serve", "--http", "--part", "5/4", "-c", place.config({}))
+def test_the_removed_option_part_is_refused_with_its_replacement(place: Place) -> None:
+    ran = place.run("serve", "--http", "--part", "1/4", "-c", place.config({}))
 
-    assert (2, True) == (ran.code, "--part takes a number" in ran.err)
-
-
-def test_a_part_with_rows_in_a_database_is_refused(place: Place) -> None:
-    """The coordinator need not find out."""
-    env = {"GATEWAY_INDEX_ROWS": "pgvector"}
-    ran = place.run("serve", "--http", "--part", "1/4", "-c", place.config({}), env=env)
-
-    assert (2, True) == (ran.code, "keeps its rows in memory" in ran.err)
+    assert 2 == ran.code
+    assert "--part was removed: one process holds a million tools" in ran.err
+    assert "replicas" in ran.err
 
 
 def test_over_http_it_says_where(place: Place) -> None:

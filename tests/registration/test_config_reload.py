@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.manifests.mcp_json import parse_manifest, read_manifest
+from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.registration.config_files import Reloaded
 from gateway.storage.catalog import SqliteCatalog
@@ -274,21 +273,3 @@ def test_blocking_callers_reload_too(desk: Desk, tmp_path: Path) -> None:
         assert ("srv",) == twin.reload().changed
     finally:
         del os.environ["GATEWAY_TEST_KEY"]
-
-
-async def test_a_part_takes_its_own_servers_also_when_the_file_is_read_again(desk: Desk) -> None:
-    """No server is in two parts, and none is lost."""
-    first, second = ({f"server{number}": URL for number in range(start, 20)} for start in (6, 0))
-    desk.write(first)
-    parts = [Gateway(options=Options(catalog_store_path=desk.store)) for _ in range(3)]
-    desk.made += parts
-    for number, gateway in enumerate(parts):
-        gateway.add_config(replace(read_manifest(desk.path), part=(number, 3)))
-    desk.write(second)
-
-    reloaded = [await gateway.reload() for gateway in parts]
-
-    added = [name for each in reloaded for name in each.added]
-    kept = [name for each in reloaded for name in each.kept]
-    assert [sorted(second.keys() - first.keys()), sorted(first)] == [sorted(added), sorted(kept)]
-    assert all(each.kept for each in reloaded)

@@ -441,17 +441,13 @@ async def test_gateways_find_the_same_with_rows_in_the_database_and_in_memory(
 
 
 async def test_a_search_finds_what_changed(open_on_store: Open) -> None:
-    """A tool that comes, changes or goes, with no other one embedded again. It is no part of a
-    larger catalog: a coordinator ranks to the last bit.
-    """
+    """A tool that comes, changes or goes, with no other one embedded again."""
     embedder, source = CountingEmbedder(SIZE), ListSource("srv", NAMED_TOOLS)
     gateway = open_on_store(embedder)
     gateway.add_source(source)
     await gateway.report()
     before = embedder.documents
 
-    with pytest.raises(ConfigError, match="keeps its rows in memory"):
-        await gateway.count()
     source.tools[0] = tool("paint_fences", "Paint the wall in green.")
     source.tools.pop()
     source.tools.append(tool("brew_coffee", "Make a cup of coffee."))

@@ -23,7 +23,6 @@ from gateway.cli.session import (
 from gateway.cli.signals import LIMIT_S, graceful_shutdown
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.index.entity_rows import check_part_rows
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.mcp.stdio import kill_all
@@ -64,11 +63,15 @@ Reports = Annotated[
 ]
 _DEFAULT = HttpOptions()
 _OF_ADDRESSES = (
-    *("host", "port", "part", "max_connections", "max_sessions", "drain_delay", "drain_timeout"),
+    *("host", "port", "max_connections", "max_sessions", "drain_delay", "drain_timeout"),
     *("token_env", "tokens", "allow_host", "allow_origin", "metrics"),
     *("console", "open_console", "requests", "reports"),
 )
 """Parameters that mean nothing over pipes."""
+_NO_PARTS = (
+    "--part was removed: one process holds a million tools. For more requests, serve the whole "
+    "catalog in several replicas over one PostgreSQL store"
+)
 
 app = command_group()
 
@@ -123,9 +126,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     open_console: Annotated[bool, Option("--open-console", help="Open it in a browser.")] = False,
     requests: Requests = None,
     reports: Reports = None,
-    part: Annotated[
-        str, Option(help="With --http: serve one part of a sharded catalog, such as 1/4.")
-    ] = "",
+    part: Annotated[str, Option(hidden=True)] = "",
     max_connections: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_connections,
     max_sessions: Annotated[int, Option(min=1, help="With --http.")] = _DEFAULT.max_sessions,
     drain_delay: Annotated[
@@ -155,7 +156,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     token, or with --token-env. Spans and metrics are exported where OTEL_EXPORTER_OTLP_ENDPOINT,
     OTEL_TRACES_EXPORTER or OTEL_METRICS_EXPORTER ask for it.
     """
-    _refuse_options_of_addresses(context, needed=http)
+    _refuse_options(context, part, needed=http)
     has_console = http and wants_console(console)
     extras = _read_extras(extra, expose)
     address = HttpOptions(
@@ -171,7 +172,8 @@ def serve(  # noqa: PLR0913  (one for each option)
         drain_delay_s=drain_delay,
         drain_timeout_s=drain_timeout,
     )
-    manifest = _read_config(config, part)
+    manifest = read_config(config)
+    warn(manifest.warnings)
     own_options = serve_options(manifest, extras, confirm, address if http else None)
     spans = SpanRing() if has_console else None
     page = start_exporters(with_page=metrics, processor=spans)
@@ -184,9 +186,7 @@ def serve(  # noqa: PLR0913  (one for each option)
         shutdown.close, shutdown.kill = partial(_close, gateway), kill_all
         files = ConsoleOptions(config=config, documents=documents, spans=spans)
         pages = _with_files(files, own_options, requests, reports) if has_console else None
-        parts = ServedParts(
-            metrics=page, api=api, part=bool(part), console=pages, open_console=open_console
-        )
+        parts = ServedParts(metrics=page, api=api, console=pages, open_console=open_console)
         authenticator = Authenticator(address)
         transport = transport_of(gateway, address if http else None, parts, shutdown, authenticator)
         watched = {tokens: partial(_read_again, tokens, address, authenticator)} if tokens else {}
@@ -241,8 +241,13 @@ def _read_extras(names: options.Texts, expose: str) -> frozenset[Extra]:
     return extras
 
 
-def _refuse_options_of_addresses(context: Context, *, needed: bool) -> None:
-    """Refuse those that were typed but not *needed*: a token that is named must be asked for."""
+def _refuse_options(context: Context, part: str, *, needed: bool) -> None:
+    """Refuse *part*, and options of addresses that are typed but not *needed*.
+
+    A token that is named must be asked for.
+    """
+    if part:
+        raise ConfigError(_NO_PARTS)
     misplaced = [
         f"--{name.replace('_', '-')}"
         for name in _OF_ADDRESSES
@@ -250,20 +255,6 @@ def _refuse_options_of_addresses(context: Context, *, needed: bool) -> None:
     ]
     if misplaced and not needed:
         raise ConfigError(f"{', '.join(misplaced)} needs --http: over pipes there is no address")
-
-
-def _read_config(config: Path, part: str) -> Manifest:
-    """Read the configuration, and print what is wrong with it."""
-    manifest = replace(read_config(config), part=_read_part(part) if part else None)
-    warn(manifest.warnings)
-    return manifest
-
-
-def _read_part(text: str) -> tuple[int, int]:
-    number, _, parts = text.partition("/")
-    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
-        raise ConfigError(f"--part takes a number and how many parts there are, as 1/4: {text!r}")
-    return int(number) - 1, int(parts)
 
 
 def _read_token(variable: str) -> str:
@@ -303,8 +294,6 @@ def serve_options(
     # No client waits for vectors.
     base = Options(search=SearchOptions(first_search="words"), discovery=discovery)
     own_options = with_public_url(command_options(manifest, base), address)
-    if manifest.part:
-        check_part_rows(own_options)
     if own_options.store:
         _say_what_is_not_shared(manifest, own_options)
     auths = [each.auth for each in manifest.servers.values() if isinstance(each, HttpServer)]

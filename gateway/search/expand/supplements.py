@@ -72,7 +72,6 @@ class Gatherer:
         nearness: Orders conditions that are equally far and equally sure.
         is_semantic: Whether vectors chose the window. If not, related tools and next steps that
             the host declares may come from anywhere.
-        leads: Whether the first of *primaries* is the first match of the search.
     """
 
     graph: ToolGraph
@@ -83,7 +82,6 @@ class Gatherer:
     options: SearchOptions
     nearness: Nearness
     is_semantic: bool = True
-    leads: bool = True
 
     def __post_init__(self) -> None:
         """Begin with nothing gathered."""
@@ -128,7 +126,7 @@ class Gatherer:
         room = self.options.max_prerequisites - len(above.difference(self.primaries))
         for primary in self.primaries:
             above.add(primary)
-            first = self.leads and primary == self.primaries[0]
+            first = primary == self.primaries[0]
             far = first and self.options.prerequisites == "derived"
             hops = PREREQUISITE_HOPS if declared else DERIVED_HOPS if far else 1
             for position, neighbour in self._needed(primary, declared=declared, hops=hops):

@@ -6,49 +6,19 @@ before it, or that the host wrote. Servers could else take the first places by t
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
 from gateway.search.rank.fusion import RankedList
 from gateway.search.rank.parameters import COPY_DEPTH, COPY_FIRST, COPY_MIN_WORDS, COPY_SHARE
+from gateway.types import Entity
 from graphs.lexical.analysis import stems
 
 
-class Described(Protocol):
-    """An entity, or what is known of it elsewhere."""
-
-    @property
-    def server(self) -> str:
-        """The server that lists it."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What it says of itself."""
-        ...
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the host wrote it."""
-        ...
-
-    @property
-    def generation(self) -> int:
-        """When it was first seen; negative if unknown."""
-        ...
-
-
-class DescribedRows(Protocol):
-    """Entities by position."""
-
-    def __getitem__(self, position: int, /) -> Described: ...
-
-
 def move_copies(
-    ranked: RankedList, query: str, named: Container[int], entities: DescribedRows
+    ranked: RankedList, query: str, named: Container[int], entities: Sequence[Entity]
 ) -> RankedList:
     """Move the copies among the first places behind the first five that are none.
 
@@ -81,7 +51,7 @@ def move_copies(
     return RankedList(positions=moved.positions, scores=np.minimum.accumulate(moved.scores))
 
 
-def _copies(tool: Described, other: Described) -> bool:
+def _copies(tool: Entity, other: Entity) -> bool:
     """Return whether *tool* is a copy of *other*."""
     is_later = other.trusted or 0 <= other.generation < tool.generation
     if tool.trusted or tool.generation < 0 or not is_later or tool.server == other.server:
@@ -89,7 +59,7 @@ def _copies(tool: Described, other: Described) -> bool:
     return are_alike(tool, other)
 
 
-def are_alike(tool: Described, other: Described) -> bool:
+def are_alike(tool: Entity, other: Entity) -> bool:
     """Return whether the descriptions of two tools say nearly the same."""
     mine, others = stems_of(tool.description), stems_of(other.description)
     shared = len(mine & others)
