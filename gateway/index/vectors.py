@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from gateway.index.eligibility import Mask, Positions, passes_all
-from gateway.runtime.vectors import NO_SUMS, Matrix, NDArray, Sums, Vector, best_cosine, placed, top
+from gateway.runtime.vectors import Distribution, Matrix, NDArray, Vector, best_cosine, placed, top
 
 EXACT_NUMBERS = 32_000_000
 """A matrix of up to so many numbers is scored whole: 25,000 rows of 1,280."""
@@ -123,10 +123,10 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Sums of the eligible catalog's scores: they give mean and standard deviation."""
+    """Mean and standard deviation of the scores of all eligible entities."""
 
-    strengths: Sums = NO_SUMS
-    cosines: Sums = NO_SUMS
+    strengths: Distribution
+    cosines: Distribution
     """Of the entities that have a vector."""
 
     @classmethod
@@ -138,18 +138,9 @@ class Moments:
             strengths: Shape (n,).
             present: Which of them are of an entity with a vector; None if all are.
         """
-        sums = Sums.of(strengths)
         found = cosines if present is None else cosines[present]
-        return cls(strengths=sums, cosines=sums if found is strengths else Sums.of(found))
-
-    def __add__(self, other: Moments) -> Moments:
-        """Return the moments over both."""
-        return Moments(
-            strengths=self.strengths + other.strengths, cosines=self.cosines + other.cosines
-        )
-
-
-NO_MOMENTS = Moments()
+        every = Distribution.of(strengths)
+        return cls(strengths=every, cosines=every if found is strengths else Distribution.of(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

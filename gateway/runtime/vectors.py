@@ -6,10 +6,8 @@ scores 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -20,9 +18,6 @@ Matrix = NDArray[np.float32]
 """Shape (n, d)."""
 Vector = NDArray[np.float32]
 """Shape (d,)."""
-SUM_UNITS = 1 << 20
-"""Numbers that are summed are rounded to so many parts of one; see `Sums`."""
-_HALF = float(1 << 10)
 _FEW = 512
 """Up to so many scores it is faster to sort all than to pick out the best."""
 
@@ -126,53 +121,21 @@ def best_cosine(matrix: Matrix, queries: Matrix) -> Vector:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """How many numbers there are, their sum, and that of their squares.
+class Distribution(NamedTuple):
+    """Mean and standard deviation of numbers, in float64; zeros without numbers."""
 
-    These are whole numbers, so that they add up exactly, in any order and over any parts: each
-    number is rounded to a multiple of 2**-20 first. Numbers below 256 in size, and some hundred
-    thousand of them at that size, sum without a loss; of cosines it may be a billion.
-    """
-
-    count: int = 0
-    total: int = 0
-    """In units of 2**-20."""
-    squares: int = 0
-    """In units of 2**-40."""
+    mean: float = 0.0
+    spread: float = 0.0
 
     @classmethod
     def of(cls, values: Vector) -> Self:
-        """Sum *values*, shape (n,)."""
-        units = np.rint(values.astype(np.float64) * SUM_UNITS)
-        # In two halves of ten bits and the rest: the sums of their products fit a float64.
-        high = np.floor(units / _HALF)
-        low = units - high * _HALF
-        squares = (int(high @ high) << 20) + (int(high @ low) << 11) + int(low @ low)
-        return cls(len(values), int(units.sum()), squares)
-
-    def __add__(self, other: Sums) -> Sums:
-        """Return the sums over the numbers of both."""
-        return Sums(
-            self.count + other.count, self.total + other.total, self.squares + other.squares
-        )
-
-    @property
-    def mean(self) -> float:
-        """The mean; 0 without numbers."""
-        return self.total / (self.count << 20) if self.count else 0.0
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation, >= 0; 0 without numbers, and where all are equal."""
-        away = self.count * self.squares - self.total**2
-        return math.sqrt(away / (self.count**2 << 40)) if self.count else 0.0
+        """Measure *values*, shape (n,). Equal float32 numbers have a spread of exactly 0."""
+        if not len(values):
+            return cls()
+        return cls(float(values.mean(dtype=np.float64)), float(values.std(dtype=np.float64)))
 
 
-NO_SUMS = Sums()
-
-
-def deviations(values: Vector, about: Sums) -> Vector:
+def deviations(values: Vector, about: Distribution) -> Vector:
     """Measure *values* from the mean of *about* in its spread; without a spread all are 0."""
     if about.spread <= 0:
         return np.zeros(len(values), dtype=np.float32)

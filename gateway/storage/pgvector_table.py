@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from gateway.errors import MissingExtraError, StoreError
-from gateway.index.vectors import NO_MOMENTS, Moments, ScanResult, VectorQuery
-from gateway.runtime.vectors import SUM_UNITS, Sums, Vector
+from gateway.index.vectors import Moments, ScanResult, VectorQuery
+from gateway.runtime.vectors import Distribution, Vector
 from gateway.storage.pgvector_arrays import Ids, dump_ids, dump_reals
 from gateway.storage.postgres_database import Connection, PostgresDatabase
 from gateway.storage.postgres_schema import ENTITY_ROWS
@@ -61,10 +61,9 @@ _MEASURE = SQL("""WITH q AS MATERIALIZED (SELECT {vectors}), scored AS MATERIALI
 SELECT (SELECT array_agg(place ORDER BY strength DESC, place) FROM best),
     (SELECT array_agg(cosine ORDER BY strength DESC, place) FROM best),
     (SELECT array_agg(strength ORDER BY strength DESC, place) FROM best),
-    count(*), sum(s), sum(s * s), count(*) FILTER (WHERE present),
-    sum(c) FILTER (WHERE present), sum(c * c) FILTER (WHERE present)
-FROM (SELECT present, round(strength * {units})::bigint AS s,
-    round(cosine * {units})::bigint AS c FROM final) AS units""")
+    count(*) FILTER (WHERE present), avg(strength::real), stddev_pop(strength::real),
+    avg(cosine::real) FILTER (WHERE present), stddev_pop(cosine::real) FILTER (WHERE present)
+FROM final""")
 _NEAREST = SQL("""WITH q AS MATERIALIZED (SELECT {vectors}), near AS MATERIALIZED (
     SELECT id, bit_or(list) AS lists FROM ({lists}) AS listed GROUP BY id
 ), scored AS (
@@ -95,7 +94,7 @@ _NOTHING = ScanResult(
     pool=np.zeros(0, dtype=np.intp),
     cosines=_NO_SCORES,
     strengths=_NO_SCORES,
-    moments=NO_MOMENTS,
+    moments=Moments.of(_NO_SCORES, _NO_SCORES),
     eligible=0,
     scored=0,
 )
@@ -297,15 +296,18 @@ class PgvectorTable:
         return self._measured(row, ids)
 
     def _measured(self, row: Sequence[Any], ids: Ids) -> ScanResult:
-        places, cosines, strengths, *sums = row
-        if sums[3] < np.count_nonzero(ids):
+        places, cosines, strengths, present, *measured = row
+        if present < np.count_nonzero(ids):
             raise self._gap()
-        every, present = (Sums(*(int(each or 0) for each in part)) for part in (sums[:3], sums[3:]))
+        mean, spread, cosine_mean, cosine_spread = (float(each or 0) for each in measured)
         return ScanResult(
             pool=np.asarray(places or (), dtype=np.intp) - 1,
             cosines=np.asarray(cosines or (), dtype=np.float32),
             strengths=np.asarray(strengths or (), dtype=np.float32),
-            moments=Moments(strengths=every, cosines=present),
+            moments=Moments(
+                strengths=Distribution(mean, spread),
+                cosines=Distribution(cosine_mean, cosine_spread),
+            ),
             eligible=len(ids),
             scored=len(ids),
         )
@@ -353,7 +355,7 @@ class PgvectorTable:
 
 def _measure(query: VectorQuery, ids: Ids, count: int) -> tuple[Query, Mapping[str, object]]:
     values = {**_values(query), "ids": dump_ids(ids), "count": count}
-    return _MEASURE.format(**_terms(query), units=Literal(SUM_UNITS)), values
+    return _MEASURE.format(**_terms(query)), values
 
 
 def _vectors(query: VectorQuery) -> Mapping[str, Vector]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import fmean, pstdev
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.runtime.vectors import NO_SUMS, Sums, best_cosine, top, unit_rows, usable
+from gateway.runtime.vectors import Distribution, best_cosine, deviations, top, unit_rows, usable
 
 numbers = st.floats(-1000, 1000, width=32)
 
@@ -69,19 +71,21 @@ def test_the_top_is_the_head_of_a_stable_sort(scores: list[int], limit: int) -> 
     assert wanted[: max(limit, 0)] == found.tolist()
 
 
-@given(st.lists(st.floats(-40, 40, width=32), max_size=200), st.integers(1, 7))
-def test_sums_over_parts_are_those_of_the_whole(values: list[float], parts: int) -> None:
-    """To the last bit, in any order; mean and spread are those of the rounded numbers."""
-    numbers = np.asarray(values, np.float32)
-    pieces = [Sums.of(numbers[start::parts]) for start in range(parts)]
+@given(st.lists(st.floats(-40, 40, width=32), min_size=1, max_size=200))
+def test_a_distribution_has_mean_and_spread_in_double_precision(values: list[float]) -> None:
+    measured = Distribution.of(np.asarray(values, np.float32))
 
-    whole = Sums.of(numbers)
-
-    assert whole == sum(pieces, NO_SUMS) == sum(reversed(pieces), NO_SUMS)
-    exact = np.rint(numbers.astype(np.float64) * 2**20) / 2**20
-    assert whole.mean == pytest.approx(exact.mean() if values else 0.0, abs=1e-12)
-    assert whole.spread == pytest.approx(exact.std() if values else 0.0, abs=1e-9)
+    assert measured.mean == pytest.approx(fmean(values), abs=1e-12)
+    assert measured.spread == pytest.approx(pstdev(values), abs=1e-9)
 
 
-def test_equal_numbers_have_no_spread() -> None:
-    assert 0.0 == Sums.of(np.full(1000, 0.3, np.float32)).spread
+def test_no_numbers_have_neither_mean_nor_spread() -> None:
+    assert (0.0, 0.0) == Distribution.of(np.zeros(0, np.float32))
+
+
+@given(st.floats(-40, 40, width=32), st.integers(1, 5000))
+def test_equal_numbers_have_no_spread(value: float, count: int) -> None:
+    """A spread of rounding errors would rank equal entities by chance."""
+    numbers = np.full(count, value, np.float32)
+
+    assert not deviations(numbers, Distribution.of(numbers)).any()

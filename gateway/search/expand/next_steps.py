@@ -28,7 +28,7 @@ from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph, node_of
 from gateway.index.vectors import CatalogVectors, VectorQuery
 from gateway.options import SearchOptions
-from gateway.runtime.vectors import Matrix, Sums, Vector, deviations, top
+from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, top
 from gateway.search.expand.supplements import (
     Supplement,
     entities_of,
@@ -331,7 +331,7 @@ def _cosines(index: CatalogVectors, vector: Vector) -> Vector:
 
 
 def _deviations(scores: Vector) -> Vector:
-    return deviations(scores, Sums.of(scores))
+    return deviations(scores, Distribution.of(scores))
 
 
 def evaluate_usage(

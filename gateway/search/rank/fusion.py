@@ -22,8 +22,7 @@ from itertools import takewhile
 import numpy as np
 
 from gateway.index.eligibility import Mask, Positions
-from gateway.index.vectors import NO_MOMENTS, Moments
-from gateway.runtime.vectors import NO_SUMS, Sums, Vector, deviations
+from gateway.runtime.vectors import Distribution, Vector, deviations
 from gateway.search.rank.parameters import SERVER_GROUP_CLAUSES, SERVER_GROUP_WEIGHTS
 from gateway.search.retrieve import Candidates, LexicalScores
 from gateway.types import Entity
@@ -51,43 +50,6 @@ class RankedList:
         return RankedList(positions=self.positions[index], scores=self.scores[index])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pool:
-    """The candidates of one query, with all that ranks them; shape (m,) each."""
-
-    positions: Positions
-    strengths: Vector
-    """What vectors say."""
-    words: Vector
-    """What words say, by BM25F."""
-    clauses: Vector | None = None
-    """The same of the best clause of a long request; None for a short one."""
-    groups: Positions
-    """The number of each one's server."""
-    group_sizes: Positions
-    """How many entities of the catalog that server has."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolMoments:
-    """Sums over all eligible entities, of what a pool is ranked by. Those of parts add up."""
-
-    size: int = 0
-    """How many entities the catalog has, eligible or not."""
-    vectors: Moments = NO_MOMENTS
-    words: Sums = NO_SUMS
-    clauses: Sums = NO_SUMS
-
-    def __add__(self, other: PoolMoments) -> PoolMoments:
-        """Return the sums over both parts of a catalog."""
-        return PoolMoments(
-            size=self.size + other.size,
-            vectors=self.vectors + other.vectors,
-            words=self.words + other.words,
-            clauses=self.clauses + other.clauses,
-        )
-
-
 def fuse(
     candidates: Candidates,
     lexical: LexicalScores,
@@ -107,58 +69,11 @@ def fuse(
         server_ids: The number of each entity's server, shape (n,).
         clause_count: How many clauses the request has, 0 for a short one.
     """
-    pool = pool_of(candidates, lexical, server_ids)
-    about = pool_moments(candidates, lexical, mask)
-    return rank_pool(pool, about, weight=weight, clause_count=clause_count)
-
-
-def pool_of(candidates: Candidates, lexical: LexicalScores, server_ids: Positions) -> Pool:
-    """Gather what ranks the pool of *candidates*; the arguments are those of `fuse`."""
     positions = candidates.pool
-    groups = server_ids[positions]
-    return Pool(
-        positions=positions,
-        strengths=candidates.strengths,
-        words=lexical.scores[positions],
-        clauses=None if lexical.clauses is None else lexical.clauses[positions],
-        groups=groups,
-        group_sizes=np.bincount(server_ids)[groups],
-    )
-
-
-def pool_moments(candidates: Candidates, lexical: LexicalScores, mask: Mask) -> PoolMoments:
-    """Sum what ranks over all eligible entities; the arguments are those of `fuse`."""
-    clauses = NO_SUMS if lexical.clauses is None else _sums(lexical.clauses, mask)
-    return PoolMoments(
-        size=len(mask),
-        vectors=candidates.scan.moments,
-        words=_sums(lexical.scores, mask),
-        clauses=clauses,
-    )
-
-
-def rank_pool(
-    pool: Pool, about: PoolMoments, *, weight: float, clause_count: int = 0
-) -> RankedList:
-    """Rank *pool* by its evidence alone; see `fuse`.
-
-    Args:
-        pool: The candidates.
-        about: Of the whole catalog, which may stand in several processes.
-        weight: What one deviation in words adds, in deviations of vectors.
-        clause_count: How many clauses the request has, 0 for a short one.
-    """
-    scores = deviations(pool.strengths, about.vectors.strengths)
-    by_words = weight * deviations(pool.words, about.words)
-    if pool.clauses is not None:
-        by_words += weight * deviations(pool.clauses, about.clauses)
-    scores = scores + by_words
-    scores += server_scores(pool.groups, pool.group_sizes, scores, clause_count, size=about.size)
-    return RankedList.of(pool.positions, scores)
-
-
-def _sums(scores: Vector, mask: Mask) -> Sums:
-    return Sums.of(scores if mask.all() else scores[mask])
+    scores = candidates.deviations(candidates.strengths)
+    scores += lexical_deviations(lexical, positions, mask, weight)
+    scores += group_scores(server_ids, positions, scores, clause_count)
+    return RankedList.of(positions, scores)
 
 
 def lexical_deviations(
@@ -168,7 +83,7 @@ def lexical_deviations(
     total = np.zeros(len(positions), dtype=np.float32)
     for scores in (lexical.scores, lexical.clauses):
         if scores is not None:
-            total += weight * deviations(scores[positions], _sums(scores, mask))
+            total += weight * deviations(scores[positions], Distribution.of(scores[mask]))
     return total
 
 
@@ -179,30 +94,7 @@ def group_scores(
     clauses: int,
     weights: Sequence[float] = SERVER_GROUP_WEIGHTS,
 ) -> Vector:
-    """Return what servers add to the scores at *positions*; see `server_scores`.
-
-    Args:
-        ids: The number of each entity's server without gaps, shape (n,).
-        positions: Those that are ranked, each once.
-        scores: As for `server_scores`.
-        clauses: As for `server_scores`.
-        weights: As for `server_scores`.
-    """
-    groups = ids[positions]
-    sizes = np.bincount(ids)[groups]
-    return server_scores(groups, sizes, scores, clauses, size=len(ids), weights=weights)
-
-
-def server_scores(
-    groups: Positions,
-    sizes: Positions,
-    scores: Vector,
-    clauses: int,
-    *,
-    size: int,
-    weights: Sequence[float] = SERVER_GROUP_WEIGHTS,
-) -> Vector:
-    """Return what servers add to the scores, in deviations.
+    """Return what servers add to the scores at *positions*, in deviations.
 
     A request is mostly served by few servers, one of many clauses all the more: the better the best
     tool of its server fits, the likelier a tool is. The smaller the server's part of the catalog,
@@ -210,18 +102,19 @@ def server_scores(
     that lifts it.
 
     Args:
-        groups: The number of the server of each entity that is ranked, shape (m,).
-        sizes: How many entities of the catalog that server has, shape (m,).
+        ids: The number of each entity's server without gaps, shape (n,).
+        positions: Those that are ranked, each once, shape (m,).
         scores: Their scores, in deviations, shape (m,).
         clauses: How many clauses the request has, 0 for a short one.
-        size: How many entities the catalog has.
         weights: What a server's best score counts, at each of `SERVER_GROUP_CLAUSES`.
     """
-    if size < 2:
+    groups = ids[positions]
+    if len(ids) < 2:
         return np.zeros(len(groups), dtype=np.float32)
     weight = np.float32(np.interp(clauses, SERVER_GROUP_CLAUSES, weights))
     # 1 for a server of one tool, 0 for one that is the whole catalog.
-    rarity = (np.log(size / sizes) / math.log(size)).astype(np.float32)
+    sizes = np.bincount(ids)[groups]
+    rarity = (np.log(len(ids) / sizes) / math.log(len(ids))).astype(np.float32)
     _, places = np.unique(groups, return_inverse=True)
     best = np.zeros(len(groups), dtype=np.float32)
     np.maximum.at(best, places, scores)
