@@ -12,7 +12,7 @@ from gateway.access.audit import AuditRow
 from gateway.access.limits import STEPS, Charge, first_refusal
 from gateway.storage.sqlite import Database, Schema
 
-_AUDIT = Schema(
+AUDIT = Schema(
     what="audit log",
     steps=(
         (
@@ -25,7 +25,7 @@ _AUDIT = Schema(
     ),
     is_durable=True,
 )
-_LIMITS = Schema(
+LIMITS = Schema(
     what="counters of limits",
     steps=(
         (
@@ -62,7 +62,7 @@ class SqliteAuditLog:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _AUDIT)
+        self._database = Database(path, AUDIT)
 
     def append(self, row: AuditRow) -> None:
         """See `AuditLog.append`."""
@@ -98,7 +98,7 @@ class SqliteCounters:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _LIMITS)
+        self._database = Database(path, LIMITS)
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
         """See `Counters.charge`."""

@@ -1,4 +1,4 @@
-"""Files of every version that there ever was: tests/storage/files holds one of each, as SQL."""
+"""SQLite files of every version: tests/storage/files has one of each, as SQL."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.entries import Entry, entry_from_json
+from gateway.storage.audit import AUDIT, LIMITS
 from gateway.storage.call_log import USAGE, SqliteCallLog
-from gateway.storage.catalog import CATALOG, SqliteCatalog
+from gateway.storage.catalog import APPROVALS, CATALOG, SqliteCatalog
+from gateway.storage.programs import PROGRAMS
 from gateway.storage.sqlite import VECTORS, Schema, SqliteVectorStore
 from gateway.usage.call_log import Call
 
@@ -32,10 +34,19 @@ def tables(connection: sqlite3.Connection) -> set[str]:
     return {re.sub(r"\s+", "", text) for (text,) in rows}
 
 
-SCHEMAS = {"vectors": VECTORS, "catalog": CATALOG, "usage": USAGE}
+SCHEMAS = {
+    "vectors": VECTORS,
+    "catalog": CATALOG,
+    "approvals": APPROVALS,
+    "usage": USAGE,
+    "programs": PROGRAMS,
+    "audit": AUDIT,
+    "limits": LIMITS,
+}
+NAMES = sorted(path.stem for path in FILES.glob("*.sql") if path.stem.split("-")[0] in SCHEMAS)
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in FILES.glob("*.sql")))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_file_of_any_version_comes_to_the_tables_of_a_new_one(name: str, tmp_path: Path) -> None:
     """And nothing is left in it that only an older version needed."""
     kind, version = name.split("-")
@@ -51,7 +62,7 @@ def test_a_file_of_any_version_comes_to_the_tables_of_a_new_one(name: str, tmp_p
         assert expected == tables(old)
 
 
-@pytest.mark.parametrize("schema", [VECTORS, CATALOG, USAGE], ids=lambda each: each.what)
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda each: each.what)
 def test_steps_may_meet_their_tables_already(schema: Schema) -> None:
     """Files of the time before there were steps have tables without a version."""
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:

@@ -1,0 +1,6 @@
+BEGIN TRANSACTION;
+CREATE TABLE spent (key TEXT NOT NULL, step INTEGER NOT NULL,
+            amount REAL NOT NULL, PRIMARY KEY (key, step)) WITHOUT ROWID;
+INSERT INTO "spent" VALUES('k',28800001,3.0);
+COMMIT;
+PRAGMA user_version = 1;

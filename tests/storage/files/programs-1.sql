@@ -1,0 +1,6 @@
+BEGIN TRANSACTION;
+CREATE TABLE programs (key TEXT PRIMARY KEY, at REAL NOT NULL,
+            row TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO "programs" VALUES('ada.1',1728000100.0,'é');
+COMMIT;
+PRAGMA user_version = 1;
