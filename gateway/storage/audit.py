@@ -10,7 +10,8 @@ from pathlib import Path
 
 from gateway.access.audit import AuditRow
 from gateway.access.limits import STEPS, Charge, first_refusal
-from gateway.storage.sqlite import Database, Schema
+from gateway.storage.database import Schema
+from gateway.storage.sqlite import SqliteDatabase
 
 AUDIT = Schema(
     what="audit log",
@@ -62,7 +63,7 @@ class SqliteAuditLog:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, AUDIT)
+        self._database = SqliteDatabase(path, AUDIT)
 
     def append(self, row: AuditRow) -> None:
         """See `AuditLog.append`."""
@@ -98,7 +99,7 @@ class SqliteCounters:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, LIMITS)
+        self._database = SqliteDatabase(path, LIMITS)
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
         """See `Counters.charge`."""

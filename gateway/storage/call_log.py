@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gateway.runtime.cache import Clock
-from gateway.storage.sqlite import Connection, Database, Schema
+from gateway.storage.database import Schema
+from gateway.storage.sqlite import Connection, SqliteDatabase
 from gateway.types import JsonObject
 from gateway.usage.call_log import (
     DAY_S,
@@ -75,7 +76,7 @@ class SqliteCallLog:
         most: int = MOST_CALLS,
         most_queries: int = MOST_QUERIES,
     ) -> None:
-        self._database = Database(path, USAGE)
+        self._database = SqliteDatabase(path, USAGE)
         self._wall = wall
         self._most = most
         self._most_queries = most_queries

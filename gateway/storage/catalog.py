@@ -15,8 +15,9 @@ from gateway.catalog.entries import Entry, encode_entry
 from gateway.errors import StoreError
 from gateway.runtime.cache import Clock
 from gateway.sources.listing_store import StoredServer, encode
+from gateway.storage.database import Schema
 from gateway.storage.listings import KEEP_S, Listings, find_definition, former_definitions
-from gateway.storage.sqlite import BUSY_S, Database, Schema
+from gateway.storage.sqlite import BUSY_S, SqliteDatabase
 from gateway.types import ToolDefinition
 from gateway.types.listing import Listing
 
@@ -95,9 +96,9 @@ class SqliteCatalog(Listings):
 
     def __init__(self, path: Path, *, wall: Clock = time.time, busy_s: float = BUSY_S) -> None:
         super().__init__(wall)
-        self._database = Database(path, CATALOG, busy_s=busy_s)
+        self._database = SqliteDatabase(path, CATALOG, busy_s=busy_s)
         beside = path.with_name(f"{path.stem}.approvals.sqlite3")
-        self._approvals = Database(beside, APPROVALS, busy_s=busy_s)
+        self._approvals = SqliteDatabase(beside, APPROVALS, busy_s=busy_s)
 
     def rows(self) -> Mapping[str, str]:
         """See `Entries.rows`; no file is made for it."""

@@ -20,11 +20,13 @@ from gateway.storage.postgres_audit import PostgresAuditLog, PostgresCounters
 from gateway.storage.postgres_call_log import PostgresCallLog
 from gateway.storage.postgres_catalog import PostgresCatalog
 from gateway.storage.postgres_database import OnChange, PostgresDatabase
-from gateway.storage.postgres_programs import PostgresPrograms
+from gateway.storage.postgres_schema import REST
 from gateway.storage.postgres_sign_ins import PostgresTokens
+from gateway.storage.programs import PROGRAMS, SqlPrograms
 from gateway.storage.sqlite import vector_of
 
 SCHEMA = "gateway"
+TABLES = PROGRAMS, REST
 _LOCK_CHARS = 2
 """Of 256 locks a model, no two are of one text."""
 
@@ -147,11 +149,11 @@ class PostgresStore:
         vectors: VectorStore | None = None,
         wall: Clock = time.time,
     ) -> None:
-        self._database = database = PostgresDatabase(url, schema)
+        self._database = database = PostgresDatabase(url, schema, TABLES)
         self.vectors = PostgresVectorStore(database) if vectors is None else vectors
         self.entries = self.listings = PostgresCatalog(database, wall=wall)
         self.call_log = PostgresCallLog(database, wall=wall)
-        self.programs = PostgresPrograms(database, wall=wall)
+        self.programs = SqlPrograms(database, wall=wall)
         self.audit_log = PostgresAuditLog(database)
         self.counters = PostgresCounters(database)
 
@@ -189,7 +191,7 @@ def open_store(address: str, vectors: VectorStore | None = None) -> PostgresStor
 
 def open_vectors(address: str) -> PostgresVectorStore:
     """Return the vectors at *address*; see `open_store`."""
-    return PostgresVectorStore(PostgresDatabase(_url(address), SCHEMA))
+    return PostgresVectorStore(PostgresDatabase(_url(address), SCHEMA, TABLES))
 
 
 def _url(address: str) -> str:

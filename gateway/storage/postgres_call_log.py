@@ -21,7 +21,8 @@ from gateway.storage.call_log import (
     served_of,
     tasks_of,
 )
-from gateway.storage.postgres_database import Connection, PostgresDatabase, Values, is_away
+from gateway.storage.database import Values
+from gateway.storage.postgres_database import Connection, PostgresDatabase
 from gateway.types import JsonObject
 from gateway.usage.call_log import (
     DAY_S,
@@ -102,7 +103,7 @@ class PostgresCallLog:
                     self._put_calls(connection, calls)
                     self._put_searches(connection, searches)
             except StoreError as error:
-                if not is_away(error):
+                if not self._database.is_away(error):
                     raise
                 self._calls.extendleft(reversed(calls))
                 self._searches.extendleft(reversed(searches))

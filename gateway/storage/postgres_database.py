@@ -13,13 +13,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, LiteralString
 
 from gateway.errors import ConfigError, MissingExtraError, StoreError
-from gateway.storage.postgres_schema import STEPS
+from gateway.storage.database import LockingDatabase, Schema, Values
 
 try:
     import psycopg
@@ -30,8 +32,6 @@ try:
 except ImportError as error:
     raise MissingExtraError("a store in PostgreSQL", "postgres") from error
 
-Connection = psycopg.Connection[TupleRow]
-Values = Sequence[object] | Mapping[str, object]
 OnChange = Callable[[str], None]
 """Called with what another process changed; see `WatchedStore.watch`."""
 
@@ -52,23 +52,65 @@ _POLL_S = 0.5
 _RECONNECT_S = 1.0
 _UNSAFE = "it has a character that PostgreSQL cannot keep, U+0000 or half of a surrogate pair"
 
+_VALUE = re.compile(r"\?|(?<![:\w]):(\w+)")
 
-class PostgresDatabase:
+
+@cache
+def _own(statement: str) -> bytes:
+    """Return *statement* with the placeholders of psycopg."""
+    return _VALUE.sub(lambda value: f"%({value[1]})s" if value[1] else "%s", statement).encode()
+
+
+class Connection(psycopg.Connection[TupleRow]):
+    """A `Session` in PostgreSQL."""
+
+    def rows(self, statement: LiteralString, values: Values = ()) -> list[TupleRow]:
+        """See `Session.rows`."""
+        return self.cursor(binary=True).execute(_own(statement), values).fetchall()
+
+    def each(self, statement: LiteralString) -> Iterator[TupleRow]:
+        """See `Session.each`."""
+        with self.cursor("each") as cursor:
+            yield from cursor.execute(_own(statement))
+
+    def write(self, statement: LiteralString, *rows: Values) -> int:
+        """See `Session.write`."""
+        with self.cursor() as cursor:
+            cursor.executemany(_own(statement), rows)
+            return cursor.rowcount
+
+    def insert(self, statement: LiteralString, values: Values) -> int:
+        """See `Session.insert`."""
+        row = self.execute(_own(statement) + b" RETURNING id", values).fetchone()
+        return int(row[0]) if row else 0
+
+    def hold(self, *names: str) -> None:
+        """See `Session.hold`. They are held in one order: nobody waits in a circle."""
+        for name in sorted({*names}):
+            self.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 1))", (name,))
+
+    def skip_flush(self) -> None:
+        """See `Session.skip_flush`."""
+        self.execute("SET LOCAL synchronous_commit = off")
+
+
+class PostgresDatabase(LockingDatabase):
     """One schema of a database, made when first needed. Safe from any thread, and after a fork.
 
     Args:
         url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE``.
         schema: Where the tables are.
+        tables: Which they are.
 
     Raises:
         ConfigError: *url* is no such address.
     """
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str, tables: Sequence[Schema] = ()) -> None:
         self._link = {**_LINK, **_parsed(url)}
         self._schema = schema
-        self.place = _place(self._link, schema)
-        """Where it is, without user and password."""
+        self._steps = _steps_of(tables)
+        self.place = self.label = _place(self._link, schema)
         self._origin = secrets.token_hex(8)
         self._opening = threading.Lock()
         self._pool: ConnectionPool[Connection] | None = None
@@ -97,30 +139,9 @@ class PostgresDatabase:
             connection.isolation_level = connection.read_only = None
             yield connection
 
-    def rows(self, query: LiteralString, values: Values = ()) -> list[TupleRow]:
-        """Return the rows of one query.
-
-        Raises:
-            StoreError: It cannot be read.
-        """
-        with self.reading() as connection:
-            return connection.execute(query, values).fetchall()
-
-    def write(self, query: LiteralString, *rows: Sequence[object]) -> int:
-        """Execute one statement with the values of each of *rows*; return how many it changed.
-
-        Raises:
-            StoreError: It cannot be written; nothing was.
-        """
-        with self.transaction() as connection, connection.cursor() as cursor:
-            cursor.executemany(query, rows)
-            return cursor.rowcount
-
     @contextlib.contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold off every other process of this schema that wants the lock *name*.
-
-        It ends with its connection: no process waits for one that was killed.
+        """See `LockingDatabase.lock`.
 
         Raises:
             StoreError: Another one has held it for `BUSY_S`, or the database cannot be reached.
@@ -174,6 +195,19 @@ class PostgresDatabase:
                 " set_config('client_connection_check_interval', '5s', false)"
             )
             yield connection
+
+    def is_made(self) -> bool:
+        """See `Database.is_made`; to look takes as long as to read."""
+        return True
+
+    def is_away(self, error: StoreError, /) -> bool:
+        """See `Database.is_away`; a server that is busy is away too."""
+        return isinstance(error.__cause__, psycopg.OperationalError)
+
+    def size(self, table: str, /) -> int:
+        """See `Database.size`."""
+        ((size,),) = self.rows("SELECT pg_total_relation_size(CAST(? AS regclass))", (table,))
+        return int(size)
 
     def close(self) -> None:
         """Close all connections; the next use opens others."""
@@ -247,6 +281,7 @@ class PostgresDatabase:
                 self._process = os.getpid()
                 self._pool = ConnectionPool(
                     make_conninfo("", **self._link),
+                    connection_class=Connection,
                     configure=self._configure,
                     min_size=1,
                     max_size=_MOST_CONNECTIONS,
@@ -263,7 +298,7 @@ class PostgresDatabase:
         pool.close(timeout=0)
 
     def _connect(self) -> Connection:
-        connection = psycopg.connect(make_conninfo("", **self._link))
+        connection = Connection.connect(make_conninfo("", **self._link))
         try:
             self._configure(connection)
         except psycopg.Error:
@@ -284,7 +319,7 @@ class PostgresDatabase:
         connection.commit()
 
     def _bring_up(self, connection: Connection) -> None:
-        if self._version(connection) == len(STEPS):
+        if self._steps and self._version(connection) == len(self._steps):
             return
         # Of many that start at once, one makes the tables.
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._schema,))
@@ -292,11 +327,11 @@ class PostgresDatabase:
         if connection.execute(exists, (self._schema,)).fetchone() is None:
             connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(self._schema)))
         connection.execute("CREATE TABLE IF NOT EXISTS version (steps integer NOT NULL)")
-        for step in STEPS[self._version(connection) :]:
+        for step in self._steps[self._version(connection) :]:
             for statement in step:
                 connection.execute(statement)
         connection.execute("DELETE FROM version")
-        connection.execute("INSERT INTO version VALUES (%s)", (len(STEPS),))
+        connection.execute("INSERT INTO version VALUES (%s)", (len(self._steps),))
 
     def _version(self, connection: Connection) -> int:
         table = "SELECT to_regclass(quote_ident(%s) || '.version')"
@@ -304,10 +339,10 @@ class PostgresDatabase:
             return 0
         row = connection.execute("SELECT steps FROM version").fetchone()
         steps = int(row[0]) if row else 0
-        if steps > len(STEPS):
+        if steps > len(self._steps):
             raise StoreError(
                 f"{self.place}: a newer version of this package made its tables ({steps}, where "
-                f"this one knows {len(STEPS)}): update this one, or give it another schema"
+                f"this one knows {len(self._steps)}): update this one, or give it another schema"
             )
         return steps
 
@@ -319,9 +354,12 @@ class PostgresDatabase:
             raise StoreError(f"{self.place}: {_reason(error)}") from error
 
 
-def is_away(error: StoreError) -> bool:
-    """Return whether the same may work once the server is back, or less busy."""
-    return isinstance(error.__cause__, psycopg.OperationalError)
+def _steps_of(tables: Sequence[Schema]) -> Sequence[Sequence[LiteralString]]:
+    numbers = range(1, max((number for each in tables for number in each.postgres), default=0) + 1)
+    return [
+        [statement for each in tables for statement in each.postgres.get(number, ())]
+        for number in numbers
+    ]
 
 
 def _parsed(url: str) -> Mapping[str, Any]:

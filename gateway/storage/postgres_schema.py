@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import LiteralString
 
+from gateway.storage.database import Schema
+
 _TABLES: Sequence[LiteralString] = (
     # Numbers of vectors hardly compress: they are not tried.
     """CREATE TABLE vectors (model_id text COLLATE "C", key text COLLATE "C",
@@ -65,10 +67,6 @@ _NOTIFICATIONS: Sequence[LiteralString] = (
 _SIGN_INS: Sequence[LiteralString] = (
     'CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',
 )
-_PROGRAMS: Sequence[LiteralString] = (
-    """CREATE TABLE programs (key text COLLATE "C" PRIMARY KEY, at double precision NOT NULL,
-    row text NOT NULL)""",
-)
 _ACCESS: Sequence[LiteralString] = (
     """CREATE TABLE audit (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at double precision NOT NULL, row text NOT NULL)""",
@@ -89,6 +87,4 @@ ENTITY_ROWS: Sequence[LiteralString] = (
     model text COLLATE "C" NOT NULL, numbers halfvec STORAGE PLAIN NOT NULL)""",
 )
 """Made only where rows are kept there: they need the extension ``vector``."""
-STEPS: Sequence[Sequence[LiteralString]] = (
-    *(_TABLES, _NOTIFICATIONS, _SIGN_INS, _PROGRAMS, _ACCESS),
-)
+REST = Schema(what="", postgres={1: _TABLES, 2: _NOTIFICATIONS, 3: _SIGN_INS, 5: _ACCESS})

@@ -1,13 +1,12 @@
-"""Rows of programs in a SQLite file; see `gateway.programs.store.ProgramStore`."""
+"""Rows of programs; see `gateway.programs.store.ProgramStore`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from gateway.runtime.cache import Clock
-from gateway.storage.sqlite import Database, Schema
+from gateway.storage.database import Database, Schema
 
 PROGRAMS = Schema(
     what="store of programs",
@@ -17,61 +16,70 @@ PROGRAMS = Schema(
             row TEXT NOT NULL) WITHOUT ROWID""",
         ),
     ),
+    postgres={
+        4: (
+            """CREATE TABLE programs (key text COLLATE "C" PRIMARY KEY,
+            at double precision NOT NULL, row text NOT NULL)""",
+        )
+    },
 )
 
 
-class SqlitePrograms:
-    """`ProgramStore` in one file, which only its owner can read.
+class SqlPrograms:
+    """A `ProgramStore` in a database.
 
     Args:
-        path: The file; it is made when first needed.
+        database: The place of `PROGRAMS`.
         wall: Seconds since the epoch.
     """
 
-    def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
-        self._database = Database(path, PROGRAMS)
+    def __init__(self, database: Database, *, wall: Clock = time.time) -> None:
+        self._database = database
         self._wall = wall
 
     def put(self, key: str, row: str, *, keep_s: float, most: int) -> None:
         """See `ProgramStore.put`."""
         now = self._wall()
-        with self._database.transaction() as connection:
-            connection.execute("DELETE FROM programs WHERE at < ?", (now - keep_s,))
-            connection.execute("INSERT OR REPLACE INTO programs VALUES (?, ?, ?)", (key, now, row))
-            if owner := key.rpartition(".")[0]:
-                query = """DELETE FROM programs WHERE key IN (SELECT key FROM programs
-                WHERE key GLOB ? ORDER BY at DESC, key LIMIT -1 OFFSET ?)"""
-                connection.execute(query, (f"{owner}.*", most))
+        # One by one: two writers that delete the same rows never wait in a circle.
+        self._database.write("DELETE FROM programs WHERE at < ?", (now - keep_s,))
+        self._database.write(
+            """INSERT INTO programs VALUES (?, ?, ?)
+            ON CONFLICT (key) DO UPDATE SET at = excluded.at, row = excluded.row""",
+            (key, now, row),
+        )
+        if owner := key.rpartition(".")[0]:
+            # A slash is the next character after a point.
+            bound = {"first": f"{owner}.", "end": f"{owner}/", "most": most}
+            query = """DELETE FROM programs WHERE key >= :first AND key < :end
+                AND key NOT IN (SELECT key FROM programs WHERE key >= :first AND key < :end
+                ORDER BY at DESC, key LIMIT :most)"""
+            self._database.write(query, bound)
 
     def read(self, key: str) -> str | None:
-        """See `ProgramStore.read`."""
-        if not self._database.path.exists():
+        """See `ProgramStore.read`; no file is made for it."""
+        if not self._database.is_made():
             return None
-        query = "SELECT row FROM programs WHERE key = ?"
-        with self._database.reading() as connection:
-            row = connection.execute(query, (key,)).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._database.rows("SELECT row FROM programs WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else None
 
     def replace(self, key: str, old: str, new: str) -> bool:
         """See `ProgramStore.replace`."""
         query = "UPDATE programs SET row = ? WHERE key = ? AND row = ?"
-        with self._database.transaction() as connection:
-            return connection.execute(query, (new, key, old)).rowcount > 0
+        return self._database.write(query, (new, key, old)) > 0
 
     def take(self, key: str) -> str | None:
         """See `ProgramStore.take`."""
-        with self._database.transaction() as connection:
-            row = connection.execute("SELECT row FROM programs WHERE key = ?", (key,)).fetchone()
-            connection.execute("DELETE FROM programs WHERE key = ?", (key,))
-        return None if row is None else str(row[0])
+        with self._database.transaction() as session:
+            rows = session.rows("SELECT row FROM programs WHERE key = ? FOR UPDATE", (key,))
+            session.write("DELETE FROM programs WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else None
 
     def rows(self) -> Mapping[str, str]:
         """See `ProgramStore.rows`; no file is made for it."""
-        if not self._database.path.exists():
+        if not self._database.is_made():
             return {}
-        with self._database.reading() as connection:
-            return dict(connection.execute("SELECT key, row FROM programs ORDER BY at, key"))
+        return dict(self._database.rows("SELECT key, row FROM programs ORDER BY at, key"))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database; the next use opens it again."""
         self._database.close()

@@ -27,8 +27,8 @@ from gateway.sources.listing_store import ListingStore
 from gateway.storage.audit import SqliteAuditLog, SqliteCounters
 from gateway.storage.call_log import SqliteCallLog
 from gateway.storage.catalog import SqliteCatalog
-from gateway.storage.programs import SqlitePrograms
-from gateway.storage.sqlite import SqliteVectorStore
+from gateway.storage.programs import PROGRAMS, SqlPrograms
+from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 from gateway.usage.call_log import CallLog
 
 
@@ -154,7 +154,9 @@ class SqliteStore:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
         self.entries = self.listings = SqliteCatalog(catalog, wall=wall)
         self.call_log = SqliteCallLog(usage, wall=wall)
-        self.programs = SqlitePrograms(catalog.with_name("programs.sqlite3"), wall=wall)
+        self.programs = SqlPrograms(
+            SqliteDatabase(catalog.with_name("programs.sqlite3"), PROGRAMS), wall=wall
+        )
         self.audit_log = SqliteAuditLog(catalog.with_name("audit.sqlite3"))
         self.counters = SqliteCounters(catalog.with_name("limits.sqlite3"))
 

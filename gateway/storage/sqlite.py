@@ -11,14 +11,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -27,8 +29,8 @@ from gateway.errors import StoreError
 from gateway.mcp.retry import retry_while_locked
 from gateway.runtime.atomic_file import make_private_file
 from gateway.runtime.vectors import Vector
+from gateway.storage.database import Database, Row, Schema, Values
 
-Connection = sqlite3.Connection
 BUSY_S = 10.0
 """How long others may hold a file before whoever waits for it gives up."""
 _CHUNK = 500
@@ -37,29 +39,57 @@ _PAUSE_S = 0.005
 
 _File = tuple[int, int]
 
+_WORDS = {"strpos(": "instr(", "trunc(": "(0 | ", " FOR UPDATE": "", "TRUNCATE ": "DELETE FROM "}
+"""Words of PostgreSQL in a statement, and those of SQLite; a transaction has the whole file."""
+_ANY = re.compile(r"= ANY\((\?|:\w+)\)")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
-    """The tables of one kind of file, as the steps that make them, oldest first.
 
-    A file of version n has had the first n steps. A step is never changed once it was released; it
-    keeps what users put into a file, and drops only what can be made again. Each statement may find
-    its table there already, in files from before there were steps.
-    """
+@cache
+def _own(statement: str) -> str:
+    """Return *statement* in SQLite's words."""
+    for word, own in _WORDS.items():
+        statement = statement.replace(word, own)
+    return _ANY.sub(r"IN (SELECT value FROM json_each(\1))", statement)
 
-    what: str
-    """The name of such a file in messages."""
-    steps: tuple[tuple[str, ...], ...]
-    """The statements of each."""
-    is_durable: bool = False
-    """Whether a write waits until a loss of power cannot undo it."""
+
+def _bound(values: Values) -> Any:
+    """Return *values* with each list as JSON."""
+    plain = values.items() if isinstance(values, Mapping) else enumerate(values)
+    bound = {key: json.dumps(each) if isinstance(each, list) else each for key, each in plain}
+    return bound if isinstance(values, Mapping) else [*bound.values()]
+
+
+class Connection(sqlite3.Connection):
+    """A `Session` in a SQLite file."""
+
+    def rows(self, statement: str, values: Values = ()) -> list[Row]:
+        """See `Session.rows`."""
+        return self.execute(_own(statement), _bound(values)).fetchall()
+
+    def each(self, statement: str) -> Iterator[Row]:
+        """See `Session.each`."""
+        return self.execute(_own(statement))
+
+    def write(self, statement: str, *rows: Values) -> int:
+        """See `Session.write`."""
+        return self.executemany(_own(statement), rows).rowcount
+
+    def insert(self, statement: str, values: Values) -> int:
+        """See `Session.insert`."""
+        return self.execute(_own(statement), values).lastrowid or 0
+
+    def hold(self, *names: str) -> None:
+        """See `Session.hold`; a transaction has the whole file."""
+
+    def skip_flush(self) -> None:
+        """See `Session.skip_flush`; `Schema.is_durable` says it for the whole file."""
 
 
 class _NewerError(sqlite3.DatabaseError):
     pass
 
 
-class Database:
+class SqliteDatabase(Database):
     """One file, made when first needed. Safe from any thread.
 
     Args:
@@ -70,21 +100,22 @@ class Database:
 
     def __init__(self, path: Path, schema: Schema, *, busy_s: float = BUSY_S) -> None:
         self.path = path
+        self.place = str(path)
+        self.label = f"{schema.what} {path.name!r}"
         self._schema = schema
         self._busy_s = busy_s
-        self._label = f"{schema.what} {path.name!r}"
         self._writing = threading.RLock()
-        self._writer: sqlite3.Connection | None = None
+        self._writer: Connection | None = None
         self._written: _File | None = None
         """What the writer has open, whatever stands at the path by now."""
         self._resting = threading.Lock()
-        self._reader: tuple[sqlite3.Connection, _File | None] | None = None
+        self._reader: tuple[Connection, _File | None] | None = None
         """A reader that nobody uses just now: to open one takes longer than most reads."""
         self._closings = 0
         _DATABASES.add(self)
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """Read the file as it is at one moment, whatever is written meanwhile.
 
         Raises:
@@ -101,7 +132,7 @@ class Database:
                 self._release(reader, file, closings)
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[Connection]:
         """Hold the file, alone among all threads and processes: all is written, or nothing.
 
         Raises:
@@ -113,6 +144,18 @@ class Database:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
 
+    def is_made(self) -> bool:
+        """See `Database.is_made`."""
+        return self.path.exists() and self.path.stat().st_size > 0
+
+    def is_away(self, _error: StoreError, /) -> bool:
+        """See `Database.is_away`; a disk that is full stays full."""
+        return False
+
+    def size(self, _table: str, /) -> int:
+        """Return how many bytes the file has; 0 without one, and none is made for it."""
+        return self.path.stat().st_size if self.path.is_file() else 0
+
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         with self._writing, self._resting:
@@ -123,7 +166,7 @@ class Database:
                 self._reader[0].close()
             self._writer = self._reader = None
 
-    def _take_reader(self, file: _File | None) -> sqlite3.Connection:
+    def _take_reader(self, file: _File | None) -> Connection:
         with self._resting:
             resting, self._reader = self._reader, None
         if resting is not None:
@@ -140,14 +183,14 @@ class Database:
         reader.execute("PRAGMA query_only = ON")
         return reader
 
-    def _release(self, reader: sqlite3.Connection, file: _File | None, closings: int) -> None:
+    def _release(self, reader: Connection, file: _File | None, closings: int) -> None:
         with self._resting:
             if self._reader is None and closings == self._closings:
                 self._reader = reader, file
                 return
         reader.close()
 
-    def _open_writer(self, file: _File | None) -> sqlite3.Connection:
+    def _open_writer(self, file: _File | None) -> Connection:
         """Return the connection that writes to *file*; bring that up if it is older."""
         if self._writer is not None and self._written != file:
             self.close()
@@ -157,11 +200,15 @@ class Database:
             self._bring_up(self._writer)
         return self._writer
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         # SQLite gives its other files the permissions of this one.
         make_private_file(self.path)
         connection = sqlite3.connect(
-            self.path, timeout=self._busy_s, isolation_level=None, check_same_thread=False
+            self.path,
+            timeout=self._busy_s,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=Connection,
         )
         try:
             self._version(connection)
@@ -170,7 +217,7 @@ class Database:
             raise
         return connection
 
-    def _version(self, connection: sqlite3.Connection) -> int:
+    def _version(self, connection: Connection) -> int:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > len(self._schema.steps):
             raise _NewerError(
@@ -179,10 +226,12 @@ class Database:
             )
         return int(version)
 
-    def _bring_up(self, connection: sqlite3.Connection) -> None:
+    def _bring_up(self, connection: Connection) -> None:
         self._switch_to_wal(connection)
         level = "FULL" if self._schema.is_durable else "NORMAL"
         connection.execute(f"PRAGMA synchronous = {level}")
+        if self._schema.is_erased:
+            connection.execute("PRAGMA secure_delete = ON")
         if self._version(connection) == len(self._schema.steps):
             return
         with connection:
@@ -193,7 +242,7 @@ class Database:
                     connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {len(self._schema.steps)}")
 
-    def _switch_to_wal(self, connection: sqlite3.Connection) -> None:
+    def _switch_to_wal(self, connection: Connection) -> None:
         """Switch to WAL. Of two that make a file at once, SQLite fails one instead of waiting."""
         switch = partial(connection.execute, "PRAGMA journal_mode = WAL")
         try:
@@ -211,9 +260,9 @@ class Database:
             with self._writing:
                 self.close()
                 if _code(error) not in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-                    raise StoreError(f"{self._label}: {error}") from error
+                    raise StoreError(f"{self.label}: {error}") from error
                 outcome = self._set_aside(file)
-            raise StoreError(f"{self._label} was corrupt: {outcome}", rebuilt=True) from error
+            raise StoreError(f"{self.label} was corrupt: {outcome}", rebuilt=True) from error
 
     def _set_aside(self, file: _File | None) -> str:
         """Move *file* out of the way, with what was not yet written into it."""
@@ -227,11 +276,11 @@ class Database:
             if _beside(self.path, "-wal").exists():
                 _beside(self.path, "-wal").rename(_beside(aside, "-wal"))
         except OSError as error:
-            raise StoreError(f"{self._label} is corrupt: {error}") from error
+            raise StoreError(f"{self.label} is corrupt: {error}") from error
         return f"set aside as {aside.name!r}"
 
 
-_DATABASES = WeakSet[Database]()
+_DATABASES = WeakSet[SqliteDatabase]()
 
 
 def _close_before_fork() -> None:
@@ -292,7 +341,7 @@ class SqliteVectorStore:
     def __init__(self, path: Path) -> None:
         self.place = str(path)
         self._path = path
-        self._database = Database(path, VECTORS)
+        self._database = SqliteDatabase(path, VECTORS)
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return those of *keys* that are kept and whole."""

@@ -16,7 +16,7 @@ from gateway.embed.documents import DocumentVectors, embed_documents
 from gateway.embed.protocol import Embedded, Role
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
-from gateway.storage.postgres import PostgresVectorStore
+from gateway.storage.postgres import TABLES, PostgresVectorStore
 from gateway.storage.postgres_database import PostgresDatabase
 from gateway.testing import HashingEmbedder
 from tests.fakes import BrokenStore, Narrow
@@ -239,7 +239,7 @@ def shared(postgres: PostgresServer, tmp_path: Path) -> Iterator[Callable[[], Po
     made: list[PostgresVectorStore] = []
 
     def opened() -> PostgresVectorStore:
-        made.append(PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name)))
+        made.append(PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name, TABLES)))
         return made[-1]
 
     yield opened

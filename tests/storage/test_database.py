@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import StoreError
-from gateway.storage.sqlite import Database, Schema
+from gateway.storage.database import Schema
+from gateway.storage.sqlite import SqliteDatabase
 
 NOTES = Schema(what="notes", steps=(("CREATE TABLE notes (text TEXT NOT NULL)",),))
 TAGGED = Schema(
@@ -27,8 +28,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    database = Database(path, NOTES, busy_s=0.05)
+def database(path: Path) -> Iterator[SqliteDatabase]:
+    database = SqliteDatabase(path, NOTES, busy_s=0.05)
     yield database
     database.close()
 
@@ -40,17 +41,17 @@ def plainly(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def add(database: Database, *texts: str) -> None:
+def add(database: SqliteDatabase, *texts: str) -> None:
     with database.transaction() as connection:
         connection.executemany("INSERT INTO notes (text) VALUES (?)", [(text,) for text in texts])
 
 
-def texts(database: Database) -> list[str]:
+def texts(database: SqliteDatabase) -> list[str]:
     with database.reading() as connection:
         return [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY rowid")]
 
 
-def test_a_reader_waits_for_no_writer(database: Database) -> None:
+def test_a_reader_waits_for_no_writer(database: SqliteDatabase) -> None:
     """It reads what was there before, while another thread is still writing."""
     add(database, "old")
 
@@ -62,7 +63,7 @@ def test_a_reader_waits_for_no_writer(database: Database) -> None:
     assert ["old", "new"] == texts(database)
 
 
-def test_all_of_a_transaction_is_written_or_nothing(database: Database) -> None:
+def test_all_of_a_transaction_is_written_or_nothing(database: SqliteDatabase) -> None:
     """Whatever went wrong in it."""
 
     def half() -> None:
@@ -77,7 +78,7 @@ def test_all_of_a_transaction_is_written_or_nothing(database: Database) -> None:
     assert ["whole"] == texts(database)
 
 
-def test_closing_leaves_no_connection_open(database: Database) -> None:
+def test_closing_leaves_no_connection_open(database: SqliteDatabase) -> None:
     """A reader that is at work goes on; it is closed when it is done."""
     with database.transaction() as writer:
         pass
@@ -93,7 +94,7 @@ def test_closing_leaves_no_connection_open(database: Database) -> None:
     assert [] == texts(database)
 
 
-def test_who_holds_the_file_too_long_is_told_of(database: Database, path: Path) -> None:
+def test_who_holds_the_file_too_long_is_told_of(database: SqliteDatabase, path: Path) -> None:
     """Another process, here; reading goes on meanwhile."""
     add(database, "a")
 
@@ -109,7 +110,7 @@ def test_who_holds_the_file_too_long_is_told_of(database: Database, path: Path) 
 
 
 def test_a_file_that_another_process_is_making_is_waited_for(
-    database: Database, path: Path
+    database: SqliteDatabase, path: Path
 ) -> None:
     """And given up, if that takes too long."""
     path.parent.mkdir()
@@ -133,7 +134,7 @@ def test_many_that_make_a_file_at_once_make_one(path: Path) -> None:
     meeting = threading.Barrier(8)
 
     def made(name: str) -> None:
-        database = Database(path, TAGGED)
+        database = SqliteDatabase(path, TAGGED)
         meeting.wait(timeout=60)
         add(database, name)
         database.close()
@@ -142,17 +143,19 @@ def test_many_that_make_a_file_at_once_make_one(path: Path) -> None:
         for done in [pool.submit(made, str(number)) for number in range(8)]:
             done.result()
 
-    database = Database(path, TAGGED)
+    database = SqliteDatabase(path, TAGGED)
     assert list("01234567") == sorted(texts(database))
     database.close()
 
 
-def test_an_older_file_is_brought_up_and_keeps_what_it_has(database: Database, path: Path) -> None:
+def test_an_older_file_is_brought_up_and_keeps_what_it_has(
+    database: SqliteDatabase, path: Path
+) -> None:
     """Also by one who only reads."""
     add(database, "old")
     database.close()
 
-    newer = Database(path, TAGGED)
+    newer = SqliteDatabase(path, TAGGED)
     with newer.reading() as connection:
         assert [("old", None)] == connection.execute("SELECT text, tag FROM notes").fetchall()
     newer.close()
@@ -160,13 +163,13 @@ def test_an_older_file_is_brought_up_and_keeps_what_it_has(database: Database, p
         assert (2,) == connection.execute("PRAGMA user_version").fetchone()
 
 
-def test_a_step_that_fails_leaves_the_file_as_it_was(database: Database, path: Path) -> None:
+def test_a_step_that_fails_leaves_the_file_as_it_was(database: SqliteDatabase, path: Path) -> None:
     """Half a step would be a version that nobody knows."""
     add(database, "old")
     broken = Schema(what="notes", steps=(*NOTES.steps, ("CREATE TABLE more (x)", "NONSENSE")))
 
     with pytest.raises(StoreError, match="syntax error"):
-        add(Database(path, broken), "new")
+        add(SqliteDatabase(path, broken), "new")
 
     assert ["old"] == texts(database)
     with plainly(path) as connection:
@@ -177,12 +180,12 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(database: Database, path: P
 @pytest.mark.parametrize("use", [texts, lambda database: add(database, "no")])
 def test_a_file_of_a_newer_version_is_refused_and_left_alone(path: Path, use: object) -> None:
     """It is nobody's fault, and its data are somebody's."""
-    newer = Database(path, TAGGED)
+    newer = SqliteDatabase(path, TAGGED)
     add(newer, "new")
     newer.close()
     before = path.read_bytes()
 
-    older = Database(path, NOTES)
+    older = SqliteDatabase(path, NOTES)
     with pytest.raises(StoreError, match=r"newer version .* update this one") as caught:
         use(older)  # type: ignore[operator]  # either of two functions
     older.close()
@@ -192,7 +195,7 @@ def test_a_file_of_a_newer_version_is_refused_and_left_alone(path: Path, use: ob
     assert [path] == list(path.parent.iterdir())
 
 
-def test_a_file_that_was_taken_away_is_begun_anew(database: Database, path: Path) -> None:
+def test_a_file_that_was_taken_away_is_begun_anew(database: SqliteDatabase, path: Path) -> None:
     """Whoever deletes it wants it empty, not written where nobody can read it."""
     add(database, "gone")
     texts(database)
@@ -207,14 +210,14 @@ def test_a_file_that_was_taken_away_is_begun_anew(database: Database, path: Path
 
 
 def test_what_another_process_put_in_the_place_of_a_corrupt_file_stays(
-    database: Database, path: Path, tmp_path: Path
+    database: SqliteDatabase, path: Path, tmp_path: Path
 ) -> None:
     """Both met the corrupt one; only one may set it aside."""
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"no database " * 1000)
     add(database, "old")
 
-    other = Database(path, NOTES)
+    other = SqliteDatabase(path, NOTES)
 
     def late() -> None:
         with database.reading(), plainly(garbage) as connection:
@@ -231,7 +234,7 @@ def test_what_another_process_put_in_the_place_of_a_corrupt_file_stays(
 
 
 def test_a_corrupt_file_goes_with_what_was_not_yet_written_into_it(
-    database: Database, path: Path
+    database: SqliteDatabase, path: Path
 ) -> None:
     """Somebody may still mend it by hand."""
     add(database, "a")

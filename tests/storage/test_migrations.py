@@ -14,8 +14,9 @@ from gateway.catalog.entries import Entry, entry_from_json
 from gateway.storage.audit import AUDIT, LIMITS
 from gateway.storage.call_log import USAGE, SqliteCallLog
 from gateway.storage.catalog import APPROVALS, CATALOG, SqliteCatalog
+from gateway.storage.database import Schema
 from gateway.storage.programs import PROGRAMS
-from gateway.storage.sqlite import VECTORS, Schema, SqliteVectorStore
+from gateway.storage.sqlite import VECTORS, SqliteVectorStore
 from gateway.usage.call_log import Call
 
 FILES = Path(__file__).parent / "files"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -59,11 +59,11 @@ def in_database(server: PostgresServer) -> PostgresStore:
 
 @pytest.fixture(params=["postgres", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeptStore]:
-    opened: Callable[[], KeptStore] = {
-        "postgres": lambda: in_database(request.getfixturevalue("postgres")),
-        "sqlite": lambda: in_files(tmp_path),
-    }[request.param]
-    store = opened()
+    store: KeptStore
+    if request.param == "sqlite":
+        store = in_files(tmp_path)
+    else:
+        store = in_database(request.getfixturevalue("postgres"))
     yield store
     store.close()
 
