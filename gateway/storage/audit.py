@@ -1,4 +1,4 @@
-"""The audit log and the counters of limits, each in one SQLite file."""
+"""The audit log and the counters of limits."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from gateway.access.audit import AuditRow
 from gateway.access.limits import STEPS, Charge, first_refusal
-from gateway.storage.database import Schema
-from gateway.storage.sqlite import SqliteDatabase
+from gateway.storage.database import Database, Schema
 
 AUDIT = Schema(
     what="audit log",
@@ -24,6 +22,17 @@ AUDIT = Schema(
             BEGIN SELECT RAISE(ABORT, 'rows of audit are never changed'); END""",
         ),
     ),
+    postgres={
+        5: (
+            """CREATE TABLE audit (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            at double precision NOT NULL, row text NOT NULL)""",
+            "CREATE INDEX audit_by_time ON audit (at)",
+            """CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION 'rows of % are never changed', TG_TABLE_NAME; END $$""",
+            """CREATE TRIGGER append_only BEFORE UPDATE ON audit
+            FOR EACH ROW EXECUTE FUNCTION refuse_change()""",
+        )
+    },
     is_durable=True,
 )
 LIMITS = Schema(
@@ -34,93 +43,82 @@ LIMITS = Schema(
             amount REAL NOT NULL, PRIMARY KEY (key, step)) WITHOUT ROWID""",
         ),
     ),
+    postgres={
+        5: (
+            """CREATE TABLE spent (key text COLLATE "C", step bigint,
+            amount double precision NOT NULL, PRIMARY KEY (key, step))""",
+        )
+    },
 )
 
 
-def row_text(row: AuditRow) -> str:
-    """Return a row as JSON, without what is empty; see `row_of`."""
-    return json.dumps({name: value for name, value in asdict(row).items() if value != ""})
-
-
-def row_of(text: str) -> AuditRow:
-    """Return the row that `row_text` wrote."""
-    return AuditRow(**json.loads(text))
-
-
-def tenant_text(tenant: str) -> str:
-    """Return what the text of a row of *tenant* holds, and no other: quotes in values are escaped.
-
-    Empty, which every text holds, for an empty one.
-    """
-    return f'"tenant": {json.dumps(tenant)}' if tenant else ""
-
-
-class SqliteAuditLog:
-    """An `AuditLog` in one SQLite file.
+class SqlAuditLog:
+    """An `AuditLog` in a database.
 
     Args:
-        path: The file; it and its folder are made when first needed.
+        database: The place of `AUDIT`.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._database = SqliteDatabase(path, AUDIT)
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def append(self, row: AuditRow) -> None:
         """See `AuditLog.append`."""
-        with self._database.transaction() as connection:
-            connection.execute("INSERT INTO audit VALUES (NULL, ?, ?)", (row.at, row_text(row)))
+        # An empty field is not kept.
+        text = json.dumps({name: value for name, value in asdict(row).items() if value != ""})
+        self._database.write("INSERT INTO audit (at, row) VALUES (?, ?)", (row.at, text))
 
     def page(
         self, since: float, after: int, limit: int, tenant: str = ""
     ) -> Sequence[tuple[int, AuditRow]]:
         """See `AuditLog.page`."""
+        # No other row has this text: quotes in values are escaped. Every row has the empty one.
+        of_tenant = f'"tenant": {json.dumps(tenant)}' if tenant else ""
         query = """SELECT id, row FROM audit WHERE at >= ? AND id > ?
-            AND instr(row, ?) ORDER BY id LIMIT ?"""
-        with self._database.reading() as connection:
-            values = since, after, tenant_text(tenant), limit
-            rows = connection.execute(query, values).fetchall()
-        return [(place, row_of(text)) for place, text in rows]
+            AND strpos(row, ?) > 0 ORDER BY id LIMIT ?"""
+        rows = self._database.rows(query, (since, after, of_tenant, limit))
+        return [(place, AuditRow(**json.loads(text))) for place, text in rows]
 
     def forget(self, before: float) -> int:
         """See `AuditLog.forget`."""
-        with self._database.transaction() as connection:
-            return connection.execute("DELETE FROM audit WHERE at < ?", (before,)).rowcount
+        return self._database.write("DELETE FROM audit WHERE at < ?", (before,))
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the database; the next use opens it again."""
         self._database.close()
 
 
-class SqliteCounters:
-    """`Counters` in one SQLite file, of all processes of this machine.
+class SqlCounters:
+    """`Counters` in a database, of all processes that share it.
 
     Args:
-        path: The file; it and its folder are made when first needed.
+        database: The place of `LIMITS`.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._database = SqliteDatabase(path, LIMITS)
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def charge(self, charges: Sequence[Charge], now: float) -> tuple[float, str]:
         """See `Counters.charge`."""
         spent: defaultdict[str, dict[int, float]] = defaultdict(dict)
-        with self._database.transaction() as connection:
+        with self._database.transaction() as session:
+            # A loss of power may forget the last calls: to wait for the disk would cost each one.
+            session.skip_flush()
+            session.hold(*(charge.key for charge in charges))
             for charge in charges:
-                connection.execute(
-                    "DELETE FROM spent WHERE key = ? AND step < ?",
-                    (charge.key, charge.step(now) - STEPS),
-                )
+                old = "DELETE FROM spent WHERE key = ? AND step < ?"
+                session.write(old, (charge.key, charge.step(now) - STEPS))
                 query = "SELECT step, amount FROM spent WHERE key = ?"
-                spent[charge.key].update(connection.execute(query, (charge.key,)))
+                spent[charge.key].update(session.rows(query, (charge.key,)))
             wait, rule = first_refusal(charges, spent, now)
             if not rule:
-                connection.executemany(
-                    "INSERT INTO spent VALUES (?, ?, ?) ON CONFLICT (key, step) "
-                    "DO UPDATE SET amount = amount + excluded.amount",
-                    [(charge.key, charge.step(now), charge.amount) for charge in charges],
+                session.write(
+                    """INSERT INTO spent VALUES (?, ?, ?) ON CONFLICT (key, step)
+                    DO UPDATE SET amount = spent.amount + excluded.amount""",
+                    *((charge.key, charge.step(now), charge.amount) for charge in charges),
                 )
         return wait, rule
 
     def close(self) -> None:
-        """Close the file; the next call opens it again."""
+        """Close the database; the next call opens it again."""
         self._database.close()

@@ -14,19 +14,19 @@ from gateway.errors import ConfigError
 from gateway.manifests.secrets import expand
 from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import Vector, VectorStore
+from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
 from gateway.storage.pgvector import PgvectorRows
 from gateway.storage.pgvector_table import PgvectorTable
-from gateway.storage.postgres_audit import PostgresAuditLog, PostgresCounters
 from gateway.storage.postgres_call_log import PostgresCallLog
 from gateway.storage.postgres_catalog import PostgresCatalog
 from gateway.storage.postgres_database import OnChange, PostgresDatabase
 from gateway.storage.postgres_schema import REST
-from gateway.storage.postgres_sign_ins import PostgresTokens
 from gateway.storage.programs import PROGRAMS, SqlPrograms
+from gateway.storage.sign_ins import SIGN_INS, SqlTokens
 from gateway.storage.sqlite import vector_of
 
 SCHEMA = "gateway"
-TABLES = PROGRAMS, REST
+TABLES = PROGRAMS, AUDIT, LIMITS, SIGN_INS, REST
 _LOCK_CHARS = 2
 """Of 256 locks a model, no two are of one text."""
 
@@ -154,16 +154,16 @@ class PostgresStore:
         self.entries = self.listings = PostgresCatalog(database, wall=wall)
         self.call_log = PostgresCallLog(database, wall=wall)
         self.programs = SqlPrograms(database, wall=wall)
-        self.audit_log = PostgresAuditLog(database)
-        self.counters = PostgresCounters(database)
+        self.audit_log = SqlAuditLog(database)
+        self.counters = SqlCounters(database)
 
     def __repr__(self) -> str:
         """Return where it is, without user and password."""
         return f"<{self._database.place}>"
 
-    def sign_in(self, key: str, keys: Sequence[bytes]) -> PostgresTokens:
+    def sign_in(self, key: str, keys: Sequence[bytes]) -> SqlTokens:
         """See `gateway.storage.oauth_tokens.SignInStore.sign_in`."""
-        return PostgresTokens(self._database, key, keys)
+        return SqlTokens(self._database, key, keys)
 
     def watch(self, on_change: OnChange) -> Callable[[], None]:
         """See `gateway.storage.protocol.WatchedStore.watch`."""

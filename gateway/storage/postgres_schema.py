@@ -64,20 +64,6 @@ _NOTIFICATIONS: Sequence[LiteralString] = (
     """CREATE TRIGGER tell AFTER UPDATE OF approved ON pins
     FOR EACH STATEMENT EXECUTE FUNCTION tell_change()""",
 )
-_SIGN_INS: Sequence[LiteralString] = (
-    'CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',
-)
-_ACCESS: Sequence[LiteralString] = (
-    """CREATE TABLE audit (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at double precision NOT NULL, row text NOT NULL)""",
-    "CREATE INDEX audit_by_time ON audit (at)",
-    """CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    RAISE EXCEPTION 'rows of % are never changed', TG_TABLE_NAME; END $$""",
-    """CREATE TRIGGER append_only BEFORE UPDATE ON audit
-    FOR EACH ROW EXECUTE FUNCTION refuse_change()""",
-    """CREATE TABLE spent (key text COLLATE "C", step bigint, amount double precision NOT NULL,
-    PRIMARY KEY (key, step))""",
-)
 ENTITY_ROWS: Sequence[LiteralString] = (
     # Days of use change apart from the rows, which are large and in an index.
     """CREATE TABLE IF NOT EXISTS entity_keys (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -87,4 +73,4 @@ ENTITY_ROWS: Sequence[LiteralString] = (
     model text COLLATE "C" NOT NULL, numbers halfvec STORAGE PLAIN NOT NULL)""",
 )
 """Made only where rows are kept there: they need the extension ``vector``."""
-REST = Schema(what="", postgres={1: _TABLES, 2: _NOTIFICATIONS, 3: _SIGN_INS, 5: _ACCESS})
+REST = Schema(what="", postgres={1: _TABLES, 2: _NOTIFICATIONS})

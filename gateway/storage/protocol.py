@@ -24,7 +24,7 @@ from gateway.runtime.cache import Clock
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.listing_store import ListingStore
-from gateway.storage.audit import SqliteAuditLog, SqliteCounters
+from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
 from gateway.storage.call_log import SqliteCallLog
 from gateway.storage.catalog import SqliteCatalog
 from gateway.storage.programs import PROGRAMS, SqlPrograms
@@ -154,11 +154,11 @@ class SqliteStore:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
         self.entries = self.listings = SqliteCatalog(catalog, wall=wall)
         self.call_log = SqliteCallLog(usage, wall=wall)
-        self.programs = SqlPrograms(
-            SqliteDatabase(catalog.with_name("programs.sqlite3"), PROGRAMS), wall=wall
-        )
-        self.audit_log = SqliteAuditLog(catalog.with_name("audit.sqlite3"))
-        self.counters = SqliteCounters(catalog.with_name("limits.sqlite3"))
+        beside = catalog.with_name
+        programs = SqliteDatabase(beside("programs.sqlite3"), PROGRAMS)
+        self.programs = SqlPrograms(programs, wall=wall)
+        self.audit_log = SqlAuditLog(SqliteDatabase(beside("audit.sqlite3"), AUDIT))
+        self.counters = SqlCounters(SqliteDatabase(beside("limits.sqlite3"), LIMITS))
 
     def close(self) -> None:
         """See `Store.close`."""

@@ -10,7 +10,8 @@ import pytest
 from gateway.access.audit import AuditDecision, Auditor, AuditRow, new_row, read_all
 from gateway.errors import StoreError
 from gateway.options import AuditOptions
-from gateway.storage.audit import SqliteAuditLog
+from gateway.storage.audit import AUDIT, SqlAuditLog
+from gateway.storage.sqlite import SqliteDatabase
 from gateway.types import Caller
 
 
@@ -25,7 +26,7 @@ class Wall:
 
 def test_each_minute_has_a_row_and_a_count_for_each_caller_and_name(tmp_path: Path) -> None:
     """The count comes with the next row, or at the end; what is no refusal has all its rows."""
-    wall, log = Wall(), SqliteAuditLog(tmp_path / "audit.sqlite3")
+    wall, log = Wall(), SqlAuditLog(SqliteDatabase(tmp_path / "audit.sqlite3", AUDIT))
     auditor = Auditor(log, AuditOptions(), wall=wall)
 
     def note(user: str, entity: str, decision: AuditDecision, times: int) -> None:
@@ -57,7 +58,7 @@ def test_each_minute_has_a_row_and_a_count_for_each_caller_and_name(tmp_path: Pa
     ] == [(row.user, row.entity, row.decision, row.detail) for _, row in read_all(log)]
 
 
-class AwayLog(SqliteAuditLog):
+class AwayLog(SqlAuditLog):
     """Cannot be written while it is away."""
 
     is_away = False
@@ -71,7 +72,7 @@ class AwayLog(SqliteAuditLog):
 
 def test_a_count_outlives_a_log_that_is_away_and_has_the_time_of_its_minute(tmp_path: Path) -> None:
     """Whenever the next row comes that brings it into the log."""
-    wall, log = Wall(), AwayLog(tmp_path / "audit.sqlite3")
+    wall, log = Wall(), AwayLog(SqliteDatabase(tmp_path / "audit.sqlite3", AUDIT))
     auditor = Auditor(log, AuditOptions(), wall=wall)
     for _ in range(3):
         for user in ("ada", "bob"):

@@ -9,7 +9,8 @@ from pathlib import Path
 from gateway.access.audit import Auditor, read_all
 from gateway.options import AuditOptions
 from gateway.storage.approval_key import key_in
-from gateway.storage.audit import SqliteAuditLog
+from gateway.storage.audit import AUDIT, SqlAuditLog
+from gateway.storage.sqlite import SqliteDatabase
 
 PROGRAM = """
 import asyncio, sys
@@ -47,7 +48,7 @@ def test_no_call_that_was_sent_lacks_its_row(tmp_path: Path) -> None:
         sent += [int(line) for line in process.stdout.read().split("\n")[:-1]]
 
     auditor = Auditor(
-        SqliteAuditLog(tmp_path / "audit.sqlite3"),
+        SqlAuditLog(SqliteDatabase(tmp_path / "audit.sqlite3", AUDIT)),
         AuditOptions(),
         key=lambda: key_in(tmp_path / "audit.key"),
     )

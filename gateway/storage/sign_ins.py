@@ -1,24 +1,32 @@
-"""Sign-ins in PostgreSQL, encrypted under a key that is not in the database."""
+"""Sign-ins in a database, encrypted under a key that is not there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+from gateway.storage.database import LockingDatabase, Schema
 from gateway.storage.encryption import decrypt, encrypt
-from gateway.storage.postgres_database import PostgresDatabase
+
+SIGN_INS = Schema(
+    what="store of sign-ins",
+    postgres={
+        3: ('CREATE TABLE sign_ins (key text COLLATE "C" PRIMARY KEY, sealed bytea NOT NULL)',)
+    },
+)
+"""Without a database that has locks, each sign-in is in a file of its own."""
 
 
-class PostgresTokens:
+class SqlTokens:
     """A `TokenStore` in one row.
 
     Args:
-        database: Where the table is.
-        key: Of the row.
-        keys: Of the host: the first one encrypts, all decrypt.
+        database: The place of `SIGN_INS`.
+        key: The key of the row.
+        keys: The keys of the host: the first one encrypts, all decrypt.
     """
 
-    def __init__(self, database: PostgresDatabase, key: str, keys: Sequence[bytes]) -> None:
+    def __init__(self, database: LockingDatabase, key: str, keys: Sequence[bytes]) -> None:
         self._database = database
         self._key = key
         self._keys = keys
@@ -26,8 +34,7 @@ class PostgresTokens:
 
     def read(self) -> str | None:
         """See `TokenStore.read`."""
-        query = "SELECT sealed FROM sign_ins WHERE key = %s"
-        rows = self._database.rows(query, (self._key,))
+        rows = self._database.rows("SELECT sealed FROM sign_ins WHERE key = ?", (self._key,))
         text = decrypt(self._keys, rows[0][0], place=self._key) if rows else None
         self.fault = (
             "its sign-in was encrypted under another host_key: give that one behind the new one, "
@@ -39,16 +46,14 @@ class PostgresTokens:
 
     def write(self, text: str) -> None:
         """See `TokenStore.write`."""
-        query = (
-            "INSERT INTO sign_ins VALUES (%s, %b) "
-            "ON CONFLICT (key) DO UPDATE SET sealed = excluded.sealed"
-        )
+        query = """INSERT INTO sign_ins VALUES (?, ?)
+            ON CONFLICT (key) DO UPDATE SET sealed = excluded.sealed"""
         self._database.write(query, (self._key, encrypt(self._keys, text, place=self._key)))
         self.fault = ""
 
     def forget(self) -> None:
         """See `TokenStore.forget`."""
-        self._database.write("DELETE FROM sign_ins WHERE key = %s", (self._key,))
+        self._database.write("DELETE FROM sign_ins WHERE key = ?", (self._key,))
 
     def lock(self) -> AbstractContextManager[None]:
         """See `TokenStore.lock`: one process of all that share the database has it."""
