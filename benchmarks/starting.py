@@ -28,7 +28,7 @@ from benchmarks.started import address
 from benchmarks.tables import print_figures
 from gateway.catalog.identity import definition_digest
 from gateway.mcp.servers import HttpServer
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.types import Strategy
 
 _TOLD = "; print(time.process_time())"
@@ -76,7 +76,7 @@ def measure(tools: int, strategy: Strategy, runs: int) -> Mapping[str, float]:
 
 async def _list(tools: int, folder: Path) -> int:
     """Note the lists of servers as if they had been read, and say how many servers there are."""
-    records = SqliteCatalog(folder / "catalog.sqlite3")
+    records = SqlCatalog.in_files(folder / "catalog.sqlite3")
     number = 0
     for number, source in enumerate(servers(tools), start=1):
         server = HttpServer(url=address(number - 1))

@@ -13,7 +13,7 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UpstreamOptions
 from gateway.options.environment import catalog_store_path
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool
@@ -56,7 +56,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     before = {name: os.environ.pop(name) for name in own if name in os.environ}
     os.environ |= own
     yield
-    left = SqliteCatalog(catalog_store_path(Options()))
+    left = SqlCatalog.in_files(catalog_store_path(Options()))
     assert not left.rows(), f"a test left entries in the store of all: {left.rows().keys()}"
     assert not (folder / "registries").exists(), "a test kept a registry's answer for all"
     for name in own:

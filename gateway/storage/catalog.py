@@ -1,21 +1,22 @@
-"""Entries, listings and pins in one SQLite file, and what was approved in a second one beside it.
+"""Entries, listings and approvals.
 
-A catalog that was corrupt or is gone begins anew with the approvals of the second file.
+SQLite keeps approvals in a second file too: a catalog that was corrupt or is gone begins again with
+those.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
+from typing import Self
 
 from gateway.catalog.entries import Entry, encode_entry
 from gateway.errors import StoreError
 from gateway.runtime.cache import Clock
 from gateway.sources.listing_store import StoredServer, encode
-from gateway.storage.database import Schema
+from gateway.storage.database import Database, Schema, Session
 from gateway.storage.listings import KEEP_S, Listings, find_definition, former_definitions
 from gateway.storage.sqlite import BUSY_S, SqliteDatabase
 from gateway.types import ToolDefinition
@@ -30,7 +31,7 @@ APPROVALS = Schema(
         ),
     ),
 )
-"""What was approved, a second time: a catalog that is lost must approve nothing."""
+"""Approvals for the second time: a catalog that is lost must approve nothing."""
 CATALOG = Schema(
     what="catalog store",
     steps=(
@@ -74,181 +75,243 @@ CATALOG = Schema(
             at REAL NOT NULL, PRIMARY KEY (owner, value)) WITHOUT ROWID""",
         ),
     ),
+    postgres={
+        1: (
+            'CREATE TABLE entries (id text COLLATE "C" PRIMARY KEY, entry text NOT NULL)',
+            'CREATE TABLE rules (pattern text COLLATE "C" PRIMARY KEY, rule text NOT NULL)',
+            """CREATE TABLE listings (fingerprint text COLLATE "C" PRIMARY KEY,
+            server text NOT NULL, listed_at double precision NOT NULL,
+            used_at double precision NOT NULL, listing text NOT NULL)""",
+            'CREATE TABLE former (digest text COLLATE "C" PRIMARY KEY, definition text NOT NULL)',
+            """CREATE TABLE failures (fingerprint text COLLATE "C" PRIMARY KEY,
+            failed_at double precision NOT NULL, detail text NOT NULL)""",
+            """CREATE TABLE pins (owner text COLLATE "C", name text COLLATE "C",
+            approved text NOT NULL, seen text NOT NULL, PRIMARY KEY (owner, name))""",
+            """CREATE TABLE first_seen (owner text COLLATE "C", value text COLLATE "C",
+            at double precision NOT NULL, PRIMARY KEY (owner, value))""",
+        ),
+        2: (
+            """CREATE FUNCTION tell_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM pg_notify('tool_gateway', json_build_array(
+                current_setting('gateway.origin', true), TG_TABLE_SCHEMA, TG_TABLE_NAME)::text);
+            RETURN NULL; END $$""",
+            """CREATE FUNCTION tell_listing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM pg_notify('tool_gateway', json_build_array(
+                current_setting('gateway.origin', true), TG_TABLE_SCHEMA,
+                TG_TABLE_NAME || '/' || NEW.server)::text);
+            RETURN NULL; END $$""",
+            """CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE ON entries
+            FOR EACH STATEMENT EXECUTE FUNCTION tell_change()""",
+            """CREATE TRIGGER tell AFTER INSERT OR DELETE OR UPDATE ON rules
+            FOR EACH STATEMENT EXECUTE FUNCTION tell_change()""",
+            """CREATE TRIGGER tell_new AFTER INSERT ON listings
+            FOR EACH ROW EXECUTE FUNCTION tell_listing()""",
+            """CREATE TRIGGER tell_changed AFTER UPDATE ON listings
+            FOR EACH ROW WHEN (OLD.listing IS DISTINCT FROM NEW.listing)
+            EXECUTE FUNCTION tell_listing()""",
+            """CREATE TRIGGER tell AFTER UPDATE OF approved ON pins
+            FOR EACH STATEMENT EXECUTE FUNCTION tell_change()""",
+        ),
+    },
 )
 
 
-_LISTINGS = """SELECT fingerprint, listed_at, listing, used_at FROM listings
-    WHERE fingerprint IN (SELECT value FROM json_each(?))"""
-_FAILURES = """SELECT fingerprint, failed_at, detail FROM failures
-    WHERE fingerprint IN (SELECT value FROM json_each(?))"""
-_PINS = """SELECT owner, name, approved, seen FROM pins
-    WHERE owner IN (SELECT value FROM json_each(?))"""
-
-
-class SqliteCatalog(Listings):
-    """`Entries` and a `ListingStore` in one SQLite file.
+class SqlCatalog(Listings):
+    """`Entries` and a `ListingStore` in a database. Keys are written in order: no two writers of
+    the same keys wait for each other.
 
     Args:
-        path: The file; it and its folder are made when first needed.
+        database: The place of `CATALOG`.
+        approvals: The place of `APPROVALS`, if the first one may be lost alone.
         wall: Seconds since the epoch.
-        busy_s: How long other processes may hold it.
     """
 
-    def __init__(self, path: Path, *, wall: Clock = time.time, busy_s: float = BUSY_S) -> None:
+    def __init__(
+        self, database: Database, *, approvals: Database | None = None, wall: Clock = time.time
+    ) -> None:
         super().__init__(wall)
-        self._database = SqliteDatabase(path, CATALOG, busy_s=busy_s)
-        beside = path.with_name(f"{path.stem}.approvals.sqlite3")
-        self._approvals = SqliteDatabase(beside, APPROVALS, busy_s=busy_s)
+        self._database = database
+        self._approvals = approvals
+
+    @classmethod
+    def in_files(cls, path: Path, *, wall: Clock = time.time, busy_s: float = BUSY_S) -> Self:
+        """Return the catalog in the SQLite file *path* and a second one in the same folder.
+
+        Args:
+            path: The file; it and its folder are made when first needed.
+            wall: Seconds since the epoch.
+            busy_s: How long other processes may hold it.
+        """
+        second = path.with_name(f"{path.stem}.approvals.sqlite3")
+        return cls(
+            SqliteDatabase(path, CATALOG, busy_s=busy_s),
+            approvals=SqliteDatabase(second, APPROVALS, busy_s=busy_s),
+            wall=wall,
+        )
 
     def rows(self) -> Mapping[str, str]:
         """See `Entries.rows`; no file is made for it."""
         self._check_there()
-        if not self._database.path.exists():
+        if not self._database.is_made():
             return {}
-        with self._database.reading() as connection:
-            return dict(connection.execute("SELECT id, entry FROM entries"))
+        return dict(self._database.rows("SELECT id, entry FROM entries ORDER BY id"))
 
     def put(self, entries: Sequence[Entry]) -> None:
         """See `Entries.put`."""
-        rows = [(entry.id, encode_entry(entry)) for entry in entries]
-        with self._database.transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", rows)
+        rows = {entry.id: encode_entry(entry) for entry in entries}
+        query = """INSERT INTO entries VALUES (?, ?)
+            ON CONFLICT (id) DO UPDATE SET entry = excluded.entry"""
+        self._database.write(query, *sorted(rows.items()))
 
     def remove(self, key: str) -> bool:
         """See `Entries.remove`."""
-        with self._database.transaction() as connection:
-            return connection.execute("DELETE FROM entries WHERE id = ?", (key,)).rowcount > 0
+        return self._database.write("DELETE FROM entries WHERE id = ?", (key,)) > 0
 
     def rules(self) -> Mapping[str, str]:
         """See `Entries.rules`; no file is made for it."""
-        if not self._database.path.exists():
+        if not self._database.is_made():
             return {}
-        with self._database.reading() as connection:
-            return dict(connection.execute("SELECT pattern, rule FROM rules"))
+        return dict(self._database.rows("SELECT pattern, rule FROM rules ORDER BY pattern"))
 
     def put_rules(self, rules: Mapping[str, str]) -> None:
         """See `Entries.put_rules`."""
-        with self._database.transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO rules VALUES (?, ?)", rules.items())
+        query = """INSERT INTO rules VALUES (?, ?)
+            ON CONFLICT (pattern) DO UPDATE SET rule = excluded.rule"""
+        self._database.write(query, *sorted(rules.items()))
 
     def read(self, owners: Mapping[str, str]) -> Mapping[str, StoredServer]:
         """See `ListingStore.read`."""
         self._check_there()
-        keys, names = (json.dumps([*each]) for each in (owners, owners.values()))
-        with self._database.reading() as connection:
-            rows = connection.execute(_LISTINGS, (keys,))
-            listings = {row[0]: self._stored(*row) for row in rows}
-            pins = connection.execute(_PINS, (names,)).fetchall()
-            failures = connection.execute(_FAILURES, (keys,)).fetchall()
+        keys, names = ([*owners],), ([*owners.values()],)
+        with self._database.reading() as session:
+            query = """SELECT fingerprint, listed_at, listing, used_at FROM listings
+                WHERE fingerprint = ANY(?)"""
+            listings = {row[0]: self._stored(*row) for row in session.rows(query, keys)}
+            query = "SELECT owner, name, approved, seen FROM pins WHERE owner = ANY(?)"
+            pins = session.rows(query, names)
+            query = "SELECT fingerprint, failed_at, detail FROM failures WHERE fingerprint = ANY(?)"
+            failures = session.rows(query, keys)
         return self._assemble(owners, listings, pins, failures)
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
         """See `ListingStore.keep`."""
-        now = self._wall()
-        row = (fingerprint, server, now, now, encode(listing))
-        query = "SELECT listing FROM listings WHERE fingerprint = ?"
-        with self._database.transaction() as connection:
-            old = connection.execute(query, (fingerprint,)).fetchone()
-            is_new = old is None
-            former = () if is_new or old[0] == row[-1] else former_definitions(old[0], listing)
-            connection.executemany("INSERT OR IGNORE INTO former VALUES (?, ?)", former)
-            connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)", row)
-            connection.execute("DELETE FROM failures WHERE fingerprint = ?", (fingerprint,))
-        if is_new:
-            # Processes too short-lived to sweep must not fill the file with new configurations.
+        now, text = self._wall(), encode(listing)
+        with self._database.transaction() as session:
+            query = "SELECT listing FROM listings WHERE fingerprint = ?"
+            old = session.rows(query, (fingerprint,))
+            if old and old[0][0] != text:
+                session.write(
+                    "INSERT INTO former VALUES (?, ?) ON CONFLICT DO NOTHING",
+                    *former_definitions(old[0][0], listing),
+                )
+            session.write(
+                """INSERT INTO listings VALUES (?, ?, ?, ?, ?) ON CONFLICT (fingerprint)
+                DO UPDATE SET server = excluded.server, listed_at = excluded.listed_at,
+                used_at = excluded.used_at, listing = excluded.listing""",
+                (fingerprint, server, now, now, text),
+            )
+            session.write("DELETE FROM failures WHERE fingerprint = ?", (fingerprint,))
+        if not old:
+            # Processes too short-lived to sweep must not fill the tables with new configurations.
             self.sweep()
 
     def note_failure(self, fingerprint: str, detail: str) -> None:
         """See `ListingStore.note_failure`."""
-        row = (fingerprint, self._wall(), detail)
-        with self._database.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", row)
+        query = """INSERT INTO failures VALUES (?, ?, ?) ON CONFLICT (fingerprint)
+            DO UPDATE SET failed_at = excluded.failed_at, detail = excluded.detail"""
+        self._database.write(query, (fingerprint, self._wall(), detail))
 
     def forget(self, fingerprint: str) -> None:
         """See `ListingStore.forget`."""
-        with self._database.transaction() as connection:
-            connection.execute("DELETE FROM listings WHERE fingerprint = ?", (fingerprint,))
+        self._database.write("DELETE FROM listings WHERE fingerprint = ?", (fingerprint,))
 
     def sweep(self) -> None:
         """See `ListingStore.sweep`."""
         self._record_use()
-        with self._database.transaction() as connection:
+        with self._database.transaction() as session:
             long_ago = (self._wall() - KEEP_S,)
-            connection.execute("DELETE FROM listings WHERE used_at < ?", long_ago)
-            connection.execute("DELETE FROM failures WHERE failed_at < ?", long_ago)
-            connection.execute("DELETE FROM former WHERE digest NOT IN (SELECT approved FROM pins)")
-            pins = connection.execute("SELECT owner, name, approved FROM pins").fetchall()
-        self._complete_approvals(pins)
+            session.write("DELETE FROM listings WHERE used_at < ?", long_ago)
+            session.write("DELETE FROM failures WHERE failed_at < ?", long_ago)
+            old = "DELETE FROM former WHERE digest NOT IN (SELECT approved FROM pins)"
+            session.write(old, ())
+        if self._approvals is not None:
+            self._complete(self._approvals)
 
-    def _complete_approvals(self, pins: Sequence[tuple[str, str, str]]) -> None:
-        """Put *pins* into the second file if it lacks some: it is newer, or was lost itself."""
-        with self._approvals.transaction() as approvals:
-            (count,) = approvals.execute("SELECT count(*) FROM pins").fetchone()
+    def _complete(self, approvals: Database) -> None:
+        """Copy all pins if *approvals* lacks some: it is newer, or was lost itself."""
+        with approvals.transaction() as second:
+            pins = self._database.rows("SELECT owner, name, approved FROM pins")
+            ((count,),) = second.rows("SELECT count(*) FROM pins")
             if count < len(pins):
-                approvals.executemany("INSERT OR REPLACE INTO pins VALUES (?, ?, ?)", pins)
+                second.write(_APPROVE, *pins)
 
     def _record_use(self) -> None:
         used, self._used = self._used, {}
-        with self._database.transaction() as connection:
-            connection.executemany(
-                "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
-                [(now, fingerprint) for fingerprint, now in used.items()],
-            )
+        rows = [(now, fingerprint) for fingerprint, now in sorted(used.items())]
+        self._database.write("UPDATE listings SET used_at = ? WHERE fingerprint = ?", *rows)
+
+    def _second(self) -> AbstractContextManager[Session | None]:
+        """Write approvals for the second time, where there is a place for that."""
+        return self._approvals.transaction() if self._approvals is not None else nullcontext()
 
     def bind(self, owner: str, holders: Mapping[str, str]) -> None:
         """See `ListingStore.bind`."""
-        query, now = "SELECT name, approved FROM pins WHERE owner = ?", self._wall()
-        with self._approvals.transaction() as approvals:
-            approved = dict(approvals.execute(query, (owner,)))
-            rows = [
-                (owner, name, approved.get(name, value), value) for name, value in holders.items()
-            ]
-            with self._database.transaction() as connection:
-                connection.executemany(
-                    "INSERT INTO pins VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
-                    rows,
+        names, now = sorted(holders.items()), self._wall()
+        with self._second() as second:
+            query = "SELECT name, approved FROM pins WHERE owner = ?"
+            approved = dict[str, str](second.rows(query, (owner,)) if second else ())
+            pins = [(owner, name, approved.get(name, value), value) for name, value in names]
+            with self._database.transaction() as session:
+                session.write(
+                    """INSERT INTO pins VALUES (?, ?, ?, ?)
+                    ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen""",
+                    *pins,
                 )
-                connection.executemany(
-                    "INSERT OR IGNORE INTO first_seen VALUES (?, ?, ?)",
-                    [(owner, value, now) for value in holders.values()],
+                session.write(
+                    "INSERT INTO first_seen VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    *((owner, value, now) for value in sorted({*holders.values()})),
                 )
-            # What is there was approved before; only `approve` changes it.
-            approvals.executemany(
-                "INSERT OR IGNORE INTO pins VALUES (?, ?, ?)", [row[:3] for row in rows]
-            )
+            if second:
+                # A pin that is there was approved before; only `approve` changes it.
+                query = "INSERT INTO pins VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+                second.write(query, *(pin[:3] for pin in pins))
 
     def approve(self, owner: str, names: Sequence[str], *, seen: str = "") -> None:
         """See `ListingStore.approve`."""
-        keys = [(owner, name) for name in names]
-        with self._approvals.transaction() as approvals, self._database.transaction() as connection:
-            connection.executemany(
+        keys = [(owner, name) for name in sorted({*names})]
+        with self._second() as second, self._database.transaction() as session:
+            session.write(
                 "UPDATE pins SET approved = seen WHERE owner = ? AND name = ? AND ? IN ('', seen)",
-                [(*key, seen) for key in keys],
+                *((*key, seen) for key in keys),
             )
-            query = "SELECT owner, name, approved FROM pins WHERE owner = ? AND name = ?"
-            rows = [row for key in keys for row in connection.execute(query, key)]
-            approvals.executemany("INSERT OR REPLACE INTO pins VALUES (?, ?, ?)", rows)
+            if second:
+                query = "SELECT owner, name, approved FROM pins WHERE owner = ? AND name = ?"
+                second.write(_APPROVE, *(row for key in keys for row in session.rows(query, key)))
 
     def definition(self, digest: str) -> ToolDefinition | None:
         """See `ListingStore.definition`."""
-        with self._database.reading() as connection:
+        with self._database.reading() as session:
             query = "SELECT definition FROM former WHERE digest = ?"
-            former_row = connection.execute(query, (digest,)).fetchone() or (None,)
-            query = "SELECT listing FROM listings WHERE instr(listing, ?) > 0"
-            texts = [text for (text,) in connection.execute(query, (digest,))]
-        return find_definition(digest, former_row[0], texts)
+            former = session.rows(query, (digest,))
+            query = "SELECT listing FROM listings WHERE strpos(listing, ?) > 0"
+            texts = [text for (text,) in session.rows(query, (digest,))]
+        return find_definition(digest, former[0][0] if former else None, texts)
+
+    def first_seen(self, owner: str) -> Mapping[str, float]:
+        """See `ListingStore.first_seen`."""
+        query = "SELECT value, at FROM first_seen WHERE owner = ?"
+        return dict(self._database.rows(query, (owner,)))
 
     def _check_there(self) -> None:
-        """Begin a catalog anew that is gone, though something was approved in it.
+        """Begin a catalog again that is gone, though something was approved in it.
 
         Raises:
             StoreError: It was gone; ``rebuilt``.
         """
-        path = self._database.path
-        if self._approvals.path.exists() and not (path.exists() and path.stat().st_size):
-            with self._database.transaction():
-                detail = f"catalog store {path.name!r} was gone and begins anew; put entries again"
+        second, database = self._approvals, self._database
+        if second is not None and second.is_made() and not database.is_made():
+            with database.transaction():
+                detail = f"{database.label} was gone and begins anew; put entries again"
             raise StoreError(detail, rebuilt=True)
 
     def close(self) -> None:
@@ -258,10 +321,10 @@ class SqliteCatalog(Listings):
             with suppress(StoreError):
                 self._record_use()
         self._database.close()
-        self._approvals.close()
+        if self._approvals is not None:
+            self._approvals.close()
 
-    def first_seen(self, owner: str) -> Mapping[str, float]:
-        """See `ListingStore.first_seen`."""
-        query = "SELECT value, at FROM first_seen WHERE owner = ?"
-        with self._database.reading() as connection:
-            return dict(connection.execute(query, (owner,)).fetchall())
+
+_APPROVE = """INSERT INTO pins VALUES (?, ?, ?)
+    ON CONFLICT (owner, name) DO UPDATE SET approved = excluded.approved"""
+"""A statement for `APPROVALS`."""

@@ -26,7 +26,7 @@ from gateway.runtime.vectors import VectorStore
 from gateway.sources.listing_store import ListingStore
 from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
 from gateway.storage.call_log import SqliteCallLog
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.storage.programs import PROGRAMS, SqlPrograms
 from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 from gateway.usage.call_log import CallLog
@@ -152,7 +152,7 @@ class SqliteStore:
         self, *, vectors: Path | VectorStore, catalog: Path, usage: Path, wall: Clock = time.time
     ) -> None:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
-        self.entries = self.listings = SqliteCatalog(catalog, wall=wall)
+        self.entries = self.listings = SqlCatalog.in_files(catalog, wall=wall)
         self.call_log = SqliteCallLog(usage, wall=wall)
         beside = catalog.with_name
         programs = SqliteDatabase(beside("programs.sqlite3"), PROGRAMS)

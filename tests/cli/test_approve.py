@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from tests.cli.running import Place
 
 
@@ -108,7 +108,7 @@ def test_a_name_passes_on_by_approval(place: Place) -> None:
 
 def test_names_that_hardly_differ_are_reported(place: Place) -> None:
     """By approve and by doctor."""
-    records = SqliteCatalog(place.cache / "catalog.sqlite3")
+    records = SqlCatalog.in_files(place.cache / "catalog.sqlite3")
     config = place.config({"a": place.hostile(), "b": place.hostile()})
     for server, tool in (("a", "get_user_role"), ("b", "get_user_roles")):
         records.record_seen(f"{place.folder / 'servers.json'}#{server}", {tool: "1"})
@@ -138,7 +138,7 @@ def test_a_store_that_was_corrupt_is_reported(place: Place) -> None:
 def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_reported(place: Place) -> None:
     """Only what is configured can be approved."""
     config = place.config({"srv": place.hostile("plain")})
-    records = SqliteCatalog(place.cache / "catalog.sqlite3")
+    records = SqlCatalog.in_files(place.cache / "catalog.sqlite3")
     owner = f"{place.folder / 'servers.json'}#srv"
     records.record_seen(owner, {"": "1", "a": "1", "b": "1"})
     records.record_seen(owner, {"": "2", "a": "2", "b": "1"})

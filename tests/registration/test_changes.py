@@ -15,7 +15,7 @@ from gateway.registration.changes import (
     find_changes,
     find_similar,
 )
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.types import ToolDefinition
 from tests.fakes import tool
 
@@ -25,8 +25,8 @@ OWNERS = {"b": "mcp.json#b", "a": "mcp.json#a"}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteCatalog:
-    return SqliteCatalog(tmp_path / "catalog.sqlite3")
+def store(tmp_path: Path) -> SqlCatalog:
+    return SqlCatalog.in_files(tmp_path / "catalog.sqlite3")
 
 
 def change(item: str, before: str = "1", after: str = "2") -> Change:
@@ -34,7 +34,7 @@ def change(item: str, before: str = "1", after: str = "2") -> Change:
     return Change(label=label, server="srv", owner="o", item=item, before=before, after=after)
 
 
-def test_changes_come_by_server_and_names_last(store: SqliteCatalog) -> None:
+def test_changes_come_by_server_and_names_last(store: SqlCatalog) -> None:
     """Of what others pinned nothing is said, nor of a name whose holder is still there."""
     for owner, digests in (("mcp.json#b", "12"), ("mcp.json#a", "12"), ("other", "12")):
         for digest in digests:
@@ -55,7 +55,7 @@ def test_changes_come_by_server_and_names_last(store: SqliteCatalog) -> None:
     assert found[:-1] == unnamed
 
 
-def test_similar_names_are_not_named_again_once_they_are_accepted(store: SqliteCatalog) -> None:
+def test_similar_names_are_not_named_again_once_they_are_accepted(store: SqlCatalog) -> None:
     """As long as no other tool joins them; nothing is kept where names are not."""
     own_names = {"a/get_role": "get_role", "b/get_roles": "get_roles"}
     before = find_similar(own_names, store, NAMES)

@@ -16,7 +16,7 @@ from gateway.gateway import Gateway
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.registration.config_files import Reloaded
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.sync import SyncGateway
 from tests.fakes import ListSource, tool
 from tests.mcp.conftest import HERE, lines, lives
@@ -173,7 +173,7 @@ async def test_another_command_line_obeys_the_policy_until_it_is_approved(
     await gateway.reload()
     after, report = await ids(gateway), await gateway.report()
     codes = [note.code for note in report.diagnostics]
-    records = SqliteCatalog(desk.store)
+    records = SqlCatalog.in_files(desk.store)
     records.approve(f"{desk.path}#srv", [COMMAND_LINE_PIN])
     records.close()
     await gateway.reload()

@@ -10,7 +10,8 @@ import pytest
 
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import CATALOG, SqlCatalog
+from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ManualClock, TemporaryStore
 from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
@@ -19,11 +20,11 @@ from tests.fakes import until
 MONTH_S = 31 * 24 * 3600.0
 
 
-class Swept(SqliteCatalog):
+class Swept(SqlCatalog):
     """Tells when it is swept."""
 
     def __init__(self, folder: Path, *, wall: ManualClock, fault: Exception | None = None) -> None:
-        super().__init__(folder / "catalog.sqlite3", wall=wall)
+        super().__init__(SqliteDatabase(folder / "catalog.sqlite3", CATALOG), wall=wall)
         self.sweeps = 0
         self.done = threading.Event()
         self.fault = fault

@@ -13,7 +13,7 @@ from gateway.options import IndexOptions, Options
 from gateway.options.environment import catalog_store_path, ledger_path
 from gateway.runtime.atomic_file import make_private_file, make_private_folder, write_atomically
 from gateway.storage.call_log import SqliteCallLog
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.storage.oauth_tokens import FileTokens
 from gateway.testing import HashingEmbedder
 from gateway.usage.call_log import Call
@@ -49,7 +49,7 @@ async def test_all_that_a_gateway_writes_is_for_its_owner_alone(tmp_path: Path) 
     gateway = Gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
     gateway.add_source(ListSource("srv", TOOLS))
     await gateway.search("approve the urgent invoice")
-    catalog = SqliteCatalog(catalog_store_path(options))
+    catalog = SqlCatalog.in_files(catalog_store_path(options))
     catalog.record_seen("owner", {"srv/approve_invoice": "digest"})
     calls = SqliteCallLog(ledger_path(options))
     calls.note(Call(tool="srv/approve_invoice", outcome="ok"))

@@ -16,7 +16,7 @@ from gateway.runtime.cache import SingleFlight
 from gateway.sources.cached import CachedSource, CacheKey
 from gateway.sources.listing_store import ListingStore
 from gateway.sources.mcp import McpSource
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.testing import ManualClock
 from gateway.types import Content, InvokeResult, JsonObject, ToolDefinition
 from gateway.types.listing import Listing, WatchCallbacks, pin_key
@@ -68,7 +68,7 @@ class Room:
         self.clock = ManualClock()
         self.wall = ManualClock(1_000_000.0)
         self.path = folder / "catalog.sqlite3"
-        self.store: ListingStore = SqliteCatalog(self.path, wall=self.wall)
+        self.store: ListingStore = SqlCatalog.in_files(self.path, wall=self.wall)
         self.changes = 0
         self.options = OPTIONS
 

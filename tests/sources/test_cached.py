@@ -18,7 +18,7 @@ from gateway.runtime.telemetry import Telemetry
 from gateway.sources.cached import preload
 from gateway.sources.listing_store import StoredListing, StoredServer
 from gateway.sources.registry import Registration, Registry, list_sources
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
 from gateway.types.listing import Listing
@@ -241,7 +241,7 @@ async def test_a_source_that_is_forgotten_is_listed_at_the_next_start(room: Room
     assert ["b"] == names(await room.source(live).list_tools())
 
 
-class Counted(SqliteCatalog):
+class Counted(SqlCatalog):
     """Counts how often it is read."""
 
     reads = 0
@@ -276,7 +276,7 @@ async def test_what_is_stored_of_many_servers_is_read_at_once(room: Room) -> Non
     await list_sources(
         registered(room, one=tool("a"), two=tool("b"), six=tool("c")).all(), {}, telemetry=TELEMETRY
     )
-    room.store = store = Counted(room.path, wall=room.wall)
+    room.store = store = Counted.in_files(room.path, wall=room.wall)
 
     listed = await list_sources(
         registered(room, one=tool("x"), two=tool("y"), six=tool("z")).all(), {}, telemetry=TELEMETRY
@@ -312,7 +312,7 @@ async def test_a_store_that_cannot_be_read_at_once_is_reported_by_each_server(ro
     assert [["catalog_unavailable"]] * 2 == [codes(each.listing) for each in listed.values()]
 
 
-class Forgetful(SqliteCatalog):
+class Forgetful(SqlCatalog):
     """Knows lists, but not what was approved, as long as its disk is full."""
 
     full = True
@@ -341,7 +341,7 @@ async def test_a_list_that_could_not_be_compared_with_what_was_approved_says_so(
     """It is used, unless the host wants nothing that was not approved."""
     await room.source(LiveSource(tool("a"))).list_tools()
     room.options = replace(OPTIONS, on_change=policy)
-    room.store = Forgetful(room.path, wall=room.wall)
+    room.store = Forgetful.in_files(room.path, wall=room.wall)
     remembered = await room.source(LiveSource(tool("a"))).list_tools()
     source = room.source(LiveSource(tool("a", "Now with more.")))
     source.expire()
@@ -359,7 +359,7 @@ async def test_a_command_line_is_compared_as_soon_as_the_store_works_again(room:
     """A store that was busy for a moment lets nothing run, and keeps nothing out for good."""
     room.options = replace(OPTIONS, on_change="block")
     await room.source(LiveSource(tool("a")), launch="old").list_tools()
-    room.store = store = Forgetful(room.path, wall=room.wall)
+    room.store = store = Forgetful.in_files(room.path, wall=room.wall)
     same, other = (room.source(LiveSource(tool("a")), launch=each) for each in ("old", "new"))
     for source in (same, other):
         with pytest.raises(UpstreamError, match="not compared with what was approved: full"):
@@ -375,7 +375,7 @@ async def test_a_command_line_is_compared_as_soon_as_the_store_works_again(room:
 async def test_tools_that_could_not_be_compared_are_listed_again_soon(room: Room) -> None:
     """Not only when their list is old."""
     room.options = replace(OPTIONS, on_change="block")
-    room.store = store = Forgetful(room.path, wall=room.wall)
+    room.store = store = Forgetful.in_files(room.path, wall=room.wall)
     source = room.source(LiveSource(tool("a")))
     before = await source.list_tools()
     store.full = False
@@ -443,7 +443,7 @@ async def test_an_old_file_that_cannot_be_brought_up_is_reported(room: Room) -> 
     with contextlib.closing(sqlite3.connect(room.path, isolation_level=None)) as other:
         other.executescript(OLD.read_text(encoding="utf-8"))
         other.execute("BEGIN IMMEDIATE")
-        room.store = SqliteCatalog(room.path, busy_s=0)
+        room.store = SqlCatalog.in_files(room.path, busy_s=0)
         listing = await room.source(LiveSource(tool("a"))).list_tools()
 
     (note,) = listing.diagnostics

@@ -11,7 +11,7 @@ import pytest
 from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from tests.fakes import Shelf, tool
 from tests.sources.live_source import BrokenStore
 
@@ -81,7 +81,7 @@ async def test_a_name_passes_on_once_that_is_approved(start: Start, tmp_path: Pa
     """The tool that wants it gets it at the next start."""
     await start(honest=["pay"]).report()
     await start(other=["pay"]).report()
-    store = SqliteCatalog(tmp_path / "catalog.sqlite3")
+    store = SqlCatalog.in_files(tmp_path / "catalog.sqlite3")
     pending = store.changed("names:")
     store.approve("names:", ["pay"])
     store.close()
@@ -120,7 +120,7 @@ async def test_without_a_store_names_last_as_long_as_the_gateway(tmp_path: Path)
 
     class Store:
         def __init__(self) -> None:
-            whole = SqliteCatalog(tmp_path / "entries.sqlite3")
+            whole = SqlCatalog.in_files(tmp_path / "entries.sqlite3")
             self.vectors, self.entries, self.listings = MemoryVectorStore(), whole, BrokenStore()
             self.call_log = object()
 

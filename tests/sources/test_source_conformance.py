@@ -21,7 +21,7 @@ from gateway.sources.mcp import McpSource
 from gateway.sources.protocol import Source
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename, TransformedSource
 from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.types import Hints
 from tests.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, noted, served
 from tests.mcp.servers.plain import note, plain
@@ -89,7 +89,7 @@ def virtual_source(record: Path, options: UpstreamOptions) -> Source:
     return VirtualSource(
         VirtualServer(name="it", tools=tools),
         sources=lambda: behind,
-        store=SqliteCatalog(record.with_suffix(".sqlite3")),
+        store=SqlCatalog.in_files(record.with_suffix(".sqlite3")),
         owner="",
         options=options,
     )

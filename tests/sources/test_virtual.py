@@ -15,7 +15,7 @@ from gateway.sources.listing_store import ListingStore
 from gateway.sources.protocol import Source
 from gateway.sources.transforms import Filter
 from gateway.sources.virtual import Alias, VirtualServer, VirtualSource
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.types import Filters, Hints, ToolDefinition
 from gateway.types.listing import Listing, pin_key
 from tests.conftest import OpenGateway
@@ -53,7 +53,7 @@ class Desk:
         self.hub = Digested("hub", [tool("create", "Create."), tool("drop")], trusted=True)
         self.jira = ListSource("jira", [tool("get", "Get.")])
         self.there: dict[str, Source] = {"hub": self.hub, "jira": self.jira}
-        self.store: ListingStore = SqliteCatalog(folder / "catalog.sqlite3")
+        self.store: ListingStore = SqlCatalog.in_files(folder / "catalog.sqlite3")
 
     def source(self, table: VirtualServer = TABLE, policy: Policy = "warn") -> VirtualSource:
         return VirtualSource(

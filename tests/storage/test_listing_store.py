@@ -11,7 +11,7 @@ import pytest
 
 from gateway.errors import StoreError
 from gateway.sources.listing_store import decode, digest_of, encode
-from gateway.storage.catalog import SqliteCatalog
+from gateway.storage.catalog import SqlCatalog
 from gateway.testing import ManualClock
 from gateway.types import Diagnostic
 from tests.storage.listings import LISTING
@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_tools_that_are_torn_are_listed_anew(path: Path) -> None:
     """They are parsed late, so that they are checked early."""
-    records = SqliteCatalog(path)
+    records = SqlCatalog.in_files(path)
     records.keep("f", "srv", LISTING)
     with sqlite3.connect(path) as file:
         file.execute("UPDATE listings SET listing = replace(listing, 'Pay', 'pay')")
@@ -35,7 +35,7 @@ def test_tools_that_are_torn_are_listed_anew(path: Path) -> None:
 
 def test_definitions_are_parsed_late_and_once(path: Path) -> None:
     """They are what a tuple of them would be."""
-    store = SqliteCatalog(path)
+    store = SqlCatalog.in_files(path)
     store.keep("f", "srv", LISTING)
     found = store.listing("f")
     assert found is not None
@@ -62,7 +62,7 @@ def test_a_listing_has_one_digest_whether_it_is_stored_or_fresh() -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"tools": [{"name": "x"}]}', '{"tools": 7}'])
 def test_a_row_that_cannot_be_read_is_no_listing(path: Path, text: str) -> None:
     """Of an older or newer version, say; it is listed anew."""
-    records = SqliteCatalog(path)
+    records = SqlCatalog.in_files(path)
     records.keep("f", "srv", LISTING)
     with sqlite3.connect(path) as other:
         other.execute("UPDATE listings SET listing = ?", (text,))
@@ -72,8 +72,8 @@ def test_a_row_that_cannot_be_read_is_no_listing(path: Path, text: str) -> None:
 
 def test_what_changed_is_told_of_though_nobody_can_write_it_down(path: Path) -> None:
     """A full disk, or a file that may only be read: here one that somebody else holds."""
-    SqliteCatalog(path).record_seen("o", {"a": "1", "b": "1"})
-    records = SqliteCatalog(path, busy_s=0)
+    SqlCatalog.in_files(path).record_seen("o", {"a": "1", "b": "1"})
+    records = SqlCatalog.in_files(path, busy_s=0)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
 
@@ -87,12 +87,12 @@ def test_what_changed_is_told_of_though_nobody_can_write_it_down(path: Path) -> 
 
 def test_a_start_writes_nothing_that_is_known(path: Path) -> None:
     """Many processes may start at once over one file."""
-    store = SqliteCatalog(path)
+    store = SqlCatalog.in_files(path)
     store.keep("f", "srv", LISTING)
     store.record_seen("o", {"a": "1"})
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        start = SqliteCatalog(path, busy_s=0)
+        start = SqlCatalog.in_files(path, busy_s=0)
 
         assert frozenset() == start.record_seen("o", {"a": "1"})
         assert start.listing("f") is not None
@@ -101,7 +101,7 @@ def test_a_start_writes_nothing_that_is_known(path: Path) -> None:
 def test_the_use_of_a_listing_is_recorded_when_the_store_closes(path: Path) -> None:
     """A listing that some process reads now and then is not deleted."""
     wall = ManualClock(0.0)
-    store = SqliteCatalog(path, wall=wall)
+    store = SqlCatalog.in_files(path, wall=wall)
     store.keep("f", "srv", LISTING)
     for _ in range(2):
         wall.tick(20 * 24 * 3600)

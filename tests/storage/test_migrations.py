@@ -13,7 +13,7 @@ import pytest
 from gateway.catalog.entries import Entry, entry_from_json
 from gateway.storage.audit import AUDIT, LIMITS
 from gateway.storage.call_log import USAGE, SqliteCallLog
-from gateway.storage.catalog import APPROVALS, CATALOG, SqliteCatalog
+from gateway.storage.catalog import APPROVALS, CATALOG, SqlCatalog
 from gateway.storage.database import Schema
 from gateway.storage.programs import PROGRAMS
 from gateway.storage.sqlite import VECTORS, SqliteVectorStore
@@ -90,7 +90,7 @@ def test_approvals_and_entries_of_an_older_file_are_still_there(
     version: int, tmp_path: Path
 ) -> None:
     """A listing in an older form is read anew; the first version had no place for entries."""
-    store = SqliteCatalog(made(f"catalog-{version}", tmp_path), wall=lambda: 100.0)
+    store = SqlCatalog.in_files(made(f"catalog-{version}", tmp_path), wall=lambda: 100.0)
 
     entries = [entry_from_json(json.loads(text)).name for text in store.rows().values()]
     store.put([Entry(kind="agent", name="new")])
