@@ -1,17 +1,18 @@
-"""The log of calls in one SQLite file."""
+"""The log of calls."""
 
 from __future__ import annotations
 
 import json
+import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from contextlib import suppress
+from typing import LiteralString, TypeAlias, TypeVar
 
+from gateway.errors import StoreError
 from gateway.runtime.cache import Clock
-from gateway.storage.database import Schema
-from gateway.storage.sqlite import Connection, SqliteDatabase
+from gateway.storage.database import Database, Row, Schema, Session
 from gateway.types import JsonObject
 from gateway.usage.call_log import (
     DAY_S,
@@ -33,6 +34,8 @@ SPARE = 1_000
 MOST_TASKS = 50_000
 """How many calls tasks are made of."""
 COLUMNS = "at", "tenant", "task", "tool", "shape", "seconds", "outcome"
+_MOST_WAITING = 10_000
+"""So many calls, and so many searches, wait in memory while the database is away."""
 USAGE = Schema(
     what="usage ledger",
     steps=(
@@ -55,169 +58,240 @@ USAGE = Schema(
             "CREATE INDEX IF NOT EXISTS queries_by_age ON queries (at)",
         ),
     ),
+    postgres={
+        1: (
+            """CREATE TABLE calls (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            at double precision NOT NULL, tenant text NOT NULL, task text NOT NULL,
+            tool text COLLATE "C" NOT NULL, shape text NOT NULL, seconds double precision NOT NULL,
+            outcome text NOT NULL)""",
+            "CREATE INDEX calls_of_tools ON calls (tool, tenant)",
+            """CREATE TABLE searches (day integer, tenant text COLLATE "C",
+            searches integer NOT NULL, no_match integer NOT NULL, low_confidence integer NOT NULL,
+            PRIMARY KEY (day, tenant))""",
+            """CREATE TABLE found (day integer, tenant text COLLATE "C", tool text COLLATE "C",
+            times integer NOT NULL, PRIMARY KEY (day, tenant, tool))""",
+            """CREATE TABLE queries (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            at double precision NOT NULL, tenant text NOT NULL, task text NOT NULL,
+            text text NOT NULL, found text NOT NULL)""",
+            "CREATE INDEX queries_by_age ON queries (at)",
+        )
+    },
+    is_erased=True,
 )
+T = TypeVar("T")
+CallRow: TypeAlias = tuple[object, ...]
+Found: TypeAlias = tuple[int, str, str]
+"""A day, a tenant and a tool."""
 
 
-class SqliteCallLog:
-    """A `CallLog` in one SQLite file.
+class SqlCallLog:
+    """A `CallLog` in a database.
+
+    A note while the database is away waits in memory. It is written once the database is back, at
+    the next note, look or end.
 
     Args:
-        path: The file; it and its folder are made when first needed.
+        database: The place of `USAGE`.
         wall: Seconds since the epoch.
         most: How many calls are kept.
-        most_queries: How many texts of searches.
+        most_queries: How many texts of searches are kept.
     """
 
     def __init__(
         self,
-        path: Path,
+        database: Database,
         *,
         wall: Clock = time.time,
         most: int = MOST_CALLS,
         most_queries: int = MOST_QUERIES,
     ) -> None:
-        self._database = SqliteDatabase(path, USAGE)
+        self._database = database
         self._wall = wall
         self._most = most
         self._most_queries = most_queries
+        self._calls = deque[CallRow](maxlen=_MOST_WAITING)
+        self._searches = deque[tuple[float, SearchNote]](maxlen=_MOST_WAITING)
+        self._writing = threading.Lock()
+        self._swept_day = 0
 
     def note(self, call: Call) -> None:
         """See `CallLog.note`."""
-        row = row_of(call, self._wall())
-        with self._database.transaction() as connection:
-            added = connection.execute(
-                "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row
-            ).lastrowid
-            if added is not None and added % SPARE == 0:
-                connection.execute("DELETE FROM calls WHERE id <= ?", (added - self._most,))
+        self._calls.append(row_of(call, self._wall()))
+        self._write()
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:
         """See `CallLog.note_searches`."""
         now = self._wall()
+        self._searches.extend((now, search) for search in searches)
+        self._write()
+
+    def _write(self) -> None:
+        """Write all that waits in one transaction.
+
+        While the database is away it waits on, as far as there is room.
+
+        Raises:
+            StoreError: It cannot be written, and never will be.
+        """
+        with self._writing:
+            calls, searches = _take(self._calls), _take(self._searches)
+            if not calls and not searches:
+                return
+            try:
+                with self._database.transaction() as session:
+                    self._put_calls(session, calls)
+                    self._put_searches(session, searches)
+            except StoreError as error:
+                if not self._database.is_away(error):
+                    raise
+                self._calls.extendleft(reversed(calls))
+                self._searches.extendleft(reversed(searches))
+
+    def _put_calls(self, session: Session, calls: Sequence[CallRow]) -> None:
+        query = """INSERT INTO calls (at, tenant, task, tool, shape, seconds, outcome)
+            VALUES (?, ?, ?, ?, ?, ?, ?)"""
+        for call in calls:
+            added = session.insert(query, call)
+            if added % SPARE == 0:
+                session.write("DELETE FROM calls WHERE id <= ?", (added - self._most,))
+
+    def _put_searches(self, session: Session, searches: Sequence[tuple[float, SearchNote]]) -> None:
+        """Add up *searches*, so that each row is written once."""
+        totals, found = dict[tuple[int, str], list[int]](), Counter[Found]()
+        texts = list[tuple[object, ...]]()
+        for at, search in searches:
+            day, tenant = int(at // DAY_S), label(search.tenant)
+            tools = tuple(dict.fromkeys(search.found))
+            total = totals.setdefault((day, tenant), [0, 0, 0])
+            for place, count in enumerate((1, int(not tools), int(search.low_confidence))):
+                total[place] += count
+            found.update((day, tenant, tool) for tool in tools)
+            if search.query:
+                text = search.query.replace("\0", " ").encode("utf-8", "replace").decode()
+                texts.append((at, tenant, label(search.task), text, json.dumps(tools)))
+        session.write(
+            """INSERT INTO searches VALUES (?, ?, ?, ?, ?) ON CONFLICT (day, tenant) DO UPDATE
+            SET searches = searches.searches + excluded.searches,
+            no_match = searches.no_match + excluded.no_match,
+            low_confidence = searches.low_confidence + excluded.low_confidence""",
+            *((*key, *total) for key, total in sorted(totals.items())),
+        )
+        session.write(
+            """INSERT INTO found VALUES (?, ?, ?, ?) ON CONFLICT (day, tenant, tool)
+            DO UPDATE SET times = found.times + excluded.times""",
+            *((*key, times) for key, times in sorted(found.items())),
+        )
+        query = "INSERT INTO queries (at, tenant, task, text, found) VALUES (?, ?, ?, ?, ?)"
+        session.write(query, *texts)
+        self._delete_old(session, has_texts=bool(texts))
+
+    def _delete_old(self, session: Session, *, has_texts: bool) -> None:
+        now = self._wall()
         day = int(now // DAY_S)
-        with self._database.transaction() as connection:
-            last = max((_insert(connection, search, now) for search in searches), default=0)
-            for table in ("searches", "found"):
-                old = f"DELETE FROM {table} WHERE day < ?"  # noqa: S608  (fixed texts)
-                connection.execute(old, (day - KEEP_COUNTS_DAYS,))
-            connection.execute("PRAGMA secure_delete = ON")
+        if has_texts:
+            query = "DELETE FROM queries WHERE id <= (SELECT max(id) FROM queries) - ?"
+            session.write(query, (self._most_queries,))
+        if day != self._swept_day:
             # Also where texts are recorded no more: the old ones go.
-            query = "DELETE FROM queries WHERE id <= ? OR at < ?"
-            connection.execute(query, (last - self._most_queries, now - KEEP_QUERIES_S))
+            session.write("DELETE FROM queries WHERE at < ?", (now - KEEP_QUERIES_S,))
+            session.write("DELETE FROM searches WHERE day < ?", (day - KEEP_COUNTS_DAYS,))
+            session.write("DELETE FROM found WHERE day < ?", (day - KEEP_COUNTS_DAYS,))
+            self._swept_day = day
+
+    def _rows(self, query: LiteralString, tenant: str | None, **values: float) -> list[Row]:
+        """Return the rows of a query for *tenant*, of what waits too."""
+        self._write()
+        bound = {"tenant": None if tenant is None else label(tenant), **values}
+        return self._database.rows(query, bound)
 
     def searches(self, tenant: str | None = None) -> Sequence[SearchTally]:
         """See `CallLog.searches`."""
-        query = (
-            "SELECT tenant, sum(searches), sum(no_match), sum(low_confidence) FROM searches "
-            "WHERE :tenant IS NULL OR tenant IN ('', :tenant) GROUP BY tenant ORDER BY tenant"
-        )
-        with self._database.reading() as connection:
-            rows = connection.execute(query, {"tenant": label_of(tenant)}).fetchall()
+        query = """SELECT tenant, sum(searches), sum(no_match), sum(low_confidence) FROM searches
+            WHERE CAST(:tenant AS text) IS NULL OR tenant IN ('', :tenant)
+            GROUP BY tenant ORDER BY tenant"""
         return [
             SearchTally(tenant=whose, searches=searches, no_match=none, low_confidence=low)
-            for whose, searches, none, low in rows
+            for whose, searches, none, low in self._rows(query, tenant)
         ]
 
     def found(self, tenant: str | None = None) -> Mapping[str, int]:
         """See `CallLog.found`."""
-        query = (
-            "SELECT tool, sum(times) FROM found "
-            "WHERE :tenant IS NULL OR tenant IN ('', :tenant) GROUP BY tool ORDER BY tool"
-        )
-        with self._database.reading() as connection:
-            return dict(connection.execute(query, {"tenant": label_of(tenant)}).fetchall())
+        query = """SELECT tool, sum(times) FROM found
+            WHERE CAST(:tenant AS text) IS NULL OR tenant IN ('', :tenant)
+            GROUP BY tool ORDER BY tool"""
+        return dict(self._rows(query, tenant))
 
     def served_queries(self, tenant: str | None = None) -> Sequence[ServedQuery]:
         """See `CallLog.served_queries`."""
-        query = (
-            "SELECT q.id, q.text, q.found, c.id, c.tool FROM queries q JOIN calls c "
-            "ON c.tenant = q.tenant AND c.task = q.task AND c.at >= q.at AND c.outcome = 'ok' "
-            "WHERE q.task <> '' AND q.at >= :oldest "
-            "AND (:tenant IS NULL OR q.tenant IN ('', :tenant)) ORDER BY q.id, c.id"
-        )
-        bound = {"oldest": self._wall() - KEEP_QUERIES_S, "tenant": label_of(tenant)}
-        with self._database.reading() as connection:
-            rows = connection.execute(query, bound).fetchall()
-        return served_of(rows)
+        query = """SELECT q.id, q.text, q.found, c.id, c.tool FROM queries q JOIN calls c
+            ON c.tenant = q.tenant AND c.task = q.task AND c.at >= q.at AND c.outcome = 'ok'
+            WHERE q.task <> '' AND q.at >= :oldest
+            AND (CAST(:tenant AS text) IS NULL OR q.tenant IN ('', :tenant))
+            ORDER BY q.id, c.id"""
+        return served_of(self._rows(query, tenant, oldest=self._wall() - KEEP_QUERIES_S))
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
         """See `CallLog.tallies`."""
-        query = (
-            "SELECT tool, CAST((:now - at) / :day AS INTEGER) AS days, sum(outcome = 'ok'), "
-            "sum(outcome <> 'ok') FROM calls WHERE :tenant IS NULL OR tenant IN ('', :tenant) "
-            "GROUP BY tool, days ORDER BY tool, days"
-        )
-        bound = {"now": self._wall(), "day": DAY_S, "tenant": label_of(tenant)}
-        with self._database.reading() as connection:
-            rows = connection.execute(query, bound).fetchall()
+        query = """SELECT tool, trunc((:now - at) / :day) AS days,
+            sum(CASE WHEN outcome = 'ok' THEN 1 ELSE 0 END),
+            sum(CASE WHEN outcome = 'ok' THEN 0 ELSE 1 END) FROM calls
+            WHERE CAST(:tenant AS text) IS NULL OR tenant IN ('', :tenant)
+            GROUP BY tool, days ORDER BY tool, days"""
         return [
             Tally(tool=tool, age_s=max(days, 0) * DAY_S, succeeded=succeeded, failed=failed)
-            for tool, days, succeeded, failed in rows
+            for tool, days, succeeded, failed in self._rows(
+                query, tenant, now=self._wall(), day=DAY_S
+            )
         ]
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
         """See `CallLog.tasks`; the newest calls, if there are very many."""
-        query = (
-            "SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok' "
-            "AND (:tenant IS NULL OR tenant IN ('', :tenant)) ORDER BY id DESC LIMIT :limit"
-        )
-        now, bound = self._wall(), {"tenant": label_of(tenant), "limit": MOST_TASKS}
-        with self._database.reading() as connection:
-            rows = connection.execute(query, bound).fetchall()
-        return tasks_of(rows, now)
+        query = """SELECT tenant, task, tool, at FROM calls WHERE task <> '' AND outcome = 'ok'
+            AND (CAST(:tenant AS text) IS NULL OR tenant IN ('', :tenant))
+            ORDER BY id DESC LIMIT :most"""
+        now = self._wall()
+        return tasks_of(self._rows(query, tenant, most=MOST_TASKS), now)
 
     def lines(self) -> Iterator[JsonObject]:
         """See `CallLog.lines`."""
-        query = f"SELECT {', '.join(COLUMNS)} FROM calls ORDER BY id"  # noqa: S608  (fixed texts)
-        with self._database.reading() as connection:
-            yield from map(line_of, connection.execute(query))
+        self._write()
+        query = "SELECT at, tenant, task, tool, shape, seconds, outcome FROM calls ORDER BY id"
+        with self._database.reading() as session:
+            for row in session.each(query):
+                line = dict(zip(COLUMNS, row, strict=True))
+                yield line | {"shape": json.loads(line["shape"])}
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
         """See `CallLog.forget`."""
         bound = {"tool": tool, "tenant": label(tenant), "quoted": json.dumps(tool)}
-        with self._database.transaction() as connection:
-            # What is forgotten must not stay in free pages of the file.
-            connection.execute("PRAGMA secure_delete = ON")
-            gone = connection.execute(
+        self._write()
+        with self._database.transaction() as session:
+            gone = session.write(
                 "DELETE FROM calls WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)", bound
-            ).rowcount
-            connection.execute(
+            )
+            session.write(
                 "DELETE FROM found WHERE :tool IN ('', tool) AND :tenant IN ('', tenant)", bound
             )
-            connection.execute(
-                "DELETE FROM queries WHERE (:tool = '' OR instr(found, :quoted) > 0) "
-                "AND :tenant IN ('', tenant)",
+            session.write(
+                """DELETE FROM queries WHERE (:tool = '' OR strpos(found, :quoted) > 0)
+                AND :tenant IN ('', tenant)""",
                 bound,
             )
-            connection.execute(
+            session.write(
                 "DELETE FROM searches WHERE :tool = '' AND :tenant IN ('', tenant)", bound
             )
-        return int(gone)
+        return gone
 
     def close(self) -> None:
         """See `CallLog.close`."""
+        # A disk that is full must not keep a gateway from closing.
+        with suppress(StoreError):
+            self._write()
         self._database.close()
 
 
-def _insert(connection: Connection, search: SearchNote, at: float) -> int:
-    """Count *search*, and return the id of its text; 0 if it has none."""
-    day, tenant, found = int(at // DAY_S), label(search.tenant), tuple(dict.fromkeys(search.found))
-    connection.execute(
-        "INSERT INTO searches VALUES (?, ?, 1, ?, ?) ON CONFLICT (day, tenant) DO UPDATE "
-        "SET searches = searches + 1, no_match = no_match + excluded.no_match, "
-        "low_confidence = low_confidence + excluded.low_confidence",
-        (day, tenant, not found, search.low_confidence),
-    )
-    connection.executemany(
-        "INSERT INTO found VALUES (?, ?, ?, 1) "
-        "ON CONFLICT (day, tenant, tool) DO UPDATE SET times = times + 1",
-        [(day, tenant, tool) for tool in found],
-    )
-    if not search.query:
-        return 0
-    text = at, tenant, label(search.task), search.query, json.dumps(found)
-    query = "INSERT INTO queries VALUES (NULL, ?, ?, ?, ?, ?)"
-    return connection.execute(query, text).lastrowid or 0
+def _take(waiting: deque[T]) -> list[T]:
+    return [waiting.popleft() for _ in range(len(waiting))]
 
 
 def row_of(call: Call, at: float) -> tuple[object, ...]:
@@ -225,12 +299,6 @@ def row_of(call: Call, at: float) -> tuple[object, ...]:
     shape = json.dumps(dict(call.shape), ensure_ascii=False, sort_keys=True)
     labels = label(call.tenant), label(call.task)
     return (at, *labels, call.tool, shape, call.seconds, call.outcome)
-
-
-def line_of(row: Sequence[Any]) -> JsonObject:
-    """Return a row of `COLUMNS` as `CallLog.lines` yields it."""
-    line = dict(zip(COLUMNS, row, strict=True))
-    return line | {"shape": json.loads(line["shape"])}
 
 
 def served_of(rows: Iterable[tuple[int, str, str, int, str]]) -> Sequence[ServedQuery]:
@@ -271,8 +339,3 @@ def tasks_of(rows: Sequence[tuple[str, str, str, float]], now: float) -> Sequenc
         Task(tools=tuple(tools), age_s=max((now - last[key]) // DAY_S, 0.0) * DAY_S)
         for key, tools in tools_by_task.items()
     ]
-
-
-def label_of(tenant: str | None) -> str | None:
-    """Return the digest of a tenant's label; None for all tenants."""
-    return None if tenant is None else label(tenant)

@@ -15,10 +15,10 @@ from gateway.manifests.secrets import expand
 from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import Vector, VectorStore
 from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
+from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import CATALOG, SqlCatalog
 from gateway.storage.pgvector import PgvectorRows
 from gateway.storage.pgvector_table import PgvectorTable
-from gateway.storage.postgres_call_log import PostgresCallLog
 from gateway.storage.postgres_database import OnChange, PostgresDatabase
 from gateway.storage.postgres_schema import REST
 from gateway.storage.programs import PROGRAMS, SqlPrograms
@@ -26,7 +26,7 @@ from gateway.storage.sign_ins import SIGN_INS, SqlTokens
 from gateway.storage.sqlite import vector_of
 
 SCHEMA = "gateway"
-TABLES = CATALOG, PROGRAMS, AUDIT, LIMITS, SIGN_INS, REST
+TABLES = CATALOG, USAGE, PROGRAMS, AUDIT, LIMITS, SIGN_INS, REST
 _LOCK_CHARS = 2
 """Of 256 locks a model, no two are of one text."""
 
@@ -152,7 +152,7 @@ class PostgresStore:
         self._database = database = PostgresDatabase(url, schema, TABLES)
         self.vectors = PostgresVectorStore(database) if vectors is None else vectors
         self.entries = self.listings = SqlCatalog(database, wall=wall)
-        self.call_log = PostgresCallLog(database, wall=wall)
+        self.call_log = SqlCallLog(database, wall=wall)
         self.programs = SqlPrograms(database, wall=wall)
         self.audit_log = SqlAuditLog(database)
         self.counters = SqlCounters(database)

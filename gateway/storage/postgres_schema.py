@@ -16,19 +16,6 @@ _TABLES: Sequence[LiteralString] = (
     """CREATE TABLE vectors (model_id text COLLATE "C", key text COLLATE "C",
     dimensions integer NOT NULL, row bytea STORAGE EXTERNAL NOT NULL,
     PRIMARY KEY (model_id, key))""",
-    """CREATE TABLE calls (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at double precision NOT NULL, tenant text NOT NULL, task text NOT NULL,
-    tool text COLLATE "C" NOT NULL, shape text NOT NULL, seconds double precision NOT NULL,
-    outcome text NOT NULL)""",
-    "CREATE INDEX calls_of_tools ON calls (tool, tenant)",
-    """CREATE TABLE searches (day integer, tenant text COLLATE "C", searches integer NOT NULL,
-    no_match integer NOT NULL, low_confidence integer NOT NULL, PRIMARY KEY (day, tenant))""",
-    """CREATE TABLE found (day integer, tenant text COLLATE "C", tool text COLLATE "C",
-    times integer NOT NULL, PRIMARY KEY (day, tenant, tool))""",
-    """CREATE TABLE queries (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at double precision NOT NULL, tenant text NOT NULL, task text NOT NULL, text text NOT NULL,
-    found text NOT NULL)""",
-    "CREATE INDEX queries_by_age ON queries (at)",
 )
 ENTITY_ROWS: Sequence[LiteralString] = (
     # Days of use change apart from the rows, which are large and in an index.

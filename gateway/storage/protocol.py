@@ -25,7 +25,7 @@ from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.listing_store import ListingStore
 from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
-from gateway.storage.call_log import SqliteCallLog
+from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import SqlCatalog
 from gateway.storage.programs import PROGRAMS, SqlPrograms
 from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
@@ -153,7 +153,7 @@ class SqliteStore:
     ) -> None:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
         self.entries = self.listings = SqlCatalog.in_files(catalog, wall=wall)
-        self.call_log = SqliteCallLog(usage, wall=wall)
+        self.call_log = SqlCallLog(SqliteDatabase(usage, USAGE), wall=wall)
         beside = catalog.with_name
         programs = SqliteDatabase(beside("programs.sqlite3"), PROGRAMS)
         self.programs = SqlPrograms(programs, wall=wall)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.exit_codes import OK, USAGE
-from gateway.storage.call_log import SqliteCallLog
+from gateway.storage.call_log import USAGE as LEDGER
+from gateway.storage.call_log import SqlCallLog
+from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ScriptedModel, Turn
 from gateway.usage.call_log import Call, SearchNote
 from tests.cli.running import Place
@@ -155,7 +157,7 @@ def test_a_model_writes_requests_as_the_normalizer_is_asked(files: Place) -> Non
 def test_recorded_searches_become_requests(place: Place) -> None:
     """Those that led to a call of a tool that is still there."""
     config, env = place.config(), {"GATEWAY_USAGE_RECORD_QUERIES": "on", "GATEWAY_USAGE": "on"}
-    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", LEDGER))
     for task, tool in (("1", "time/convert_time"), ("2", "time/gone")):
         ledger.note_searches([SearchNote(query=f"query {task}", found=(tool,), task=task)])
         ledger.note(Call(tool=tool, outcome="ok", task=task))
@@ -164,7 +166,7 @@ def test_recorded_searches_become_requests(place: Place) -> None:
     made = place.run(*words, "--usage", "--unanswerable", "0", env=env).json["requests"]
     place.put("made.jsonl", "\n".join(map(json.dumps, made)))
     place.run("eval", "run", str(place.folder / "made.jsonl"), "-c", config, env=env)
-    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", LEDGER))
     searches = sum(each.searches for each in ledger.searches())
     ledger.close()
 

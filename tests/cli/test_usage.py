@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.storage.call_log import SqliteCallLog
+from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.storage.sqlite import SqliteDatabase
 from gateway.usage.call_log import Call, SearchNote, label
 from tests.cli.running import Place
 
@@ -12,7 +13,7 @@ from tests.cli.running import Place
 @pytest.fixture
 def used(place: Place) -> Place:
     """Twenty-five tasks of five ways to work, one call of them failed, two of a tenant."""
-    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for number in range(25):
         for step in range(3):
             failed = (number, step) == (0, 2)
@@ -71,7 +72,7 @@ def test_next_steps_become_a_document_that_the_gateway_reads(used: Place) -> Non
 
 def test_what_a_tenant_taught_is_written_down_only_where_it_is_named(place: Place) -> None:
     """A document is read for everybody."""
-    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for task in "12":
         for tool in ("srv/a", "srv/b"):
             ledger.note(Call(tool=tool, outcome="ok", task=task, tenant="acme"))
@@ -93,7 +94,7 @@ def test_what_a_tenant_taught_is_written_down_only_where_it_is_named(place: Plac
 
 def test_chance_is_reported_as_such(place: Place) -> None:
     """Two tasks say nothing of each other."""
-    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for task in "12":
         for tool in ("srv/a", "srv/b"):
             ledger.note(Call(tool=tool, outcome="ok", task=task))
@@ -130,7 +131,7 @@ def test_calls_are_forgotten(used: Place) -> None:
 def test_searches_are_reported_by_tenant_and_server(place: Place) -> None:
     """What was never found and never called, of the servers that are there."""
     config = place.config({"srv": place.hostile()})
-    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
+    ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     ledger.note_searches([SearchNote(found=("srv/good",))])
     ledger.note_searches([SearchNote(tenant="acme")])
     ledger.close()

@@ -12,9 +12,10 @@ from gateway.gateway import Gateway
 from gateway.options import IndexOptions, Options
 from gateway.options.environment import catalog_store_path, ledger_path
 from gateway.runtime.atomic_file import make_private_file, make_private_folder, write_atomically
-from gateway.storage.call_log import SqliteCallLog
+from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import SqlCatalog
 from gateway.storage.oauth_tokens import FileTokens
+from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import HashingEmbedder
 from gateway.usage.call_log import Call
 from tests.fakes import ListSource, definitions
@@ -51,7 +52,7 @@ async def test_all_that_a_gateway_writes_is_for_its_owner_alone(tmp_path: Path) 
     await gateway.search("approve the urgent invoice")
     catalog = SqlCatalog.in_files(catalog_store_path(options))
     catalog.record_seen("owner", {"srv/approve_invoice": "digest"})
-    calls = SqliteCallLog(ledger_path(options))
+    calls = SqlCallLog(SqliteDatabase(ledger_path(options), USAGE))
     calls.note(Call(tool="srv/approve_invoice", outcome="ok"))
     FileTokens(home / "tokens" / "key").write("secret")
     # While the stores are open: SQLite takes its own files away at the end.

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.storage.call_log import SqliteCallLog
+from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.storage.database import Database
+from gateway.storage.postgres_database import PostgresDatabase
+from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ManualClock
 from gateway.types import ToolDefinition
 from gateway.usage.call_log import (
@@ -21,18 +24,23 @@ from gateway.usage.call_log import (
 from tests.fakes import entity
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[SqliteCallLog]:
-    ledger = SqliteCallLog(tmp_path / "usage.db")
-    yield ledger
-    ledger.close()
+@pytest.fixture(params=["postgres", "sqlite"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    database: Database
+    if request.param == "sqlite":
+        database = SqliteDatabase(tmp_path / "usage.db", USAGE)
+    else:
+        url = request.getfixturevalue("postgres").url
+        database = PostgresDatabase(url, tmp_path.name, (USAGE,))
+    yield database
+    database.close()
 
 
 def call(tool: str, **fields: object) -> Call:
     return Call(tool=tool, **({"outcome": "ok"} | fields))  # type: ignore[arg-type]
 
 
-def test_no_value_and_no_name_of_a_host_is_kept(ledger: SqliteCallLog, tmp_path: Path) -> None:
+def test_no_value_and_no_name_of_a_host_is_kept(tmp_path: Path) -> None:
     """Types of known arguments; unknown names may be data; labels are digests."""
     tool = entity(
         ToolDefinition(
@@ -49,6 +57,7 @@ def test_no_value_and_no_name_of_a_host_is_kept(ledger: SqliteCallLog, tmp_path:
         "secret": 1.5,
     }
 
+    ledger = SqlCallLog(SqliteDatabase(tmp_path / "usage.db", USAGE))
     shape = shape_of(tool, arguments)
     ledger.note(call("a/send", shape=shape, task="secret task", tenant="secret tenant"))
 
@@ -66,9 +75,9 @@ def test_no_value_and_no_name_of_a_host_is_kept(ledger: SqliteCallLog, tmp_path:
     assert b"secret" not in (tmp_path / "usage.db").read_bytes()
 
 
-def test_the_oldest_lines_go(tmp_path: Path) -> None:
+def test_the_oldest_lines_go(database: Database) -> None:
     """Looked at once in a thousand calls."""
-    ledger = SqliteCallLog(tmp_path / "usage.db", most=10)
+    ledger = SqlCallLog(database, most=10)
     for number in range(1000):
         ledger.note(call(f"t{number}"))
 
@@ -81,7 +90,7 @@ def test_the_oldest_lines_go(tmp_path: Path) -> None:
 def test_what_is_forgotten_or_old_is_not_in_the_file_any_more(tmp_path: Path) -> None:
     """Nor in pages of it that are free: the texts are people's own."""
     path, wall = tmp_path / "usage.db", ManualClock()
-    ledger = SqliteCallLog(path, wall=wall)
+    ledger = SqlCallLog(SqliteDatabase(path, USAGE), wall=wall)
 
     def noted() -> tuple[bool, ...]:
         ledger.close()
@@ -97,9 +106,9 @@ def test_what_is_forgotten_or_old_is_not_in_the_file_any_more(tmp_path: Path) ->
     assert [(True, False), (False, True), (False, False)] == [before, later, noted()]
 
 
-def test_counts_of_searches_are_kept_for_a_year_or_so(tmp_path: Path) -> None:
+def test_counts_of_searches_are_kept_for_a_year_or_so(database: Database) -> None:
     wall = ManualClock()
-    ledger = SqliteCallLog(tmp_path / "usage.db", wall=wall)
+    ledger = SqlCallLog(database, wall=wall)
     ledger.note_searches([SearchNote(found=("a",))])
     wall.tick((KEEP_COUNTS_DAYS + 1) * DAY_S)
     ledger.note_searches([SearchNote(found=("b",))])
@@ -108,8 +117,8 @@ def test_counts_of_searches_are_kept_for_a_year_or_so(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_the_oldest_texts_of_searches_go(tmp_path: Path) -> None:
-    ledger = SqliteCallLog(tmp_path / "usage.db", most_queries=3)
+def test_the_oldest_texts_of_searches_go(database: Database) -> None:
+    ledger = SqlCallLog(database, most_queries=3)
     for number in range(5):
         ledger.note_searches([SearchNote(query=f"q{number}", found=("a",), task="1")])
         ledger.note(call("a", task="1"))

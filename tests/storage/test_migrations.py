@@ -12,11 +12,11 @@ import pytest
 
 from gateway.catalog.entries import Entry, entry_from_json
 from gateway.storage.audit import AUDIT, LIMITS
-from gateway.storage.call_log import USAGE, SqliteCallLog
+from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import APPROVALS, CATALOG, SqlCatalog
 from gateway.storage.database import Schema
 from gateway.storage.programs import PROGRAMS
-from gateway.storage.sqlite import VECTORS, SqliteVectorStore
+from gateway.storage.sqlite import VECTORS, SqliteDatabase, SqliteVectorStore
 from gateway.usage.call_log import Call
 
 FILES = Path(__file__).parent / "files"
@@ -107,7 +107,9 @@ def test_approvals_and_entries_of_an_older_file_are_still_there(
 @pytest.mark.parametrize("version", [1, 2])
 def test_calls_of_an_older_file_are_still_there(version: int, tmp_path: Path) -> None:
     """What searches returned is not."""
-    ledger = SqliteCallLog(made(f"usage-{version}", tmp_path), wall=lambda: 100.0)
+    ledger = SqlCallLog(
+        SqliteDatabase(made(f"usage-{version}", tmp_path), USAGE), wall=lambda: 100.0
+    )
     ledger.note(Call(tool="new", outcome="ok"))
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in ledger.lines()]

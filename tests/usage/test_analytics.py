@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.storage.call_log import SqliteCallLog
+from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.storage.sqlite import SqliteDatabase
 from gateway.types import Hints, ToolDefinition
 from gateway.usage.analytics import TenantSearches, usage_report
 from gateway.usage.call_log import Call, SearchNote, label
@@ -22,7 +23,7 @@ def test_what_is_never_found_and_never_called_is_named_by_server(tmp_path: Path)
         fakes.entity(described["c"], server="two"),
         fakes.entity(off, server="two"),
     ]
-    ledger = SqliteCallLog(tmp_path / "usage.db")
+    ledger = SqlCallLog(SqliteDatabase(tmp_path / "usage.db", USAGE))
     ledger.note_searches([SearchNote(found=("one/a", "two/c", "gone/x"))])
     ledger.note(Call(tool="one/a", outcome="failed"))
     report = usage_report(fakes.compile_snapshot(tools), ledger)
@@ -42,7 +43,10 @@ def test_what_is_never_found_and_never_called_is_named_by_server(tmp_path: Path)
 
 def test_shares_are_of_each_tenant_and_of_all(tmp_path: Path) -> None:
     """A tenant is a digest; without any search they are 0."""
-    ledger, empty = SqliteCallLog(tmp_path / "usage.db"), fakes.compile_snapshot([])
+    ledger, empty = (
+        SqlCallLog(SqliteDatabase(tmp_path / "usage.db", USAGE)),
+        fakes.compile_snapshot([]),
+    )
     nothing = usage_report(empty, ledger)
     for found, is_low, tenant in ((("a",), True, ""), ((), False, ""), (("a",), True, "acme")):
         ledger.note_searches([SearchNote(found=found, low_confidence=is_low, tenant=tenant)])

@@ -18,7 +18,9 @@ from gateway.access.audit import read_all
 from gateway.errors import StoreError, UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import AuditOptions, Options, UsageOptions
-from gateway.storage.call_log import SqliteCallLog
+from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.storage.database import Database
+from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ManualClock
 from gateway.types import Access, Caller, Hints, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, SearchNote
@@ -29,11 +31,11 @@ from tests.metrics import counted
 CONTENT = "Zwetschgenknödel"
 
 
-class CountedCallLog(SqliteCallLog):
+class CountedCallLog(SqlCallLog):
     """Notes how many searches it was given at a time."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self.batches: list[int] = []
         self.is_written = threading.Event()
 
@@ -44,11 +46,11 @@ class CountedCallLog(SqliteCallLog):
         self.is_written.set()
 
 
-class HangingCallLog(SqliteCallLog):
+class HangingCallLog(SqlCallLog):
     """Writes searches when it is told to go on."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self.is_asked, self.goes_on = threading.Event(), threading.Event()
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:
@@ -58,7 +60,7 @@ class HangingCallLog(SqliteCallLog):
         super().note_searches(searches)
 
 
-class LockedCallLog(SqliteCallLog):
+class LockedCallLog(SqlCallLog):
     """Counts no search."""
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:
@@ -274,7 +276,7 @@ async def test_searches_are_counted_together_without_being_asked_for(
 ) -> None:
     """Also those that still wait when a call is noted, which belongs to them, or at the end."""
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
-    log = gateway.usage.call_log = CountedCallLog(tmp_path / "usage.sqlite3")
+    log = gateway.usage.call_log = CountedCallLog(SqliteDatabase(tmp_path / "usage.sqlite3", USAGE))
 
     await asyncio.gather(*(gateway.search("send a letter") for _ in range(20)))
     await asyncio.to_thread(log.is_written.wait)
@@ -318,7 +320,7 @@ async def test_searches_that_cannot_be_counted_cost_no_call_its_line(
 ) -> None:
     """Nor the report."""
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
-    log = gateway.usage.call_log = LockedCallLog(tmp_path / "usage.sqlite3")
+    log = gateway.usage.call_log = LockedCallLog(SqliteDatabase(tmp_path / "usage.sqlite3", USAGE))
 
     await gateway.search("send a letter")
     await gateway.invoke("letter_x", {"to": "Ada"})
@@ -335,7 +337,7 @@ async def test_a_call_log_that_hangs_has_one_write_wait_for_it(
     """Each one that waits keeps a thread of the gateway's."""
     gateway = gateway_with(open_gateway, options(tmp_path, record=True))
     result = await gateway.search("send a letter", task=None)
-    log = gateway.usage.call_log = HangingCallLog(tmp_path / "usage.sqlite3")
+    log = gateway.usage.call_log = HangingCallLog(SqliteDatabase(tmp_path / "usage.sqlite3", USAGE))
     submitted = list[object]()
     gateway.usage.submit = submitted.append  # type: ignore[assignment]  # the threads do the work
 
