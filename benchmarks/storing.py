@@ -36,7 +36,7 @@ from gateway.runtime.vectors import Vector
 from gateway.storage.call_log import USAGE
 from gateway.storage.catalog import CATALOG
 from gateway.storage.protocol import SqliteStore
-from gateway.storage.sqlite import VECTORS
+from gateway.storage.vectors import VECTORS
 from gateway.usage.call_log import Call
 
 WRITERS = 2

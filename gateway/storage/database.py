@@ -40,6 +40,7 @@ class Schema:
     """The statements in PostgreSQL by the number of their step.
 
     All tables of a database there share the numbers: a schema of version n has had the first n.
+    Texts that are sorted compare by their characters, as Python's do.
     """
     is_durable: bool = False
     """True if a write to a SQLite file waits until a loss of power cannot undo it."""

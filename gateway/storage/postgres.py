@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-
-import numpy as np
 
 from gateway.embed.protocol import EmbedderInfo
 from gateway.errors import ConfigError
 from gateway.manifests.secrets import expand
 from gateway.runtime.cache import Clock
-from gateway.runtime.vectors import Vector, VectorStore
+from gateway.runtime.vectors import VectorStore
 from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
 from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import CATALOG, SqlCatalog
 from gateway.storage.pgvector import PgvectorRows
 from gateway.storage.pgvector_table import PgvectorTable
 from gateway.storage.postgres_database import OnChange, PostgresDatabase
-from gateway.storage.postgres_schema import REST
 from gateway.storage.programs import PROGRAMS, SqlPrograms
 from gateway.storage.sign_ins import SIGN_INS, SqlTokens
-from gateway.storage.sqlite import vector_of
+from gateway.storage.vectors import VECTORS, SqlVectorStore
 
 SCHEMA = "gateway"
-TABLES = CATALOG, USAGE, PROGRAMS, AUDIT, LIMITS, SIGN_INS, REST
+TABLES = VECTORS, CATALOG, USAGE, PROGRAMS, AUDIT, LIMITS, SIGN_INS
 _LOCK_CHARS = 2
 """Of 256 locks a model, no two are of one text."""
 
@@ -65,65 +62,28 @@ class PostgresClaim:
             self._held.close()
 
 
-class PostgresVectorStore:
-    """A `VectorStore` in one schema.
+class PostgresVectorStore(SqlVectorStore):
+    """A `VectorStore` in one schema, of which processes that share it make each vector once.
 
     Args:
-        database: Where the table is.
+        database: The place of `VECTORS`.
     """
 
     def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
-        self.place = database.place
-
-    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return those of *keys* that are kept and whole."""
-        query = "SELECT key, dimensions, row FROM vectors WHERE model_id = %s AND key = ANY(%s)"
-        with self._database.reading() as connection, connection.cursor(binary=True) as cursor:
-            rows = cursor.execute(query, (model_id, [*keys]))
-            return {key: vector_of(blob) for key, size, blob in rows if len(blob) == 4 * size}
-
-    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Keep *vectors* in one transaction."""
-        rows = [
-            (model_id, key, row.shape[0], np.asarray(row, dtype="<f4").tobytes())
-            for key, row in sorted(vectors.items())
-        ]
-        query = (
-            "INSERT INTO vectors VALUES (%s, %s, %s, %b) ON CONFLICT (model_id, key) "
-            "DO UPDATE SET dimensions = excluded.dimensions, row = excluded.row"
-        )
-        self._database.write(query, *rows)
+        super().__init__(database)
+        self._postgres = database
 
     def claim(self, model_id: str, keys: Sequence[str]) -> PostgresClaim:
         """See `SharedVectorStore.claim`."""
-        return PostgresClaim(self._database, model_id, keys)
+        return PostgresClaim(self._postgres, model_id, keys)
 
     def entity_rows(self, info: EmbedderInfo, *, timeout_s: float) -> PgvectorRows:
         """See `EntityRowStore.entity_rows`."""
-        return PgvectorRows(self._database, info, timeout_s=timeout_s)
+        return PgvectorRows(self._postgres, info, timeout_s=timeout_s)
 
     def check_rows(self) -> None:
         """See `EntityRowStore.check_rows`."""
-        PgvectorTable(self._database, "", 0).make()
-
-    def size(self) -> int:
-        """Return how many bytes the vectors take."""
-        ((size,),) = self._database.rows("SELECT pg_total_relation_size('vectors')")
-        return int(size)
-
-    def count(self) -> int:
-        """How many vectors are kept, of all models."""
-        ((count,),) = self._database.rows("SELECT count(*) FROM vectors")
-        return int(count)
-
-    def clear(self) -> None:
-        """Forget every vector of every model."""
-        self._database.write("TRUNCATE vectors", ())
-
-    def close(self) -> None:
-        """Close all connections; the next call opens others."""
-        self._database.close()
+        PgvectorTable(self._postgres, "", 0).make()
 
 
 class PostgresStore:

@@ -16,25 +16,21 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-import numpy as np
-
 from gateway.errors import StoreError
 from gateway.mcp.retry import retry_while_locked
 from gateway.runtime.atomic_file import make_private_file
-from gateway.runtime.vectors import Vector
 from gateway.storage.database import Database, Row, Schema, Values
+from gateway.storage.vectors import VECTORS, SqlVectorStore
 
 BUSY_S = 10.0
 """How long others may hold a file before whoever waits for it gives up."""
-_CHUNK = 500
-"""Keys in one query: below SQLite's limit on variables in every build."""
 _PAUSE_S = 0.005
 
 _File = tuple[int, int]
@@ -319,19 +315,7 @@ def _code(error: BaseException) -> int | None:
     return None if code is None else code & 0xFF
 
 
-VECTORS = Schema(
-    what="vector store",
-    steps=(
-        (
-            """CREATE TABLE IF NOT EXISTS vectors (model_id TEXT NOT NULL, key TEXT NOT NULL,
-            dimensions INTEGER NOT NULL, row BLOB NOT NULL,
-            PRIMARY KEY (model_id, key)) WITHOUT ROWID""",
-        ),
-    ),
-)
-
-
-class SqliteVectorStore:
+class SqliteVectorStore(SqlVectorStore):
     """A `VectorStore` in one file, which is made when first needed.
 
     Args:
@@ -339,55 +323,4 @@ class SqliteVectorStore:
     """
 
     def __init__(self, path: Path) -> None:
-        self.place = str(path)
-        self._path = path
-        self._database = SqliteDatabase(path, VECTORS)
-
-    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Return those of *keys* that are kept and whole."""
-        status: dict[str, Vector] = {}
-        with self._database.reading() as connection:
-            for start in range(0, len(keys), _CHUNK):
-                part = keys[start : start + _CHUNK]
-                marks = ",".join("?" * len(part))
-                rows = connection.execute(
-                    f"SELECT key, dimensions, row FROM vectors WHERE model_id = ? AND key IN ({marks})",  # noqa: S608, E501  (only question marks are put in)
-                    (model_id, *part),
-                )
-                status.update(
-                    {key: vector_of(blob) for key, size, blob in rows if len(blob) == 4 * size}
-                )
-        return status
-
-    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Keep *vectors* in one transaction."""
-        rows = [
-            (model_id, key, row.shape[0], np.asarray(row, dtype="<f4").tobytes())
-            for key, row in vectors.items()
-        ]
-        with self._database.transaction() as connection:
-            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
-
-    def size(self) -> int:
-        """Return how many bytes the file has; 0 if there is none, and none is made for it."""
-        return self._path.stat().st_size if self._path.is_file() else 0
-
-    def count(self) -> int:
-        """How many vectors the file keeps, of all models."""
-        with self._database.reading() as connection:
-            (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
-        return int(count)
-
-    def clear(self) -> None:
-        """Forget every vector of every model."""
-        with self._database.transaction() as connection:
-            connection.execute("DELETE FROM vectors")
-
-    def close(self) -> None:
-        """Close the file; the next call opens it again."""
-        self._database.close()
-
-
-def vector_of(blob: bytes) -> Vector:
-    """Return a vector of its bytes, little-endian float32."""
-    return np.frombuffer(blob, dtype="<f4").astype(np.float32)
+        super().__init__(SqliteDatabase(path, VECTORS))

@@ -16,7 +16,8 @@ from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import APPROVALS, CATALOG, SqlCatalog
 from gateway.storage.database import Schema
 from gateway.storage.programs import PROGRAMS
-from gateway.storage.sqlite import VECTORS, SqliteDatabase, SqliteVectorStore
+from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
+from gateway.storage.vectors import VECTORS
 from gateway.usage.call_log import Call
 
 FILES = Path(__file__).parent / "files"

@@ -1,0 +1,79 @@
+"""Vectors by model and hash of the text; see `gateway.runtime.vectors.VectorStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gateway.runtime.vectors import Vector
+from gateway.storage.database import Database, Schema
+
+VECTORS = Schema(
+    what="vector store",
+    steps=(
+        (
+            """CREATE TABLE IF NOT EXISTS vectors (model_id TEXT NOT NULL, key TEXT NOT NULL,
+            dimensions INTEGER NOT NULL, row BLOB NOT NULL,
+            PRIMARY KEY (model_id, key)) WITHOUT ROWID""",
+        ),
+    ),
+    postgres={
+        1: (
+            # Numbers of vectors hardly compress: they are not tried.
+            """CREATE TABLE vectors (model_id text COLLATE "C", key text COLLATE "C",
+            dimensions integer NOT NULL, row bytea STORAGE EXTERNAL NOT NULL,
+            PRIMARY KEY (model_id, key))""",
+        )
+    },
+)
+
+
+class SqlVectorStore:
+    """A `VectorStore` in a database.
+
+    Args:
+        database: The place of `VECTORS`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.place = database.place
+
+    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return those of *keys* that are kept and whole."""
+        query = "SELECT key, dimensions, row FROM vectors WHERE model_id = ? AND key = ANY(?)"
+        return {
+            key: np.frombuffer(blob, dtype="<f4").astype(np.float32)
+            for key, size, blob in self._database.rows(query, (model_id, [*keys]))
+            if len(blob) == 4 * size
+        }
+
+    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
+        """Keep *vectors* in one transaction."""
+        query = """INSERT INTO vectors VALUES (?, ?, ?, ?) ON CONFLICT (model_id, key)
+            DO UPDATE SET dimensions = excluded.dimensions, row = excluded.row"""
+        self._database.write(
+            query,
+            *(
+                (model_id, key, row.shape[0], np.asarray(row, dtype="<f4").tobytes())
+                for key, row in sorted(vectors.items())
+            ),
+        )
+
+    def size(self) -> int:
+        """Return how many bytes the vectors take."""
+        return self._database.size("vectors")
+
+    def count(self) -> int:
+        """Return how many vectors are kept, of all models."""
+        ((count,),) = self._database.rows("SELECT count(*) FROM vectors")
+        return int(count)
+
+    def clear(self) -> None:
+        """Forget every vector of every model."""
+        self._database.write("TRUNCATE vectors", ())
+
+    def close(self) -> None:
+        """Close the database; the next call opens it again."""
+        self._database.close()
