@@ -54,7 +54,7 @@ class Session(Protocol):
     def rows(self, statement: LiteralString, values: Values = ()) -> list[Row]:
         """Return the rows of one query."""
 
-    def each(self, statement: LiteralString) -> Iterator[Row]:
+    def each(self, statement: LiteralString, values: Values = ()) -> Iterator[Row]:
         """Yield the rows of a query, of which there may be very many."""
 
     def write(self, statement: LiteralString, *rows: Values) -> int:

@@ -47,6 +47,7 @@ _LINK: Mapping[str, str] = {
 """Settings of a connection, where the URL has none."""
 _MOST_CONNECTIONS = 8
 _IDLE_S = 300.0
+_ROWS_AT_ONCE = 1_000
 _CHANNEL = "tool_gateway"
 _POLL_S = 0.5
 _RECONNECT_S = 1.0
@@ -68,10 +69,11 @@ class Connection(psycopg.Connection[TupleRow]):
         """See `Session.rows`."""
         return self.cursor(binary=True).execute(_own(statement), values).fetchall()
 
-    def each(self, statement: LiteralString) -> Iterator[TupleRow]:
+    def each(self, statement: LiteralString, values: Values = ()) -> Iterator[TupleRow]:
         """See `Session.each`."""
-        with self.cursor("each") as cursor:
-            yield from cursor.execute(_own(statement))
+        with self.cursor("each", binary=True) as cursor:
+            cursor.itersize = _ROWS_AT_ONCE
+            yield from cursor.execute(_own(statement), values)
 
     def write(self, statement: LiteralString, *rows: Values) -> int:
         """See `Session.write`."""

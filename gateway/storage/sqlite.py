@@ -60,11 +60,11 @@ class Connection(sqlite3.Connection):
 
     def rows(self, statement: str, values: Values = ()) -> list[Row]:
         """See `Session.rows`."""
-        return self.execute(_own(statement), _bound(values)).fetchall()
+        return [*self.each(statement, values)]
 
-    def each(self, statement: str) -> Iterator[Row]:
+    def each(self, statement: str, values: Values = ()) -> Iterator[Row]:
         """See `Session.each`."""
-        return self.execute(_own(statement))
+        return self.execute(_own(statement), _bound(values))
 
     def write(self, statement: str, *rows: Values) -> int:
         """See `Session.write`."""

@@ -43,11 +43,12 @@ class SqlVectorStore:
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return those of *keys* that are kept and whole."""
         query = "SELECT key, dimensions, row FROM vectors WHERE model_id = ? AND key = ANY(?)"
-        return {
-            key: np.frombuffer(blob, dtype="<f4").astype(np.float32)
-            for key, size, blob in self._database.rows(query, (model_id, [*keys]))
-            if len(blob) == 4 * size
-        }
+        with self._database.reading() as session:
+            return {
+                key: np.frombuffer(blob, dtype="<f4").astype(np.float32)
+                for key, size, blob in session.each(query, (model_id, [*keys]))
+                if len(blob) == 4 * size
+            }
 
     def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
         """Keep *vectors* in one transaction."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.database import Database
-from gateway.storage.postgres_database import PostgresDatabase
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ManualClock
 from gateway.types import ToolDefinition
@@ -22,18 +20,12 @@ from gateway.usage.call_log import (
     shape_of,
 )
 from tests.fakes import entity
+from tests.storage.conftest import OpenDatabase
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    database: Database
-    if request.param == "sqlite":
-        database = SqliteDatabase(tmp_path / "usage.db", USAGE)
-    else:
-        url = request.getfixturevalue("postgres").url
-        database = PostgresDatabase(url, tmp_path.name, (USAGE,))
-    yield database
-    database.close()
+@pytest.fixture
+def database(open_database: OpenDatabase) -> Database:
+    return open_database(USAGE)
 
 
 def call(tool: str, **fields: object) -> Call:

@@ -1,8 +1,7 @@
-"""Vectors in a SQLite file that may be shared, broken or gone."""
+"""Vectors in a database, and in a SQLite file that may be broken or gone."""
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -10,31 +9,30 @@ import pytest
 
 from gateway.errors import StoreError
 from gateway.storage.sqlite import SqliteVectorStore
+from gateway.storage.vectors import VECTORS, SqlVectorStore
+from tests.storage.conftest import OpenDatabase
 
 ROW = np.ones(4, np.float32)
 
 
-def test_a_cleared_store_is_empty(tmp_path: Path) -> None:
+def test_a_cleared_store_is_empty(open_database: OpenDatabase) -> None:
     """For `gateway index --rebuild`."""
-    store = SqliteVectorStore(tmp_path / "v.sqlite3")
+    store = SqlVectorStore(open_database(VECTORS))
     store.put("m", {"a": ROW})
+    before = store.count(), store.size() > 0
     store.clear()
 
-    assert 0 == store.count()
-    store.close()
+    assert ((1, True), 0) == (before, store.count())
 
 
-def test_a_row_of_the_wrong_size_counts_as_not_kept(tmp_path: Path) -> None:
+def test_a_row_of_the_wrong_size_counts_as_not_kept(open_database: OpenDatabase) -> None:
     """It is embedded again, and mended by that."""
-    path = tmp_path / "v.sqlite3"
-    store = SqliteVectorStore(path)
+    database = open_database(VECTORS)
+    store = SqlVectorStore(database)
     store.put("m", {"a": ROW, "b": ROW})
-    with sqlite3.connect(path) as other:
-        other.execute("UPDATE vectors SET row = x'00' WHERE key = 'a'")
-    other.close()
+    database.write("UPDATE vectors SET row = ? WHERE key = ?", (b"\0", "a"))
 
     assert ["b"] == list(store.get("m", ["a", "b"]))
-    store.close()
 
 
 def _garbage(path: Path) -> None:

@@ -1,0 +1,34 @@
+"""Tables of a test in each kind of database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from gateway.storage.database import Database, Schema
+from gateway.storage.postgres_database import PostgresDatabase
+from gateway.storage.sqlite import SqliteDatabase
+
+OpenDatabase: TypeAlias = Callable[[Schema], Database]
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def open_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenDatabase]:
+    """Open the tables of one `Schema`; every time the same ones."""
+    with ExitStack() as opened:
+
+        def another(tables: Schema) -> Database:
+            database: Database
+            if request.param == "sqlite":
+                database = SqliteDatabase(tmp_path / "tables.sqlite3", tables)
+            else:
+                url = request.getfixturevalue("postgres").url
+                database = PostgresDatabase(url, tmp_path.name, (tables,))
+            opened.callback(database.close)
+            return database
+
+        yield another
