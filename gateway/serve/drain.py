@@ -18,8 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.runtime.cache import Clock
-from gateway.serve.api.operations import problem
-from gateway.serve.api.problems import RefusedError
+from gateway.serve.api.problems import RefusedError, problem
 from gateway.serve.auth import READYZ
 from gateway.serve.guard import LISTEN
 from gateway.serve.probes import Readiness, readiness_response

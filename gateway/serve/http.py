@@ -28,8 +28,7 @@ from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.telemetry import Labels, Telemetry
 from gateway.runtime.telemetry_names import OTHER
 from gateway.serve import auth
-from gateway.serve.api.operations import problem
-from gateway.serve.api.problems import RefusedError
+from gateway.serve.api.problems import RefusedError, problem
 from gateway.serve.authenticator import Authenticator
 from gateway.serve.connections import ConnectionLimits
 from gateway.serve.drain import Drain

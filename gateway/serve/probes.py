@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gateway.gateway import Gateway
-from gateway.serve.api.operations import respond
+from gateway.serve.api.responses import ApiResponse
 from gateway.serve.auth import LIVEZ, READYZ
 from gateway.types import Code
 
@@ -48,7 +48,7 @@ def probe_routes(gateway: Gateway) -> list[Route]:
     """Return the routes of both probes."""
 
     async def live(_request: Request) -> Response:
-        return respond(Liveness(), 200)
+        return ApiResponse(Liveness())
 
     async def ready(_request: Request) -> Response:
         return readiness_response(await _readiness(gateway))
@@ -59,7 +59,7 @@ def probe_routes(gateway: Gateway) -> list[Route]:
 def readiness_response(readiness: Readiness) -> Response:
     """Return the response of `/readyz` that says *readiness*."""
     is_ready = readiness.status in {"ready", "partial"}
-    return respond(readiness, 200 if is_ready else _UNAVAILABLE)
+    return ApiResponse(readiness, 200 if is_ready else _UNAVAILABLE)
 
 
 async def _readiness(gateway: Gateway) -> Readiness:

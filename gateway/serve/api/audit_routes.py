@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from gateway.access.audit import AuditRow
-from gateway.gateway import Gateway
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api import models
-from gateway.serve.api.operations import ApiCall, operation
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.auth import AUDIT, AUDIT_ALL
+from gateway.serve.api.routing import AuditorRoute, CurrentCaller, ServedGateway
+from gateway.serve.auth import AUDIT_ALL
 
+router = APIRouter(route_class=AuditorRoute)
 _MAX_PLACE = 2**63 - 1
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -38,27 +39,24 @@ class AuditPage(models.Response):
     """What to give as `after` for the rows that follow, also later ones."""
 
 
-class AuditRoutes:
-    """``/api/audit``."""
+@router.get("/api/audit")
+async def audit(
+    caller: CurrentCaller, gateway: ServedGateway, query: Annotated[AuditQuery, Query()]
+) -> AuditPage:
+    """Read the audit log, oldest rows first.
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    Needs the scope `audit:read`. A caller of a tenant reads its own rows alone, unless it has the
+    scope `audit:read:all`.
 
-    @operation("GET", "/api/audit", right=AUDIT, parameters=AuditQuery, response=AuditPage)
-    async def audit(self, call: ApiCall) -> AuditPage:
-        """Read the audit log, oldest rows first.
-
-        A caller of a tenant reads its own rows alone, unless it has the scope `audit:read:all`.
-
-        Raises:
-            RefusedError: 404, if none is kept.
-            StoreError: It cannot be read.
-        """
-        log, query = self._gateway.gate.auditor.log, call.request
-        if log is None:
-            raise RefusedError(404, "no_audit_log", "no audit log is kept here")
-        since = query.since or _EPOCH
-        since = since if since.tzinfo else since.replace(tzinfo=UTC)
-        tenant = "" if call.caller.holds({AUDIT_ALL}) else call.caller.tenant
-        page = await in_thread(log.page, since.timestamp(), query.after, query.limit, tenant)
-        return AuditPage(rows=[row for _, row in page], next=page[-1][0] if page else query.after)
+    Raises:
+        RefusedError: 404 if no audit log is kept.
+        StoreError: If the log cannot be read.
+    """
+    log = gateway.gate.auditor.log
+    if log is None:
+        raise RefusedError(404, "no_audit_log", "no audit log is kept here")
+    since = query.since or _EPOCH
+    since = since if since.tzinfo else since.replace(tzinfo=UTC)
+    tenant = "" if caller.holds({AUDIT_ALL}) else caller.tenant
+    page = await in_thread(log.page, since.timestamp(), query.after, query.limit, tenant)
+    return AuditPage(rows=[row for _, row in page], next=page[-1][0] if page else query.after)

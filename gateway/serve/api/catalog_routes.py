@@ -1,5 +1,4 @@
-"""The catalog over HTTP: entities, listed, read and, by callers with the scope, written; and the
-state of its index.
+"""The catalog over HTTP: entities, listed, read and, by callers with the scope, written.
 
 * A caller that may not find an entity learns nothing of it, not even that its id is taken: who adds
   an entity must see all that is in its namespace.
@@ -10,263 +9,72 @@ state of its index.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, fields
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Annotated
 from urllib.parse import quote
 
 import numpy as np
+from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response as HttpResponse
 
 from gateway.catalog.entries import INSTRUCTIONS, Entry, clean_entry, to_entity
-from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
-from gateway.index.snapshot import Snapshot
-from gateway.runtime import VERSION
 from gateway.search.rank.parameters import LISTED_SKILL_SCORES
 from gateway.serve.api import models
-from gateway.serve.api.operations import ApiCall, operation, respond
 from gateway.serve.api.pager import Pager, Place
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.api.search_routes import entity_path
-from gateway.serve.api.visibility import (
-    EVERYTHING,
-    REGISTRY_KINDS,
-    SEARCH_MODES,
-    request_filters,
-    sizes_of,
+from gateway.serve.api.responses import HEADERS
+from gateway.serve.api.routing import (
+    BODY_PROBLEMS,
+    ApiRoute,
+    CurrentCaller,
+    ServedGateway,
+    WriterRoute,
+    problems,
 )
-from gateway.serve.auth import ADMIN, LIVENESS, WRITE
+from gateway.serve.api.search_routes import entity_path
+from gateway.serve.api.visibility import EVERYTHING, REGISTRY_KINDS, SEARCH_MODES, request_filters
 from gateway.types import Caller, Entity, Hints
 
+router = APIRouter(route_class=ApiRoute)
+writer_router = APIRouter(route_class=WriterRoute, responses=problems(409))
 _view = models.EntityView.model_validate
 ROOT = "/api/entities"
-ONE = f"{ROOT}/{{id}}"
-BUILD_WAIT_S = 1.0
-"""How long a question waits for a build that is under way."""
+ONE = f"{ROOT}/{{id:path}}"
 
 
-class IndexStatus(models.Response):
-    """The size and state of the index; counts are of what you may see, whatever its status."""
-
-    generation: int
-    """Counts changes of the catalog."""
-    entities: int
-    by_kind: Mapping[str, int]
-    vectors: int
-    graph_nodes: int
-    graph_edges: int
-    strategy: str
-    model: str
-    """Of the vectors; empty without any."""
-    duration_s: float
-    """How long the last build took."""
-    rebuilding: bool
-    """Whether a part of it is being built, such as vectors."""
-    diagnostics: Sequence[models.DiagnosticNote]
-    details: Sequence[str] = ()
-    """The details of the diagnostics, for callers with the scope `catalog:admin`."""
-
-
-class RebuildStarted(models.Response):
-    """A rebuild is under way; `/api/index` says when it is done."""
-
-    rebuilding: bool = True
-
-
-class HealthStatus(models.Response):
-    """Whether the server answers."""
-
-    status: Literal["ok", "starting"]
-    """`starting` until the first index is there: the first search waits for it."""
-    version: str
-
-
-class CatalogRoutes:
-    """The operations on entities, servers, agents and skills, on the index, and ``/api/health``."""
+class Entities:
+    """The entities of the catalog, each for callers that may see it."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._write_lock = asyncio.Lock()
-        self._snapshot: Snapshot | None = None
-        """The last one that the state of the index was read from."""
-        self._rebuild_task: asyncio.Task[None] | None = None
-        self._rebuild_failure = ""
+        self.write_lock = asyncio.Lock()
 
-    @operation("GET", "/api/servers", parameters=models.EntityQuery, response=models.EntityList)
-    async def servers(self, call: ApiCall) -> models.EntityList:
-        """List servers that hold a text."""
-        return await self._list_holding(call, "servers", {"server", "virtual_server"})
-
-    @operation("GET", "/api/agents", parameters=models.EntityQuery, response=models.EntityList)
-    async def agents(self, call: ApiCall) -> models.EntityList:
-        """List agents that hold a text."""
-        return await self._list_holding(call, "agents", {"agent"})
-
-    @operation(
-        "GET", "/api/skills/search", parameters=models.SkillQuery, response=models.EntityList
-    )
-    async def skills(self, call: ApiCall) -> models.EntityList:
-        """List skills that hold a text, best first."""
-        return await self._list_holding(call, "skills", {"skill"}, scores=LISTED_SKILL_SCORES)
-
-    async def _list_holding(
-        self,
-        call: ApiCall,
-        name: str,
-        kinds: set[str],
-        *,
-        scores: Mapping[str, float] | None = None,
-    ) -> models.EntityList:
-        """List the entities that hold the text of the request somewhere, without case, by id.
-
-        Args:
-            call: The request; without a text it lists all.
-            name: Of the list.
-            kinds: Of the entities.
-            scores: What each field adds that holds the text; the best come first.
-        """
-        request: models.EntityQuery = call.request
-        pager = Pager(name, request)
-        snapshot = await self._gateway.snapshot()
-        mask = snapshot.mask(request_filters(call.caller, snapshot, frozenset(kinds), request.tags))
-        text = request.query.strip().casefold()
-        rows: list[models.EntityView] = []
-        for position in np.flatnonzero(mask).tolist():
-            entity = snapshot.entities[position]
-            held = [name for name, words in _texts(entity).items() if text in words.casefold()]
-            score = sum(scores.get(name, 0.0) for name in held) if scores and text else None
-            if held and score != 0:
-                rows.append(_view(entity).model_copy(update={"relevance_score": score}))
-        following = sorted((row for row in rows if _place(row) > pager.start), key=_place)
-        shown = following[: request.limit]
-        last = _place(shown[-1]) if len(following) > len(shown) else None
-        return models.EntityList(
-            entities=shown,
-            metadata=pager.metadata(len(shown), last),
-            total=len(rows),
-            search_mode=SEARCH_MODES["lexical" if text else "browse"],
-        )
-
-    @operation("GET", ROOT, parameters=models.EntityPageQuery, response=models.EntityPage)
-    async def list_entities(self, call: ApiCall) -> models.EntityPage:
-        """List entities, in pages."""
-        request: models.EntityPageQuery = call.request
-        pager = Pager("entities", request)
-        kinds = request.kind and frozenset({REGISTRY_KINDS.get(request.kind, request.kind)})
-        snapshot = await self._gateway.snapshot()
-        filters = request_filters(call.caller, snapshot, kinds or None, request.tags, request)
-        page = await self._gateway.catalog.list(filters, after=pager.start[1], limit=request.limit)
-        last = (0.0, page.next) if page.next else None
-        return models.EntityPage(
-            entities=list(map(_view, page.entities)),
-            metadata=pager.metadata(len(page.entities), last),
-            total=page.total,
-        )
-
-    @operation(
-        "POST",
-        ROOT,
-        right=WRITE,
-        body=models.NewEntity,
-        response=models.EntityView,
-        statuses=(201,),
-    )
-    async def create_entity(self, call: ApiCall) -> HttpResponse:
-        """Add an entity.
-
-        Raises:
-            RefusedError: 409, if there is one of this id; 403, if the caller may not add to its
-                namespace, or could not see it.
-            ConfigError: The catalog refuses it.
-        """
-        body: models.NewEntity = call.request
-        entry = _to_entry(body, _hints(body))
-        async with self._write_lock:
-            if await self._find(call.caller, entry.id) is not None:
-                raise RefusedError(409, "taken", f"there is {entry.id!r} already: PUT replaces it")
-            await self._check_addable(call.caller, entry)
-            view = await self._put(call.caller, entry)
-        return respond(view, 201, {"Location": f"{ROOT}/{quote(view.id, safe='')}"})
-
-    @operation("GET", ONE, response=models.EntityView)
-    async def read_entity(self, call: ApiCall) -> models.EntityView:
-        """Read an entity."""
-        return _view(await self._visible(call))
-
-    @operation(
-        "PUT",
-        ONE,
-        right=WRITE,
-        body=models.EntityBody,
-        response=models.EntityView,
-        statuses=(200, 201),
-    )
-    async def put_entity(self, call: ApiCall) -> HttpResponse:
-        """Add or replace an entity.
-
-        Raises:
-            RefusedError: 404, if the id is none of an entry; 409, if a server lists it; 403, if the
-                caller may not add to its namespace, or could not see it afterwards.
-            ConfigError: The catalog refuses it.
-        """
-        async with self._write_lock:
-            current = await self._find(call.caller, call.key)
-            if current is not None:
-                _check_writable(current)
-            parts = models.ENTRY_ID.fullmatch(call.key)
-            if parts is None:
-                raise RefusedError(
-                    404, "unknown_entity", "nothing is called so: ids are kind:namespace/name"
-                )
-            entry = _to_entry(call.request, _hints(call.request), **parts.groupdict())
-            if current is None:
-                await self._check_addable(call.caller, entry)
-            view = await self._put(call.caller, entry)
-        return respond(view, 201 if current is None else 200)
-
-    @operation("PATCH", ONE, right=WRITE, body=models.EntityChange, response=models.EntityView)
-    async def change_entity(self, call: ApiCall) -> models.EntityView:
-        """Change an entity's status, tags, scopes or search texts, or enable or disable it.
-
-        Of what a server lists this is kept beside it, and holds whatever the server says.
-
-        Raises:
-            RefusedError: 403, if the caller could not see it afterwards.
-        """
-        change: models.EntityChange = call.request
-        changes = change.model_dump(exclude_none=True)
-        async with self._write_lock:
-            entity = await self._visible(call)
-            _check_scopes(call.caller, frozenset(change.scopes or ()))
-            await self._gateway.catalog.change([entity.id], changes)
-            return _view(await self._visible(call))
-
-    @operation("DELETE", ONE, right=WRITE, response=None, statuses=(204,))
-    async def remove_entity(self, call: ApiCall) -> HttpResponse:
-        """Remove an entity."""
-        async with self._write_lock:
-            _check_writable(await self._visible(call))
-            await self._gateway.catalog.remove(call.key)
-        return respond(None, 204)
-
-    async def _find(self, caller: Caller, key: str) -> Entity | None:
+    async def find(self, caller: Caller, key: str) -> Entity | None:
         """Return the entity with this id, if *caller* may see it."""
         filters = request_filters(caller, await self._gateway.snapshot(), shown=EVERYTHING)
         return await self._gateway.catalog.get(key, filters)
 
-    async def _visible(self, call: ApiCall) -> Entity:
-        entity = await self._find(call.caller, call.key)
+    async def get(self, caller: Caller, key: str) -> Entity:
+        """Return the entity with this id.
+
+        Raises:
+            RefusedError: 404 if it is unknown or hidden from *caller*.
+        """
+        entity = await self.find(caller, key)
         if entity is None:
-            raise _unknown_entity()
+            raise RefusedError(404, "unknown_entity", "there is no such entity: list them")
         return entity
 
-    async def _check_addable(self, caller: Caller, entry: Entry) -> None:
+    async def check_addable(self, caller: Caller, entry: Entry) -> None:
         """Refuse a new id where it could be that of a hidden entity, whether it is or not.
 
         A namespace of which nothing is seen may be one of which all is hidden: only a caller
         that sees the whole catalog may begin one.
+
+        Raises:
+            RefusedError: 403.
         """
         snapshot = await self._gateway.snapshot()
         seen = snapshot.mask(request_filters(caller, snapshot, shown=EVERYTHING))
@@ -276,54 +84,221 @@ class CatalogRoutes:
                 403, "namespace_closed", "add it to a namespace of which you see everything"
             )
 
-    async def _put(self, caller: Caller, entry: Entry) -> models.EntityView:
+    async def put(self, caller: Caller, entry: Entry) -> models.EntityView:
+        """Store *entry*.
+
+        Raises:
+            RefusedError: 403 if the caller could not see it afterwards.
+            ConfigError: If the catalog refuses it.
+        """
         _check_scopes(caller, entry.scopes)
         clean = clean_entry(entry)
         await self._gateway.catalog.put(clean)
         return _view(to_entity(clean))
 
-    @operation("GET", "/api/index", response=IndexStatus)
-    async def index(self, call: ApiCall) -> IndexStatus:
-        """Read the size and state of the index."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(BUILD_WAIT_S):
-                self._snapshot = await self._gateway.snapshot()
-        sizes: dict[str, Any] = sizes_of(self._snapshot, call.caller) if self._snapshot else {}
-        report, embedder = await self._gateway.report(wait=False), self._gateway.embedder
-        is_building = any(note.code == "index_building" for note in report.diagnostics)
-        details = [f"{note.code}: {note.detail}" for note in report.diagnostics]
-        if self._rebuild_failure:
-            details.append(f"the last rebuild failed: {self._rebuild_failure}")
-        return IndexStatus(
-            **{**asdict(report), "by_kind": {}, **sizes},
-            strategy=self._gateway.strategy,
-            model=embedder.info.model_id if embedder and sizes.get("vectors") else "",
-            rebuilding=self._rebuild_task is not None or is_building,
-            details=details if call.caller.holds({ADMIN}) else (),
-        )
 
-    @operation("POST", "/api/index/rebuild", right=ADMIN, response=RebuildStarted, statuses=(202,))
-    async def rebuild_index(self, _call: ApiCall) -> HttpResponse:
-        """List every server again and build the index anew, in the background."""
-        if self._rebuild_task is None:
-            self._rebuild_task = asyncio.create_task(self._rebuild(), name="rebuild")
-        return respond(RebuildStarted(), 202, {"Location": "/api/index"})
+async def _entities_of(request: Request) -> Entities:
+    entities: Entities = request.app.state.entities
+    return entities
 
-    async def _rebuild(self) -> None:
-        done = await attempt(self._gateway.refresh())
-        self._rebuild_failure = done.reason if isinstance(done, Failed) else ""
-        self._rebuild_task = None
 
-    @operation("GET", LIVENESS, response=HealthStatus)
-    async def health(self, _call: ApiCall) -> HealthStatus:
-        """Read whether the server answers.
+ServedEntities = Annotated[Entities, Depends(_entities_of)]
+# A longer id is an unknown one.
+EntityId = Annotated[
+    str,
+    Path(
+        alias="id",
+        description="Of the entity; a slash in it may stand as it is, or as %2F.",
+        json_schema_extra={"minLength": 1, "maxLength": 1024},
+        examples=["agent:catalog/travel-planner"],
+    ),
+]
+_ListQuery = Annotated[models.EntityQuery, Query()]
 
-        It is ``ok`` after the first build, which this starts.
-        """
-        # It starts the first build, in the background.
-        await self._gateway.report(wait=False)
-        status: Literal["ok", "starting"] = "ok" if self._gateway.index_builds else "starting"
-        return HealthStatus(status=status, version=VERSION)
+
+@router.get("/api/servers")
+async def servers(
+    caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery
+) -> models.EntityList:
+    """List servers that hold a text."""
+    return await _list_holding(gateway, caller, query, ("servers", {"server", "virtual_server"}))
+
+
+@router.get("/api/agents")
+async def agents(
+    caller: CurrentCaller, gateway: ServedGateway, query: _ListQuery
+) -> models.EntityList:
+    """List agents that hold a text."""
+    return await _list_holding(gateway, caller, query, ("agents", {"agent"}))
+
+
+@router.get("/api/skills/search")
+async def skills(
+    caller: CurrentCaller, gateway: ServedGateway, query: Annotated[models.SkillQuery, Query()]
+) -> models.EntityList:
+    """List skills that hold a text, best first."""
+    scores = LISTED_SKILL_SCORES
+    return await _list_holding(gateway, caller, query, ("skills", {"skill"}), scores=scores)
+
+
+async def _list_holding(
+    gateway: Gateway,
+    caller: Caller,
+    query: models.EntityQuery,
+    listing: tuple[str, set[str]],
+    *,
+    scores: Mapping[str, float] | None = None,
+) -> models.EntityList:
+    """List the entities that hold the text of the request somewhere, without case, by id.
+
+    Args:
+        gateway: The gateway.
+        caller: The caller.
+        query: The parameters; without a text all entities are listed.
+        listing: The name of the list, and the kinds of its entities.
+        scores: What each field adds that holds the text; the best come first.
+    """
+    name, kinds = listing
+    pager = Pager(name, query)
+    snapshot = await gateway.snapshot()
+    mask = snapshot.mask(request_filters(caller, snapshot, frozenset(kinds), query.tags))
+    text = query.query.strip().casefold()
+    rows: list[models.EntityView] = []
+    for position in np.flatnonzero(mask).tolist():
+        entity = snapshot.entities[position]
+        held = [name for name, words in _texts(entity).items() if text in words.casefold()]
+        score = sum(scores.get(name, 0.0) for name in held) if scores and text else None
+        if held and score != 0:
+            rows.append(_view(entity).model_copy(update={"relevance_score": score}))
+    following = sorted((row for row in rows if _place(row) > pager.start), key=_place)
+    shown = following[: query.limit]
+    last = _place(shown[-1]) if len(following) > len(shown) else None
+    return models.EntityList(
+        entities=shown,
+        metadata=pager.metadata(len(shown), last),
+        total=len(rows),
+        search_mode=SEARCH_MODES["lexical" if text else "browse"],
+    )
+
+
+@router.get(ROOT)
+async def list_entities(
+    caller: CurrentCaller, gateway: ServedGateway, query: Annotated[models.EntityPageQuery, Query()]
+) -> models.EntityPage:
+    """List entities, in pages."""
+    pager = Pager("entities", query)
+    kinds = query.kind and frozenset({REGISTRY_KINDS.get(query.kind, query.kind)})
+    snapshot = await gateway.snapshot()
+    filters = request_filters(caller, snapshot, kinds or None, query.tags, query)
+    page = await gateway.catalog.list(filters, after=pager.start[1], limit=query.limit)
+    last = (0.0, page.next) if page.next else None
+    return models.EntityPage(
+        entities=list(map(_view, page.entities)),
+        metadata=pager.metadata(len(page.entities), last),
+        total=page.total,
+    )
+
+
+@writer_router.post(ROOT, status_code=201, responses=BODY_PROBLEMS)
+async def create_entity(
+    caller: CurrentCaller, entities: ServedEntities, body: models.NewEntity, response: HttpResponse
+) -> models.EntityView:
+    """Add an entity.
+
+    Needs the scope `catalog:write`.
+
+    Raises:
+        RefusedError: 409 if the id is taken; 403 if the caller may not add to its namespace, or
+            could not see the entity.
+        ConfigError: If the catalog refuses it.
+    """
+    entry = _to_entry(body, _hints(body))
+    async with entities.write_lock:
+        if await entities.find(caller, entry.id) is not None:
+            raise RefusedError(409, "taken", f"there is {entry.id!r} already: PUT replaces it")
+        await entities.check_addable(caller, entry)
+        view = await entities.put(caller, entry)
+    response.headers["Location"] = f"{ROOT}/{quote(view.id, safe='')}"
+    return view
+
+
+@router.get(ONE)
+async def read_entity(
+    caller: CurrentCaller, entities: ServedEntities, key: EntityId
+) -> models.EntityView:
+    """Read an entity."""
+    return _view(await entities.get(caller, key))
+
+
+@writer_router.put(ONE, responses={201: {"model": models.EntityView}, **BODY_PROBLEMS})
+async def put_entity(
+    caller: CurrentCaller,
+    entities: ServedEntities,
+    key: EntityId,
+    body: models.EntityBody,
+    response: HttpResponse,
+) -> models.EntityView:
+    """Add or replace an entity.
+
+    Needs the scope `catalog:write`.
+
+    Raises:
+        RefusedError: 404 if the id is not that of an entry; 409 if a server lists the entity; 403
+            if the caller may not add to its namespace, or could not see it afterwards.
+        ConfigError: If the catalog refuses it.
+    """
+    async with entities.write_lock:
+        current = await entities.find(caller, key)
+        if current is not None:
+            _check_writable(current)
+        parts = models.ENTRY_ID.fullmatch(key)
+        if parts is None:
+            raise RefusedError(
+                404, "unknown_entity", "nothing is called so: ids are kind:namespace/name"
+            )
+        entry = _to_entry(body, _hints(body), **parts.groupdict())
+        if current is None:
+            await entities.check_addable(caller, entry)
+            response.status_code = 201
+        return await entities.put(caller, entry)
+
+
+@writer_router.patch(ONE, responses=BODY_PROBLEMS)
+async def change_entity(
+    caller: CurrentCaller,
+    gateway: ServedGateway,
+    entities: ServedEntities,
+    key: EntityId,
+    change: models.EntityChange,
+) -> models.EntityView:
+    """Change an entity's status, tags, scopes or search texts, or enable or disable it.
+
+    Needs the scope `catalog:write`. A change of a listed entity is kept separately, and holds
+    whatever its server says.
+
+    Raises:
+        RefusedError: 403 if the caller could not see the entity afterwards.
+    """
+    changes = change.model_dump(exclude_none=True)
+    async with entities.write_lock:
+        entity = await entities.get(caller, key)
+        _check_scopes(caller, frozenset(change.scopes or ()))
+        await gateway.catalog.change([entity.id], changes)
+        return _view(await entities.get(caller, key))
+
+
+@writer_router.delete(ONE, status_code=204)
+async def remove_entity(
+    caller: CurrentCaller, gateway: ServedGateway, entities: ServedEntities, key: EntityId
+) -> HttpResponse:
+    """Remove an entity.
+
+    Needs the scope `catalog:write`.
+    """
+    async with entities.write_lock:
+        _check_writable(await entities.get(caller, key))
+        await gateway.catalog.remove(key)
+    return HttpResponse(status_code=204, headers=HEADERS)
 
 
 def _place(row: models.EntityView) -> Place:
@@ -357,10 +332,6 @@ def _words(value: object) -> Iterator[str]:
             yield from _words(inner)
     elif value is not None:
         yield str(value)
-
-
-def _unknown_entity() -> RefusedError:
-    return RefusedError(404, "unknown_entity", "there is no such entity: list them")
 
 
 def _check_scopes(caller: Caller, scopes: frozenset[str]) -> None:

@@ -12,6 +12,7 @@ from math import ceil
 from pydantic import BaseModel, ConfigDict
 
 from gateway import errors
+from gateway.serve.api.responses import ApiResponse
 
 MEDIA_TYPE = "application/problem+json"
 _MODEL = ConfigDict(frozen=True, use_attribute_docstrings=True)
@@ -102,3 +103,9 @@ def refusal(failed: errors.Failed) -> RefusedError:
         detail = "the answer took too long; try again, or ask for less"
         return RefusedError(503, "too_slow", detail, headers={"Retry-After": "1"})
     return RefusedError(500, "internal", "the request could not be answered")
+
+
+def problem(error: RefusedError) -> ApiResponse:
+    """Return the response for a refusal."""
+    body = error.details.model_dump(mode="json")
+    return ApiResponse(body, error.status, error.headers, MEDIA_TYPE)

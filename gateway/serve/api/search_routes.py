@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from itertools import repeat
 from typing import Any, Literal
 
+from fastapi import APIRouter, Request
+
 from gateway.catalog.entries import project
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
@@ -20,11 +22,13 @@ from gateway.index.snapshot import Snapshot
 from gateway.manifests.agent_cards import is_card
 from gateway.search.rank.display import server_tools
 from gateway.serve.api import models
-from gateway.serve.api.operations import ApiCall, operation
 from gateway.serve.api.problems import RefusedError
+from gateway.serve.api.routing import BODY_PROBLEMS, ApiRoute, CurrentCaller, ServedGateway
 from gateway.serve.api.visibility import SEARCH_MODES, request_filters, resolve_kinds, visible
 from gateway.types import Entity, Filters, JsonObject, Match, SearchResult
 
+router = APIRouter(route_class=ApiRoute)
+_HASH_KEY = secrets.token_bytes(32)
 _FUSIONS: Mapping[str, models.Ranking] = {"rrf": "hybrid", "legacy": "legacy"}
 MAX_TAGS = 500
 _ROOTS = {"virtual_server": "/virtual", "agent": "/agents", "skill": "/skills"}
@@ -117,77 +121,67 @@ class TagCounts(models.Response):
     """How many entities have each."""
 
 
-class SearchRoutes:
-    """The operations under ``/api/search``.
+@router.post("/api/search/semantic", responses=BODY_PROBLEMS)
+async def search(
+    caller: CurrentCaller, gateway: ServedGateway, request: Request, body: models.SemanticSearch
+) -> SearchResponse:
+    """Search the catalog by meaning and words.
 
-    Args:
-        gateway: The searched gateway.
-        ranking: How evidence is weighed where a request does not say.
+    Raises:
+        RefusedError: 400 without query and tags; 404 for an unknown kind.
     """
+    started = time.perf_counter()
+    if not body.query.strip() and not body.tags:
+        raise RefusedError(400, "nothing_asked", "give a query, or tags, or both")
+    snapshot = await gateway.snapshot()
+    kinds = resolve_kinds(caller, snapshot, body.entity_types, body)
+    filters = request_filters(caller, snapshot, kinds, body.tags, body)
+    ranking: models.Ranking = body.ranking or request.app.state.ranking
+    result = await gateway.search(
+        body.query or None,
+        limit=gateway.options.search.max_limit,
+        filters=filters,
+        ranking=ranking,
+        diversify=True,
+        display_limit=body.max_results,
+        caller=caller,
+        explain=body.explain,
+    )
+    # The catalog may have changed during the search: rows show it as it is now.
+    snapshot = await gateway.snapshot()
+    hits = _hits(snapshot, filters, body, result)
+    groups: dict[str, Any] = _groups(snapshot, filters, body, hits)
+    totals: dict[str, Any] = {f"total_{name}": len(group) for name, group in groups.items()}
+    return SearchResponse(
+        query=body.query,
+        search_mode=SEARCH_MODES[result.mode],
+        ranking=ranking,
+        confidence=max((hit["confidence"] for hit in hits), default=0.0),
+        results=[models.RankedResult(**hit) for hit in hits],
+        diagnostics=list(map(models.DiagnosticNote.model_validate, result.diagnostics)),
+        discovery_receipt=Receipt(
+            duration_ms=round((time.perf_counter() - started) * 1000, 3),
+            index=snapshot.version,
+            request_hash=_hash(body, filters),
+            **_receipt(result, hits),
+        ),
+        **groups,
+        **totals,
+    )
 
-    def __init__(self, gateway: Gateway, ranking: models.Ranking) -> None:
-        self._gateway = gateway
-        self._ranking: models.Ranking = ranking
-        self._hash_key = secrets.token_bytes(32)
 
-    @operation("POST", "/api/search/semantic", body=models.SemanticSearch, response=SearchResponse)
-    async def search(self, call: ApiCall) -> SearchResponse:
-        """Search the catalog by meaning and words.
+@router.get("/api/search/tags")
+async def tags(caller: CurrentCaller, gateway: ServedGateway) -> TagCounts:
+    """List the tags of what you may find."""
+    filters = request_filters(caller, await gateway.snapshot())
+    counts = await gateway.catalog.tags(filters)
+    shown_counts = dict(sorted(counts.items())[:MAX_TAGS])
+    return TagCounts(tags=list(shown_counts), counts=shown_counts)
 
-        Raises:
-            RefusedError: 400, without query and tags; 404, if there is no such kind.
-        """
-        started = time.perf_counter()
-        request: models.SemanticSearch = call.request
-        if not request.query.strip() and not request.tags:
-            raise RefusedError(400, "nothing_asked", "give a query, or tags, or both")
-        snapshot = await self._gateway.snapshot()
-        kinds = resolve_kinds(call.caller, snapshot, request.entity_types, request)
-        filters = request_filters(call.caller, snapshot, kinds, request.tags, request)
-        ranking = request.ranking or self._ranking
-        result = await self._gateway.search(
-            request.query or None,
-            limit=self._gateway.options.search.max_limit,
-            filters=filters,
-            ranking=ranking,
-            diversify=True,
-            display_limit=request.max_results,
-            caller=call.caller,
-            explain=request.explain,
-        )
-        # The catalog may have changed during the search: rows show it as it is now.
-        snapshot = await self._gateway.snapshot()
-        hits = _hits(snapshot, filters, request, result)
-        groups: dict[str, Any] = _groups(snapshot, filters, request, hits)
-        totals: dict[str, Any] = {f"total_{name}": len(group) for name, group in groups.items()}
-        return SearchResponse(
-            query=request.query,
-            search_mode=SEARCH_MODES[result.mode],
-            ranking=ranking,
-            confidence=max((hit["confidence"] for hit in hits), default=0.0),
-            results=[models.RankedResult(**hit) for hit in hits],
-            diagnostics=list(map(models.DiagnosticNote.model_validate, result.diagnostics)),
-            discovery_receipt=Receipt(
-                duration_ms=round((time.perf_counter() - started) * 1000, 3),
-                index=snapshot.version,
-                request_hash=self._hash(request, filters),
-                **_receipt(result, hits),
-            ),
-            **groups,
-            **totals,
-        )
 
-    def _hash(self, request: models.SemanticSearch, filters: Filters) -> str:
-        text = repr((request, sorted(filters.scopes))).encode("utf-8", "replace")
-        return hashlib.blake2b(text, key=self._hash_key, digest_size=16).hexdigest()
-
-    @operation("GET", "/api/search/tags", response=TagCounts)
-    async def tags(self, call: ApiCall) -> TagCounts:
-        """List the tags of what you may find."""
-        filters = request_filters(call.caller, await self._gateway.snapshot())
-        counts = await self._gateway.catalog.tags(filters)
-        shown_counts = dict(sorted(counts.items())[:MAX_TAGS])
-        return TagCounts(tags=list(shown_counts), counts=shown_counts)
+def _hash(request: models.SemanticSearch, filters: Filters) -> str:
+    text = repr((request, sorted(filters.scopes))).encode("utf-8", "replace")
+    return hashlib.blake2b(text, key=_HASH_KEY, digest_size=16).hexdigest()
 
 
 def _receipt(result: SearchResult, hits: Sequence[_Fields]) -> dict[str, Any]:

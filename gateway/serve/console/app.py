@@ -30,8 +30,8 @@ from gateway.runtime import VERSION
 from gateway.runtime.text import visible_json
 from gateway.serve import auth
 from gateway.serve.account import own_path, sign_in_links, signed_out_address
-from gateway.serve.api.operations import problem, read_limited
-from gateway.serve.api.problems import RefusedError, refusal
+from gateway.serve.api.problems import RefusedError, problem, refusal
+from gateway.serve.api.requests import read_limited
 from gateway.serve.console import formats
 from gateway.serve.console.access import FORM_FIELD, ConsoleSession, Sessions, check_form
 from gateway.serve.console.activity import ActivityPage

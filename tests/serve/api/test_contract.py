@@ -70,8 +70,8 @@ class Comparison:
     ) -> Iterator[str]:
         is_schema = bool(CONSTRAINTS & old.keys()) and not where.endswith("/properties")
         for key, value in old.items():
-            # A document without global security requires none where an operation names none.
-            if (key in PROSE and isinstance(value, str)) or (key, value) == ("security", []):
+            # An empty list and a default of null say the same as their absence.
+            if (key in PROSE and isinstance(value, str)) or value in ([], None):
                 continue
             inner = f"{where}/{key}"
             if key not in new:

@@ -1,0 +1,113 @@
+"""Parts that all path operations of the API share: the classes of routes and the dependencies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+
+from gateway.access.audit import ACTOR
+from gateway.errors import Failed, attempt
+from gateway.gateway import Gateway
+from gateway.serve.api.problems import ProblemDetails, RefusedError, RequestFault, problem, refusal
+from gateway.serve.api.requests import ApiRequest
+from gateway.serve.auth import ADMIN, AUDIT, CALLER, CHALLENGE, WRITE, check_right
+from gateway.types import Caller
+
+MAX_FAULTS = 20
+"""Maximum number of faults in one response."""
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the description of responses that are problems, keyed by status."""
+    return {
+        status: {"model": ProblemDetails, "description": "A problem (RFC 9457)."}
+        for status in statuses
+    }
+
+
+BODY_PROBLEMS = problems(400, 413, 415)
+
+
+class ApiRoute(APIRoute):
+    """A route that checks the right of its caller, answers in time, and whose errors are problems.
+
+    An error never reaches the handlers of the application: Starlette raises it again after the
+    response, so that the server would log it, and the message of a foreign error may hold a secret.
+    """
+
+    right = ""
+    """The scope that callers need; see `gateway.serve.auth`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the function that answers a request; FastAPI calls this once a route."""
+        handler = super().get_route_handler()
+
+        async def work(request: ApiRequest) -> Response:
+            # FastAPI reads the body first. The body of a caller without the right is not read.
+            check_right(request.scope[CALLER], self.right, request.scope[CHALLENGE])
+            ACTOR.set(request.scope[CALLER])
+            async with asyncio.timeout(request.app.state.time_limit_s):
+                if self.body_field is not None:
+                    await request.read()
+                try:
+                    return await handler(request)
+                except RequestValidationError as error:
+                    raise _invalid(error) from error
+
+        async def answer(request: Request) -> Response:
+            response = await attempt(work(ApiRequest(request.scope, request.receive)))
+            return problem(refusal(response)) if isinstance(response, Failed) else response
+
+        return answer
+
+
+class WriterRoute(ApiRoute):
+    """A route for callers that may change the catalog."""
+
+    right = WRITE
+
+
+class AdminRoute(ApiRoute):
+    """A route for callers that may rebuild the index."""
+
+    right = ADMIN
+
+
+class AuditorRoute(ApiRoute):
+    """A route for callers that may read the audit log."""
+
+    right = AUDIT
+
+
+def _invalid(error: RequestValidationError) -> RefusedError:
+    """Return the refusal for *error*, without the input: a secret in it must not reach a log."""
+    faults = []
+    for fault in error.errors()[:MAX_FAULTS]:
+        place, *path = fault["loc"]
+        # A JSON pointer (RFC 6901), each step clipped.
+        steps = [str(step)[:64].replace("~", "~0").replace("/", "~1") for step in path]
+        root = "#/" if place == "body" else "?"
+        where = root + "/".join(steps) if steps else "#"
+        faults.append(RequestFault(where=where, detail=fault["msg"]))
+    thing = "body does" if faults[0].where.startswith("#") else "parameters do"
+    message = f"the {thing} not fit: see errors"
+    return RefusedError(422, "invalid_request", message, errors=faults)
+
+
+async def _gateway_of(request: Request) -> Gateway:
+    gateway: Gateway = request.app.state.gateway
+    return gateway
+
+
+async def _caller_of(request: Request) -> Caller:
+    caller: Caller = request.scope[CALLER]
+    return caller
+
+
+ServedGateway = Annotated[Gateway, Depends(_gateway_of)]
+CurrentCaller = Annotated[Caller, Depends(_caller_of)]
