@@ -26,6 +26,8 @@ _ORIGINS: Mapping[str, str] = {
     "acebench_en": "acebench",
     "acebench_zh": "acebench",
     "bfcl_india": "bfcl",
+    # The requests of mixed are joined from those of the other three.
+    **dict.fromkeys(["metatool", "mixed", "nestful", "toolbench"], "metatool and others"),
 }
 """The groups of sets whose folders have no such file."""
 

@@ -100,12 +100,17 @@ WEIGHT_CHOICES = (
 )
 
 _WORD_WEIGHTS = (Weights().words, 0.4, 0.55, 0.7)
-_SERVER_WEIGHTS = (Weights().servers, *((least, 2.0) for least in (0.0, 0.5)), (0.0, 0.0))
+_SERVER_WEIGHTS = (Weights().servers, *((least, 2.0) for least in (0.0, 1.0)), (0.0, 0.0))
 
 
 def weighted(evidence: Evidence, weights: Weights) -> Matrix:
     """Score by the product's formula with other weights."""
     return fused(evidence, weights=weights)
+
+
+def clause_weighted(evidence: Evidence, gain: float) -> Matrix:
+    """Score by the product's formula with another gain of the tools nearest to clauses."""
+    return fused(evidence, weights=Weights(clause_gain=gain))
 
 
 def field_weighted(evidence: Evidence, label: str) -> Matrix:
@@ -148,6 +153,8 @@ def grid_candidates(sets: Sequence[Evidence]) -> Iterable[Candidate]:
             "clause_cosine": weights.clause_cosine,
         },
     )
+    gains = (Weights().clause_gain, 0.0, 0.5, 1.5, 2.0)
+    yield Candidate(name="clauses", score=clause_weighted, fit=best_choice(gains, clause_weighted))
     labels = ("", *sets[0].field_words)
     yield Candidate(name="fields", score=field_weighted, fit=best_choice(labels, field_weighted))
     yield Candidate(

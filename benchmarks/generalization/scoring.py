@@ -14,8 +14,13 @@ import numpy as np
 from benchmarks.generalization.evidence import OPTIONS, POOL, Evidence, Numbers, Words
 from gateway.quality.metrics import DEPTH, score
 from gateway.runtime.vectors import Matrix, top
-from gateway.search.rank.fusion import group_scores
-from gateway.search.rank.parameters import CLAUSE_COSINE_WEIGHT, SERVER_GROUP_WEIGHTS
+from gateway.search.rank.fusion import clause_gains, group_scores
+from gateway.search.rank.parameters import (
+    CLAUSE_COSINE_WEIGHT,
+    CLAUSE_GAIN,
+    MAX_GAINING_CLAUSES,
+    SERVER_GROUP_WEIGHTS,
+)
 
 NOT_RANKED = np.float32(-np.inf)
 
@@ -30,6 +35,8 @@ class Weights:
     """What the cosine of the best clause adds to that of the whole query, before deviations."""
     servers: tuple[float, ...] = SERVER_GROUP_WEIGHTS
     """What the best tool of its server adds to a tool; see `group_scores`."""
+    clause_gain: float = CLAUSE_GAIN
+    """Gain of the tool that is nearest to a clause; see `clause_gains`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +107,17 @@ def fused(evidence: Evidence, words: Words | None = None, weights: Weights | Non
         fused_scores += group_scores(
             evidence.server_ids, pool, fused_scores, clauses, weights.servers
         )
+        nearest = _nearest_to_clauses(evidence, query, pool)
+        fused_scores += clause_gains(len(pool), nearest, weights.clause_gain)
         scores[query] = NOT_RANKED
         scores[query, pool] = fused_scores
     return scores
+
+
+def _nearest_to_clauses(evidence: Evidence, query: int, pool: Numbers) -> list[int]:
+    """Return the index in *pool* of the tool nearest to each of the first clauses of *query*."""
+    clauses = evidence.clauses[evidence.clause_queries == query][:MAX_GAINING_CLAUSES]
+    return (clauses @ evidence.tools[pool].T).argmax(axis=1).tolist()
 
 
 def deviations(scores: Matrix) -> Matrix:

@@ -58,6 +58,17 @@ class Candidates:
         """Return the exact strength at *positions*, in the pool or not, shape (len(positions),)."""
         return self._scores_at(positions)[1]
 
+    def nearest_to_clauses(self, count: int) -> list[int]:
+        """Return the index in the pool of the entity nearest to each of the first *count* clauses.
+
+        Returns:
+            Empty for a short request or an empty pool.
+        """
+        if not len(self.pool):
+            return []
+        clauses = (replace(self.vectors, texts=row[None]) for row in self.vectors.clauses[:count])
+        return [int(self.index.score(clause, self.pool)[0].argmax()) for clause in clauses]
+
     def cosines(self, positions: Sequence[int]) -> list[float]:
         """Return the exact best cosine over the query's texts at *positions*, -1 to 1."""
         in_pool = zip(self.scan.pool.tolist(), self.scan.cosines.tolist(), strict=True)

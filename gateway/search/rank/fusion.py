@@ -5,8 +5,8 @@ entities, and the clause terms are those of a long request:
 
     z(cosine + 0.7 best clause cosine) + 0.3 z(BM25F) + 0.3 z(best clause BM25F)
 
-* One term more is that of servers: all tools of a server gain by its best one, the more the more
-  clauses the request has.
+* All tools of a server gain by its best one, the more the more clauses the request has.
+* The tool nearest to each clause of a long request gains, so that no part of it is crowded out.
 * Entities that the query calls by their exact names come first, in the order of the query.
 * Nothing else ranks. The graph never reorders matches.
 * Ties break by name: positions are in the order of names.
@@ -23,7 +23,12 @@ import numpy as np
 
 from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Distribution, Vector, deviations
-from gateway.search.rank.parameters import SERVER_GROUP_CLAUSES, SERVER_GROUP_WEIGHTS
+from gateway.search.rank.parameters import (
+    CLAUSE_GAIN,
+    MAX_GAINING_CLAUSES,
+    SERVER_GROUP_CLAUSES,
+    SERVER_GROUP_WEIGHTS,
+)
 from gateway.search.retrieve import Candidates, LexicalScores
 from gateway.types import Entity
 from gateway.usage.rerank import POOL_FACTOR, rerank
@@ -73,6 +78,7 @@ def fuse(
     scores = candidates.deviations(candidates.strengths)
     scores += lexical_deviations(lexical, positions, mask, weight)
     scores += group_scores(server_ids, positions, scores, clause_count)
+    scores += clause_gains(len(positions), candidates.nearest_to_clauses(MAX_GAINING_CLAUSES))
     return RankedList.of(positions, scores)
 
 
@@ -120,6 +126,23 @@ def group_scores(
     np.maximum.at(best, places, scores)
     added: Vector = weight * rarity * best[places]
     return added
+
+
+def clause_gains(size: int, nearest: Sequence[int], gain: float = CLAUSE_GAIN) -> Vector:
+    """Return the gains of the tools that are nearest to the clauses of a request, in deviations.
+
+    Args:
+        size: Number of tools that are ranked.
+        nearest: Index of the tool nearest to each clause. A tool gains once, however many clauses
+            it serves.
+        gain: Gain of one tool.
+
+    Returns:
+        Shape (size,); zeros for a request without clauses.
+    """
+    gains = np.zeros(size, dtype=np.float32)
+    gains[list(nearest)] = gain
+    return gains
 
 
 def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:

@@ -30,7 +30,7 @@ def test_the_report_has_every_candidate_and_every_set(
         report["sets"][0][key] for key in ("origin", "tools", "queries")
     )
     names = [each["candidate"] for each in report["candidates"]]
-    assert ["plain", "sum", "words", "vectors", "fields"] == names[:5]
+    assert ["plain", "sum", "words", "vectors", "clauses", "fields"] == names[:6]
     assert {"mean": 0.0, "low": 0.0, "high": 0.0} == report["candidates"][0]["gain"]
     for candidate in report["candidates"]:
         assert ["large", "small", "other"] == [each["set"] for each in candidate["sets"]]

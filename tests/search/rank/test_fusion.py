@@ -14,6 +14,7 @@ from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.runtime.vectors import unit_rows
 from gateway.search.rank.fusion import (
     RankedList,
+    clause_gains,
     fuse,
     group_scores,
     interleave,
@@ -192,12 +193,12 @@ def test_all_tools_of_a_server_gain_what_its_best_tool_adds() -> None:
     scores = np.asarray([2, 1, 3, -1, -1, -1, -1, -1], np.float32)
     rarity = np.log(4) / np.log(8)
 
-    added = group_scores(ids, np.arange(8), scores, clauses=0)
+    added = group_scores(ids, np.arange(8), scores, clauses=0, weights=(1.0, 2.0))
 
     assert [rarity * 2] * 2 == pytest.approx(added[:2].tolist())
     assert 1 == len({*added[2:].tolist()})
     for clauses, factor in ((5, 1.0), (8, 1.6), (10, 2.0), (24, 2.0)):
-        more = group_scores(ids, np.arange(8), scores, clauses)
+        more = group_scores(ids, np.arange(8), scores, clauses, weights=(1.0, 2.0))
         assert (factor * added).tolist() == pytest.approx(more.tolist())
 
 
@@ -225,3 +226,31 @@ async def test_a_request_of_many_steps_is_served_by_one_server() -> None:
 
     assert ["units"] * 2 == [match.server for match in whole.matches][:2]
     assert "note_comment" == step.matches[0].name
+
+
+def test_the_tool_nearest_to_each_clause_gains_once() -> None:
+    gains = clause_gains(5, [3, 1, 3], gain=1.5)
+
+    assert [0, 1.5, 0, 1.5, 0] == gains.tolist()
+    assert not clause_gains(5, []).any()
+
+
+async def test_a_long_request_over_unrelated_servers_finds_a_tool_for_each_part() -> None:
+    """Most of its words are about maps, and the server of maps has more tools than are listed."""
+    verbs = ("draw", "print", "zoom", "save", "share", "rotate", "measure", "colour")
+    catalogs = {
+        "maps": [tool(f"{verb}_map", f"{verb} a map of roads in a city") for verb in verbs],
+        "mail": [tool("post_letter", "send a paper by stamp"), tool("list_stamps", "list stamps")],
+        "bank": [tool("pay_invoice", "settle a bill"), tool("list_accounts", "list accounts")],
+        "other": [tool(f"thing_{number}", f"keep the thing {number}") for number in range(20)],
+    }
+    request = (
+        "Please draw a map of all the streets and roads of the city and measure the roads on the "
+        "map of the city. Send a paper to my aunt. Settle the bill from yesterday."
+    )
+    async with Gateway(embedder=HashingEmbedder(), strategy="auto") as gateway:
+        for name, tools in catalogs.items():
+            gateway.add_source(ListSource(name, tools))
+        result = await gateway.search(request, limit=5)
+
+    assert {"draw_map", "post_letter", "pay_invoice"} <= {match.name for match in result.matches}
