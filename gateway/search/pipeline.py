@@ -28,7 +28,7 @@ from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.explanation import evidence_ranks, filtered_entities
 from gateway.search.query import Query
-from gateway.search.rank.choice import choose
+from gateway.search.rank.choice import Chosen, best_of_each, choose
 from gateway.search.rank.copies import move_copies
 from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names, rerank_by_usage
 from gateway.search.rank.policies import PolicyEvidence, explain, rank
@@ -334,7 +334,7 @@ class Search:
             lists = [rerank(ranking.ranked, named=ranking.named) for ranking in rankings]
         chosen, displayed = choose(lists, request, kinds)
         window = frozenset[int]().union(*(ranking.window for ranking in rankings))
-        added = self._supplement(state, rankings, [position for _, position, _ in chosen], window)
+        added = self._supplement(state, rankings, chosen, best_of_each(lists, chosen), window)
         state.counts = replace(
             state.counts,
             candidates=max(len(ranking.ranked.positions) for ranking in rankings),
@@ -342,16 +342,11 @@ class Search:
             graph_nodes=added.visited,
         )
         result = build_result(state, rankings, chosen, added, mode=mode)
-        result = replace(result, display_scores=displayed)
-        result = judge(state, rankings, result)
+        result = judge(state, rankings, replace(result, display_scores=displayed))
         return self._explain(state, rankings, chosen, result) if request.explain else result
 
     def _explain(
-        self,
-        state: SearchState,
-        rankings: Sequence[Ranking],
-        chosen: Sequence[tuple[int, int, float]],
-        result: SearchResult,
+        self, state: SearchState, rankings: Sequence[Ranking], chosen: Chosen, result: SearchResult
     ) -> SearchResult:
         """Add where each match stands, and what filters left out that the reader may see."""
         ranks = evidence_ranks(state, rankings, chosen) if result.matches else ()
@@ -370,10 +365,11 @@ class Search:
         self,
         state: SearchState,
         rankings: Sequence[Ranking],
-        matches: Sequence[int],
+        chosen: Chosen,
+        seeds: Sequence[int],
         window: frozenset[int],
     ) -> Supplements:
-        """Ask the graph for the neighbours of *matches*; nothing if there is none."""
+        """Ask the graph for what it adds to the matches, without a graph nothing."""
         graph = state.snapshot.graph
         if graph is None:
             state.add_diagnostic("graph", "graph_unavailable")
@@ -381,7 +377,8 @@ class Search:
             return Supplements()
         gatherer = Gatherer(
             graph,
-            matches,
+            [position for _, position, _ in chosen],
+            seeds=seeds,
             window=window,
             mask=state.mask,
             options=self.options,

@@ -43,13 +43,12 @@ def listed(result: SearchResult) -> list[str]:
 
 @pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-8")
 @pytest.mark.parametrize("size", [10, 100, 600])
-async def test_a_declared_prerequisite_is_listed_from_outside_the_window_but_not_direct(
+async def test_a_declared_edge_is_listed_from_outside_the_window_and_its_end_is_not_direct(
     open_gateway: OpenGateway, catalog: Catalog, catalog_of: CatalogOf, size: int
 ) -> None:
     """ "Get my location" is semantically far from "send an e-mail", and needed all the same.
 
-    The host wrote it down, so it is listed; being outside the window it becomes no proxy. What
-    the host declared as related or next, but outside, is not shown at all (rule 8).
+    The host wrote it down, so it is listed. It does not become a proxy outside the window (rule 8).
     """
     gateway = open_gateway((*catalog, *catalog_of(size)), graph=[TELL], **auto_options())
 
@@ -57,11 +56,22 @@ async def test_a_declared_prerequisite_is_listed_from_outside_the_window_but_not
 
     (needed,) = found.prerequisites
     (step,) = needed.evidence.path
-    assert ("get_location", False) == (needed.name, needed.direct)
-    assert ("requires", True, "tell.md:3") == (step.predicate, step.declared, step.source)
-    assert {"play_music", "resize_photo"}.isdisjoint(
-        match.name for match in (*found.related, *found.next_steps)
+    (following,) = found.next_steps
+    related = found.related[0]
+    assert ["get_location", "play_music", "resize_photo"] == [
+        each.name for each in (needed, following, related)
+    ]
+    assert not any(each.direct for each in (needed, following, related))
+    assert {"tell.md"} == {
+        step.source.partition(":")[0]
+        for each in (needed, following, related)
+        for step in each.evidence.path
+    }
+    assert ("send_email",) == direct_names(found, DiscoveryOptions())[:1]
+    assert {needed.name, following.name, related.name}.isdisjoint(
+        direct_names(found, DiscoveryOptions())
     )
+    assert ("requires", True, "tell.md:3") == (step.predicate, step.declared, step.source)
     assert not (await gateway.invoke(needed.id)).is_error
 
 
@@ -146,7 +156,7 @@ async def test_of_conditions_equally_far_those_nearer_to_the_request_keep_their_
     assert [wanted.name] == listed(found)
 
 
-async def test_prerequisites_have_a_budget_and_the_first_matchs_come_first(
+async def test_prerequisites_have_a_budget_and_those_of_lower_matches_are_not_listed(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """Nine by default: a long chain must not fill the conversation."""
@@ -161,6 +171,12 @@ async def test_prerequisites_have_a_budget_and_the_first_matchs_come_first(
     found = await open_gateway(tools, graph=documents, **auto_options()).search(query, limit=2)
 
     assert [tools[1].name, tools[0].name] == names(found)
+    assert [tools[90].name] == listed(found)
+
+    found = await open_gateway(tools, graph=documents, **auto_options()).search(
+        queries=[tools[1].name, tools[0].name], limit=2
+    )
+
     assert 9 == len(found.prerequisites)
     assert tools[90].name == listed(found)[0]
     assert set(listed(found)[1:]) <= set(needs)

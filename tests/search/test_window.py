@@ -1,8 +1,9 @@
-"""Rule 8: what the graph adds to auto's matches comes from the semantic window."""
+"""Rule 8: derived supplements and all proxies of `auto` come from the semantic window."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from gateway.runtime.vectors import unit_rows
 from gateway.search.pipeline import Search
 from gateway.search.retrieve import find_candidates
 from gateway.testing import HashingEmbedder
-from gateway.types import SearchResult
+from gateway.types import Entity, SearchResult
 from graphs import Document, Edge, Link
 from tests.conftest import CatalogOf
 from tests.fakes import definitions, entity, tool
@@ -28,12 +29,17 @@ NOTES = ("get_note", "edit_note", "send_note", "sign_note", "void_note")
 
 @functools.cache
 def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
-    """Make a catalog whose best match is related to everything by a document of the host."""
+    """Make a catalog whose best match is related to everything by a guess."""
     embedder = HashingEmbedder()
     entities = [entity(each) for each in definitions(size)]
-    related = tuple(Link(target=each.name) for each in entities[:60])
-    hub = Document(id="host:hub", title="approve_invoice", related=related)
+    hub = hub_document("approve_invoice", entities, declared=False)
     return snapshot_of(entities, embedder, documents=[hub]), embedder
+
+
+def hub_document(title: str, entities: Sequence[Entity], *, declared: bool) -> Document:
+    """Relate the tool *title* to everything."""
+    related = tuple(Link(target=each.name) for each in entities[:60])
+    return Document(id="host:hub", title=title, related=related, declared=declared)
 
 
 def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> set[str]:
@@ -57,7 +63,7 @@ def added(found: SearchResult) -> set[str]:
 def test_supplements_stay_inside_the_window_at_every_size(size: int, limit: int) -> None:
     """Rule 8: bounded by rank and by score at every size; among few the margin is smaller.
 
-    The host relates the best match to everything, so the graph has much to offer.
+    The best match is related to everything, so the graph has much to offer.
     """
     snapshot, embedder = hub_of(size)
     window = window_of(snapshot, embedder, limit=limit)
@@ -67,6 +73,50 @@ def test_supplements_stay_inside_the_window_at_every_size(size: int, limit: int)
     assert len(window) == bounded.counts.window
     assert set() == added(bounded) - window
     assert all(match.direct for match in (*bounded.related, *bounded.next_steps))
+
+
+@pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
+@pytest.mark.parametrize("size", [10, 100, 3000])
+def test_declared_supplements_fill_the_budget_with_the_window_first(size: int) -> None:
+    """The window still bounds what becomes a proxy, and edges of equal weight prefer it."""
+    snapshot, embedder = hub_of(size)
+    window = window_of(snapshot, embedder, limit=1)
+    best = run(auto(embedder), snapshot, QUERY, limit=1).matches[0].name
+    hub = hub_document(best, snapshot.entities, declared=True)
+    declared = snapshot_of(list(snapshot.entities), embedder, documents=[hub])
+
+    found = run(auto(embedder), declared, QUERY, limit=1)
+
+    inside = [match.id in window for match in found.related]
+    assert len(found.related) == SearchOptions().max_related
+    assert sorted(inside, reverse=True) == inside
+    assert inside == [match.direct for match in found.related]
+    assert all(step.declared for match in found.related for step in match.evidence.path)
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+def test_edges_are_walked_from_the_best_match_of_each_query(queries: int) -> None:
+    """Edges of lower matches are seldom what a request needs."""
+    entities = [entity(tool(name)) for name in (*NOTES, "play_song", "book_room", "water_plant")]
+    documents = [
+        Document(id=f"host:{title}", title=title, next_steps=(Link(target=target),))
+        for title, target in (
+            ("get_note", "play_song"),
+            ("edit_note", "book_room"),
+            ("send_note", "water_plant"),
+        )
+    ]
+    snapshot = snapshot_of(entities, HashingEmbedder(), documents=documents)
+    asked = ("get_note", "send_note")[:queries]
+
+    found = run(auto(HashingEmbedder()), snapshot, None, queries=asked, limit=5)
+
+    assert set(NOTES) == {match.name for match in found.matches}
+    assert ["play_song", "water_plant"][:queries] == sorted(
+        match.name
+        for match in found.next_steps
+        if all(step.declared for step in match.evidence.path)
+    )
 
 
 @pytest.mark.requirement("auto:rule-8")

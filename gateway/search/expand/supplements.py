@@ -1,11 +1,11 @@
 """Graph neighbours of the matches, as three bounded lists. Pure.
 
-* Related tools and next steps come from the window alone, which rank and score bound at every
-  catalog size. Where no vectors ranked, those that the host declares come from anywhere: words do
-  not tell how near a tool without them is.
-* A prerequisite that the host declared is listed wherever it stands. So are those that sure rules
-  derive for the first match. All others must stand inside the window, and only what stands there
-  becomes a direct proxy.
+* Edges are walked from the best match of each query. Those of lower matches are seldom right.
+* Edges that the host declared are listed wherever they lead, and so are the prerequisites that sure
+  rules derive for the first match. All others must lead into the window, which rank and score bound
+  at every catalog size.
+* Only entities inside the window become direct proxies. Where no vectors ranked, this holds for
+  prerequisites alone: words do not tell how near a tool without them is.
 * What the host declares takes its place in a list before anything that rules derive does.
 * What calls have shown is laid over the graph at each search: nothing is compiled, and what is
   forgotten is gone at once. What the host declared wins, and what it forbids is never suggested.
@@ -45,7 +45,7 @@ class Supplement:
     path: tuple[PathStep, ...] = ()
     """The way; empty if the graph's text search found it."""
     direct: bool = True
-    """Whether it stands inside the window, or is a match itself."""
+    """True if it may become a proxy."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,17 +66,19 @@ class Gatherer:
     Args:
         graph: The compiled graph.
         primaries: The matches' positions, best first.
-        window: Positions that related and next steps may come from.
+        seeds: Positions of the best match of each query, from which edges are walked.
+        window: Positions that derived related tools and next steps may come from.
         mask: Eligible entities at all, shape (n,).
         options: The budget of each list.
         nearness: Orders conditions that are equally far and equally sure.
-        is_semantic: Whether vectors chose the window. If not, related tools and next steps that
-            the host declares may come from anywhere.
+        is_semantic: True if vectors chose the window. If not, related tools and next steps that
+            the host declares are direct wherever they are.
     """
 
     graph: ToolGraph
     primaries: Sequence[int]
     _: KW_ONLY
+    seeds: Sequence[int]
     window: Collection[int]
     mask: Mask
     options: SearchOptions
@@ -124,9 +126,9 @@ class Gatherer:
             return
         above = {each.position for each in self.added.prerequisites}
         room = self.options.max_prerequisites - len(above.difference(self.primaries))
-        for primary in self.primaries:
+        for primary in self.seeds:
             above.add(primary)
-            first = primary == self.primaries[0]
+            first = primary == self.seeds[0]
             far = first and self.options.prerequisites == "derived"
             hops = PREREQUISITE_HOPS if declared else DERIVED_HOPS if far else 1
             for position, neighbour in self._needed(primary, declared=declared, hops=hops):
@@ -193,25 +195,27 @@ class Gatherer:
         found, limit = self.added.related, self.options.max_related
         if role == "next_step":
             found, limit = self.added.next_steps, self.options.max_next_steps
-        is_bounded = self.is_semantic or not declared
         left = self.inside - self.listed
         room = limit - len(found)
-        if room <= 0 or (is_bounded and not left):
+        if room <= 0 or not (declared or left):
             return
         nodes = self.graph.nodes
         expansion = expand(
             self.graph.index,
-            [nodes[primary] for primary in self.primaries],
+            [nodes[primary] for primary in self.seeds],
             role=role,
-            within=[nodes[position] for position in left] if is_bounded else None,
+            within=None if declared else [nodes[position] for position in left],
             excluded=self.excluded,
             declared_only=declared,
-            limit=room if is_bounded else len(nodes),
+            limit=len(nodes) if declared else room,
         )
         self.added.visited += expansion.visited
-        pairs = entities_of(self.graph, expansion)
-        free = (pair for pair in pairs if pair[0] not in self.listed)
-        found += (self._of(*pair) for pair in islice(free, room))
+        free = (
+            self._of(*pair, direct=not self.is_semantic or pair[0] in self.inside)
+            for pair in entities_of(self.graph, expansion)
+            if pair[0] not in self.listed
+        )
+        found += sorted(free, key=lambda each: (-each.score, not each.direct))[:room]
         self.listed.update(each.position for each in found)
 
     def add_text_hits(self, hits: Sequence[tuple[int, float]]) -> None:
@@ -227,7 +231,7 @@ class Gatherer:
         """Put what calls have shown among the next steps: the host's first, then the strongest."""
         steps = {each.position: each for each in self.added.next_steps}
         self.listed -= steps.keys()
-        for primary in self.primaries:
+        for primary in self.seeds:
             for position, edge in learned_steps_after(self.graph, learned, primary):
                 if position in self.inside and position not in self.listed:
                     # On the scale of the graph's edges.

@@ -42,3 +42,10 @@ def choose(
     scores = [score for _, _, score in chosen]
     shown = select(kinds(positions), scores, limit=request.display_limit)
     return [chosen[place] for place, _ in shown], tuple(score for _, score in shown)
+
+
+def best_of_each(lists: Sequence[RankedList], chosen: Chosen) -> list[int]:
+    """Return the positions of the best of each of *lists* that is among *chosen*, each once."""
+    matches = {position for _, position, _ in chosen}
+    best = (position for ranked in lists for position in ranked.positions[:1].tolist())
+    return [position for position in dict.fromkeys(best) if position in matches]
