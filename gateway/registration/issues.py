@@ -199,7 +199,8 @@ class IssueFinder:
         for server, result in self._listed.items():
             for key, reasons in result.listing.suspicions.items():
                 kind, _, name = key.partition(":") if ":" in key else ("tool", "", key)
-                if self.rules.access(server, name).enabled is False:
+                rules = self.rules.access(server, name), self.rules.of_server(server, name)
+                if any(rule.enabled is False for rule in rules):
                     continue
                 yield Issue(
                     kind="suspicious",

@@ -70,13 +70,13 @@ class GatewaySources:
             tokens=open_tokens(options, store),
             clock=clock,
         )
-        self.user_sign_ins = UserSignIns(self._servers, bridge)
-        """The sign-ins of users to servers that are called with their credentials."""
         self._config_files = ConfigFiles()
         self._entity_registry = EntityRegistry(
             reserved=options.discovery.reserved,
             bindings=NameBindings(store.listings, self._names_owner),
         )
+        self.user_sign_ins = UserSignIns(self._servers, bridge, self._entity_registry)
+        """The sign-ins of users to servers that are called with their credentials."""
         self._has_place = own or bool(options.store or options.catalog_store_path)
         self._local = FunctionSource(LOCAL, options=options.upstream)
         self._entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)

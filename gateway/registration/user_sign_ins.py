@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.catalog.identity import entity_id
 from gateway.errors import InvalidRequestError
 from gateway.mcp.user_sessions import UserSessions
 from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
+from gateway.sources.entity_registry import EntityRegistry
 from gateway.types import Caller
 
 PATH = "/sign-in"
@@ -21,10 +23,12 @@ class UserSignIns:
     Args:
         servers: The servers.
         bridge: Owns the loop of their sessions.
+        registry: The servers as entities, with the scopes that they need.
     """
 
     servers: Servers
     bridge: Bridge
+    registry: EntityRegistry
 
     async def begin(self, server: str, caller: Caller) -> str:
         """Return the address at which *caller* signs in to *server*.
@@ -77,7 +81,9 @@ class UserSignIns:
 
     def _admitted(self, server: str, caller: Caller) -> UserSessions:
         registration = self.servers.registry.all().get(server)
-        if registration is None or not caller.holds(registration.access.scopes):
+        itself = self.registry.entities.get(entity_id("server", server, server))
+        scopes = itself.scopes if itself is not None else frozenset()
+        if registration is None or not caller.holds(registration.access.scopes | scopes):
             raise InvalidRequestError(f"no user signs in to {server!r}")
         return self._users(server)
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal, TypeGuard
 
 from gateway.access.gate import AccessGate
-from gateway.catalog.identity import entity_id, from_gateway_uri
+from gateway.catalog.identity import SERVER_KINDS, entity_id, from_gateway_uri
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import canonical_uri, matches_template
@@ -68,8 +68,7 @@ class ResourceLibrary:
 
     def holds(self, server: str) -> bool:
         """Whether *server* may have more than tools."""
-        registration = self.registry.all().get(server)
-        return registration is not None and isinstance(registration.source, ResourceSource)
+        return isinstance(self._source(server), ResourceSource)
 
     def home(self, tool_id: str) -> str:
         """Return the server whose names the answers of a tool hold; empty if it has only tools."""
@@ -81,8 +80,7 @@ class ResourceLibrary:
 
     async def entities(self, kind: Kind, *, caller: Caller = ANYONE) -> tuple[Entity, ...]:
         """Return what there is of *kind* and *caller* may see, by address."""
-        snapshot = await self.snapshot()
-        return snapshot.visible(caller.filters(Filters(kinds=frozenset({kind}))))
+        return (await self.snapshot()).visible(caller.filters(Filters(kinds=frozenset({kind}))))
 
     async def read(self, resource: str, *, caller: Caller = ANYONE) -> tuple[Content, ...]:
         """Read a resource.
@@ -220,8 +218,7 @@ class ResourceLibrary:
 
     async def follow(self, owner: tuple[str, str], callbacks: WatchCallbacks) -> None:
         """Report changes of a resource until cancelled; see `Watchable.watch`."""
-        server, uri = owner
-        await watchable(self._below(server), server, uri).watch(uri, callbacks)
+        await watchable(self._below(owner[0]), *owner).watch(owner[1], callbacks)
 
     async def owner(self, kind: Kind, name: str, *, caller: Caller = ANYONE) -> tuple[str, str]:
         """Return the server of a thing, and what it calls that itself.
@@ -276,12 +273,13 @@ class ResourceLibrary:
         """
         snapshot = await self.snapshot()
         # Entries are called by their ids; their namespace may be the name of a server.
+        known = _entities_of(snapshot, server)
         own = {
             at: each
-            for at, each in _entities_of(snapshot, server).items()
+            for at, each in known.items()
             if each.exposed_name != each.id or FRONT in each.definition.details
         }
-        filters = Filters(kinds=frozenset(each.kind for each in own.values()))
+        filters = Filters(kinds=SERVER_KINDS.union(each.kind for each in own.values()))
         seen = snapshot.mask(caller.filters(filters))
         entity = _entity_at(snapshot, "resource", server, uri)
         is_denied = snapshot.policies.decide(entity, caller).action == "deny"
@@ -289,13 +287,15 @@ class ResourceLibrary:
         if described := _described_by(names, uri):
             is_open = all(seen[positions].any() for positions in described)
         else:
-            every = replace(filters, scopes=frozenset({ALL_SCOPES}), unrestricted=True)
-            in_use = snapshot.mask(every)
+            every = frozenset({ALL_SCOPES})
+            in_use = snapshot.mask(replace(filters, scopes=every, unrestricted=True))
             # A server may have nothing that is listed.
+            itself = [at for at, each in known.items() if each.id == f"{each.kind}:{server}"]
             registration = self.registry.all().get(server)
             access = registration.access if registration else NO_ACCESS_RULE
             is_shut = access.enabled is False or access.status not in {None, *DEFAULT_STATUSES}
-            is_shut |= not caller.holds(access.scopes) or bool(own and not seen[[*own]].any())
+            is_shut |= not caller.holds(access.scopes) or not seen[itself].all()
+            is_shut |= bool(own and not seen[[*own]].any())
             is_open = not (in_use[[*names]] & ~seen[[*names]]).any() and not is_shut
         if not is_open or is_denied:
             raise _missing("resource", name)

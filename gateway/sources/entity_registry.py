@@ -26,7 +26,7 @@ from gateway.sources.name_bindings import NameBindings, renamed, similar
 from gateway.sources.registry import NO_RULES, AccessRules, ListResult, merge_hints
 from gateway.sources.transforms import TransformedSource
 from gateway.types import Access, Diagnostic, Entity, Hints, Kind, ToolDefinition
-from gateway.types.access import NO_ACCESS_RULE, combine
+from gateway.types.access import NO_ACCESS_RULE, combine, limit
 from gateway.types.entities import DEFAULT_STATUSES
 from gateway.types.listing import pin_key
 
@@ -99,9 +99,7 @@ class EntityRegistry:
                 if item.described and item.server in listed:
                     # Its server is connected, and lists its tools itself.
                     continue
-                inherited = _inherit(item, entities.get(item.parent))
-                entry = _under(inherited, rules.access(item.server, item.name))
-                entry = _without_hidden_tools(entry, listed, rules)
+                entry = _governed_entry(item, entities.get(item.parent), listed, rules)
                 previous = self.entities.get(entry.id)
                 entities[entry.id] = entry if previous is None or previous != entry else previous
         hide_denied(entities, policies, self.entities)
@@ -196,17 +194,23 @@ def _access(
 ) -> Access:
     """Return what holds for one item: what its source, its server and all rules say.
 
-    An alias needs what the thing needs that it stands for.
+    It is at least as closed as its server. An alias is at least as closed as its original.
     """
     result = listed.get(server)
-    rule = rules.access(server, "" if kind in SERVER_KINDS else name)
-    if result is None:
-        return rule
-    listing, key = result.listing, pin_key(kind, name)
-    parts = [result.registration.access, listing.access.get(key, NO_ACCESS_RULE)]
-    if original := listing.originals.get(key):
-        parts.append(_access_by_all_names(listed, *original, kind, rules))
-    return combine((*parts, rule))
+    whole = result.registration.access if result else NO_ACCESS_RULE
+    if kind in SERVER_KINDS:
+        return combine((whole, rules.access(server)))
+    whole = combine((whole, rules.of_server(server, name)))
+    # A server that is enabled enables no item that is disabled by itself.
+    access = whole if whole.enabled is None else replace(whole, enabled=None)
+    original = NO_ACCESS_RULE
+    if result is not None:
+        key = pin_key(kind, name)
+        access = combine((access, result.listing.access.get(key, NO_ACCESS_RULE)))
+        if found := result.listing.originals.get(key):
+            original = _access_by_all_names(listed, *found, kind, rules)
+    access = combine((access, original, rules.access(server, name)))
+    return limit(limit(access, whole), original)
 
 
 def _access_by_all_names(
@@ -286,30 +290,23 @@ def _governed(
 ) -> Mapping[str, ToolDefinition]:
     """Return *definitions* with the hints of their access.
 
-    What describes the server names only tools that each caller that sees it may find.
+    What describes the server names only tools that each caller that sees it may find. Whoever sees
+    a disabled server sees what is disabled.
     """
     governed = {key: _with_hints(item, access[key]) for key, item in definitions.items()}
     tools = {item.name: item for item in governed.values() if item.kind == "tool"}
     for key, item in governed.items():
         if item.kind in SERVER_KINDS and isinstance(names := item.details.get("tools"), list):
-            hidden = {
-                tool.name
-                for other, tool in governed.items()
-                if tool.kind == "tool"
-                and not (tool.hints.enabled and _is_open(access[other], access[key]))
+            seen = {
+                pin_key(each.kind, each.name)
+                for other, each in governed.items()
+                if (each.hints.enabled or not item.hints.enabled)
+                and _is_open(access[other], access[key])
             }
-            shown = [each for name in names if name not in hidden and (each := tools.get(name))]
+            shown = [each for name in names if name in seen and (each := tools.get(name))]
             details = {**item.details, **tool_details(shown)}
             if "servers" in details:
-                details["servers"] = sorted(
-                    {
-                        originals[pin][0]
-                        for other, each in governed.items()
-                        if (pin := pin_key(each.kind, each.name)) in originals
-                        and each.hints.enabled
-                        and _is_open(access[other], access[key])
-                    }
-                )
+                details["servers"] = sorted({originals[pin][0] for pin in seen & originals.keys()})
             governed[key] = replace(item, details=details)
     return governed
 
@@ -347,12 +344,16 @@ def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
     return definition if changed == hints else replace(definition, hints=changed)
 
 
-def _inherit(entity: Entity, parent: Entity | None) -> Entity:
-    """Return a tool that only an entry describes with the access of that entry."""
-    if parent is None or not entity.described:
-        return entity
-    access = Access(enabled=parent.hints.enabled, status=parent.status, scopes=parent.scopes)
-    return _under(entity, access)
+def _governed_entry(
+    item: Entity, parent: Entity | None, listed: Mapping[str, ListResult], rules: AccessRules
+) -> Entity:
+    """Return an entry under its rules; a tool of the entry of a server is as closed as that."""
+    access = rules.access(item.server, item.name)
+    if parent is not None and item.described:
+        whole = Access(enabled=parent.hints.enabled, status=parent.status, scopes=parent.scopes)
+        access = limit(_access(listed, item.server, item.kind, item.name, rules), whole)
+        item = _under(item, whole)
+    return _without_hidden_tools(_under(item, access), listed, rules)
 
 
 def _under(entity: Entity, access: Access) -> Entity:

@@ -85,11 +85,24 @@ class AccessRules:
         """Return what the rules say of one item; without *name*, of the server itself."""
         if not self.rules:
             return NO_ACCESS_RULE
-        key = f"{server}/{name}" if name else server
-        places = [place for pattern, place in self._compiled if pattern.match(key)]
-        return combine(
-            self.rules[place][1] for place in sorted([*self._exact.get(key, ()), *places])
-        )
+        return self._combine(self._places(f"{server}/{name}" if name else server))
+
+    def of_server(self, server: str, name: str) -> Access:
+        """Return the use of *server*, by the rules that do not match its item *name* as well.
+
+        Tags, search texts and examples are of the server alone.
+        """
+        if not self.rules:
+            return NO_ACCESS_RULE
+        found = self._combine(self._places(server) - self._places(f"{server}/{name}"))
+        return replace(found, tags=(), search_text="", examples=())
+
+    def _places(self, key: str) -> set[int]:
+        matched = (place for pattern, place in self._compiled if pattern.match(key))
+        return {*self._exact.get(key, ()), *matched}
+
+    def _combine(self, places: set[int]) -> Access:
+        return combine(self.rules[place][1] for place in sorted(places))
 
 
 NO_RULES = AccessRules()

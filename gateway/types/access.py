@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
-from gateway.types.entities import Status, search_text_of, texts_of
+from gateway.types.entities import DEFAULT_STATUSES, Status, search_text_of, texts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,20 @@ def combine(parts: Iterable[Access]) -> Access:
             examples=tuple(dict.fromkeys((*whole.examples, *part.examples))),
         )
     return whole
+
+
+def limit(access: Access, whole: Access) -> Access:
+    """Return *access* of a part, at least as closed as *whole*, of which it is a part."""
+    if whole is NO_ACCESS_RULE:
+        return access
+    shown = {None, *DEFAULT_STATUSES}
+    is_hidden = whole.status not in shown and access.status in shown
+    return replace(
+        access,
+        status=whole.status if is_hidden else access.status,
+        enabled=access.enabled if whole.enabled is not False else False,
+        scopes=access.scopes | whole.scopes,
+    )
 
 
 def access_key(access: Access) -> tuple[object, ...]:

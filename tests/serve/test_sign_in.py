@@ -15,7 +15,7 @@ from mcp import Client, types
 from starlette.applications import Starlette
 
 from gateway.cli.commands.serve import serve_options
-from gateway.errors import SignInRequiredError
+from gateway.errors import InvalidRequestError, SignInRequiredError
 from gateway.gateway import Gateway
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import HttpServer, OAuth
@@ -202,6 +202,18 @@ async def test_only_a_user_begins_and_only_at_our_page(
     assert status == response.status_code
     assert "set-cookie" not in response.headers
     assert token not in response.text
+
+
+async def test_a_user_without_the_scope_of_a_changed_server_begins_no_sign_in(team: Team) -> None:
+    gateway = team.gateways[0]
+    address = await gateway.user_sign_ins.begin("srv", ADA)
+
+    await gateway.catalog.change(["server:srv"], {"scopes": ["admin"]})
+    await gateway.list_tools(caller=ADA)
+
+    assert address
+    with pytest.raises(InvalidRequestError, match="no user signs in"):
+        await gateway.user_sign_ins.begin("srv", ADA)
 
 
 async def test_a_name_from_the_address_is_no_markup(team: Team) -> None:
