@@ -173,7 +173,7 @@ class UsageMeter:
     def record_reply(self, usage: BaseModel | None) -> None:
         """Count what a reply cost."""
         self.total += Accounting(calls=0, turn_tokens=(usage_of(usage),))
-        if usage is not None:
+        if isinstance(usage, BaseModel):
             self.usage = usage if self.usage is None else add_usage(self.usage, usage)
 
     def record_answers(self, answers: Sequence[ToolAnswer]) -> None:
@@ -187,7 +187,7 @@ class UsageMeter:
     @property
     def tokens(self) -> int:
         """All tokens so far, as the service reports them; estimated where it does not."""
-        return (_count(self.usage, "total_tokens") or 0) + self.estimated_tokens
+        return total_tokens(self.usage) + self.estimated_tokens
 
     def accounting(
         self, messages: Sequence[Mapping[str, object]], *, response_id: str
@@ -221,10 +221,20 @@ def usage_of(usage: BaseModel | None) -> TokenUsage:
     )
 
 
+def total_tokens(usage: BaseModel | None) -> int:
+    """Return the reported total, else the sum of its parts; 0 without a report."""
+    parts = usage_of(usage)
+    return _count(usage, "total_tokens") or (parts.input or 0) + (parts.output or 0)
+
+
 def add_usage(first: BaseModel, second: BaseModel) -> BaseModel:
-    """Add two usages field by field, details too; a field that only one has stays."""
-    total = _add_fields(first.model_dump(exclude_none=True), second.model_dump(exclude_none=True))
-    return type(second).model_validate(total)
+    """Add two usages field by field, details too; a field that only one has stays.
+
+    Many services leave out fields that the SDK requires, so the sum is built unchecked, as the SDK
+    builds a reply.
+    """
+    parts = (usage.model_dump(exclude_unset=True, warnings=False) for usage in (first, second))
+    return type(second).model_construct(None, **_add_fields(*parts))
 
 
 def _add_fields(first: dict[str, object], second: dict[str, object]) -> dict[str, object]:
@@ -235,7 +245,7 @@ def _add_fields(first: dict[str, object], second: dict[str, object]) -> dict[str
             total[key] = _add_fields(before, value)
         elif isinstance(before, int | float) and isinstance(value, int | float):
             total[key] = before + value
-        else:
+        elif value is not None or key not in total:
             total[key] = value
     return total
 

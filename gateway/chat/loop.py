@@ -30,6 +30,7 @@ from gateway.chat.accounting import (
     Searched,
     UsageMeter,
     attach,
+    total_tokens,
 )
 from gateway.chat.chat_completions import ChatConversation
 from gateway.chat.conversation import (
@@ -300,9 +301,9 @@ class Loop(Generic[R]):
         if not self.conversation.is_readable(reply):
             return reply
         self.record_reply(reply)
-        if reply.usage is None and self._options.max_tokens is not None:
-            # Most streams report none.
-            content = reply.model_dump(mode="json", exclude_unset=True)
+        if self._options.max_tokens is not None and not total_tokens(reply.usage):
+            # Most streams do not report a usage.
+            content = reply.model_dump(mode="json", exclude_unset=True, warnings=False)
             self._meter.estimated_tokens += json_tokens([*self._request_parts(), content])
         calls = self.conversation.calls(reply)
         ours = self.our_calls(calls)

@@ -38,8 +38,9 @@ class Canned:
         self._before = iter(before)
         self._media_type = media_type
         self._hold_at = hold_at
-        route = Route("/v1/chat/completions", self._answer, methods=["POST"])
-        self._loopback = Loopback(Starlette(routes=[route]))
+        paths = ("/v1/chat/completions", "/v1/responses")
+        routes = [Route(path, self._answer, methods=["POST"]) for path in paths]
+        self._loopback = Loopback(Starlette(routes=routes))
 
     def __enter__(self) -> Self:
         self._loopback.start()
