@@ -34,6 +34,7 @@ from gateway.errors import (
 )
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot, resolve
+from gateway.runtime.json_schema import as_object
 from gateway.runtime.telemetry_names import OTHER
 from gateway.runtime.text import estimate_tokens, visible
 from gateway.types import Caller, Entity, InvokeResult, JsonObject, SearchResult
@@ -333,7 +334,8 @@ def result_text(result: InvokeResult) -> str:
     """
     parts = []
     for block in result.content:
-        about = [str(part) for key in ("mimeType", "uri") if (part := block.data.get(key))]
+        data = {**block.data, **as_object(block.data.get("resource"))}
+        about = [str(part) for key in ("mimeType", "uri") if (part := data.get(key))]
         named = f"[{block.type}: {' '.join(about)}]" if about else f"[{block.type}]"
         parts.append(block.text or ("" if block.type == "text" else named))
     text = "\n".join(filter(None, parts))

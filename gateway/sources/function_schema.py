@@ -7,7 +7,9 @@ The names come from the signature, the types from the annotations, the texts fro
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import AsyncIterable, Awaitable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -30,9 +32,39 @@ _REFUSED: Mapping[object, str] = {
 }
 
 
+def read_bytes(raw: bytes | bytearray | memoryview) -> tuple[str, bool]:
+    """Return the text of *raw*, else its base64; and whether it is a text.
+
+    Text is UTF-8 without the character NUL.
+    """
+    content = bytes(raw)
+    with suppress(UnicodeDecodeError):
+        if b"\0" not in content:
+            return content.decode(), True
+    return b64encode(content).decode(), False
+
+
 def to_json(answer: object) -> Any:
     """Return what a function answered as JSON can carry it."""
-    return _ANY.dump_python(answer, mode="json", fallback=str, warnings=False)
+    plain, dump = _without_bytes(answer), partial(_ANY.dump_python, warnings=False)
+    try:
+        return dump(plain, mode="json", fallback=str)
+    except UnicodeDecodeError:
+        # Bytes in a model or a dataclass.
+        return dump(_without_bytes(dump(plain)), mode="json", fallback=str)
+
+
+def _without_bytes(value: object) -> object:
+    """Return *value* with texts in place of bytes; see `read_bytes`."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return read_bytes(value)[0]
+    if isinstance(value, dict):
+        return {key: _without_bytes(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset | Iterator):
+        return [*map(_without_bytes, value)]
+    if isinstance(value, AsyncIterable | Awaitable):
+        raise TypeError("the result contains an asynchronous value: await it before returning")
+    return value
 
 
 def _bind(arguments_of: TypeAdapter[Any], arguments: JsonObject) -> dict[str, object]:

@@ -4,6 +4,8 @@
 * The time limit ends the waiting; a plain function that is already running cannot be stopped.
 * What a function raises is its answer: a result that says so, without a traceback. So are
   ``SystemExit`` (an ``argparse`` that refuses) and the cancellation of a job that it awaited.
+* The items of a generator, plain or async, are collected into a list. Bytes are their text, or
+  base64 if they are binary.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import asyncio
 import inspect
 import json
 import threading
+from collections.abc import AsyncIterable, Iterator
+from urllib.parse import quote
 
 from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutError, attempt
 from gateway.mcp.naming import check_server_name
@@ -24,6 +28,7 @@ from gateway.types.access import NO_ACCESS_RULE, Access
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing
 
+_BINARY = "application/octet-stream"
 _NO_HINTS = Hints()
 
 
@@ -132,17 +137,28 @@ async def _run(function: Function, arguments: dict[str, object]) -> object:
         answer = function(**arguments)
     else:
         answer = await in_thread(function, **arguments)
-    return await answer if inspect.isawaitable(answer) else answer
+    if inspect.isawaitable(answer):
+        answer = await answer
+    if isinstance(answer, AsyncIterable):
+        return [item async for item in answer]
+    # A generator runs the function's own code, which may block.
+    return await in_thread(list, answer) if isinstance(answer, Iterator) else answer
 
 
 def _to_result(tool_id: str, answer: object) -> InvokeResult:
+    from gateway.sources.function_schema import read_bytes, to_json  # noqa: PLC0415  (pydantic is heavy: only a host that offers functions pays for it)
+
+    if isinstance(answer, bytes | bytearray | memoryview):
+        answer, is_text = read_bytes(answer)
+        if not is_text:
+            resource = {"uri": f"result:/{quote(tool_id)}", "mimeType": _BINARY, "blob": answer}
+            block = {"type": "resource", "resource": resource}
+            return InvokeResult(tool_id=tool_id, content=(Content(type="resource", data=block),))
     if isinstance(answer, str):
         return InvokeResult(tool_id=tool_id, content=(_text_block(answer),))
-    from gateway.sources.function_schema import to_json  # noqa: PLC0415  (pydantic is heavy: only a host that offers functions pays for it)
-
     structured = to_json(visible_json(answer))
-    block = _text_block(json.dumps(structured, ensure_ascii=False))
-    return InvokeResult(tool_id=tool_id, content=(block,), structured=structured)
+    text = _text_block(json.dumps(structured, ensure_ascii=False))
+    return InvokeResult(tool_id=tool_id, content=(text,), structured=structured)
 
 
 def _text_block(text: str) -> Content:

@@ -199,6 +199,7 @@ def block(kind: str, text: str = "", **data: object) -> Content:
         ((block("text", ""),), None, "The tool answered with nothing."),
         ((block("image", mimeType="image/png"), block("text", "a")), None, "[image: image/png]\na"),
         ((block("resource_link", uri="file:///a"),), None, "[resource_link: file:///a]"),
+        ((block("resource", resource={"mimeType": "a/b"}),), None, "[resource: a/b]"),
         ((block("audio"),), None, "[audio]"),
     ],
 )

@@ -7,6 +7,8 @@ import contextvars
 import functools
 import sys
 import threading
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
@@ -278,6 +280,151 @@ async def test_async_functions_of_every_make_are_awaited(
     source.add(function, name="ask")
 
     assert "Bo" == (await source.call("ask", {"name": "Bo"}, tool_id="t")).text
+
+
+BINARY = b"\x89PNG\xff"
+BASE64 = b64encode(BINARY).decode()
+
+
+class Picture(BaseModel):
+    content: bytes
+
+
+@dataclass
+class File:
+    content: bytes
+
+
+def items() -> Iterator[object]:
+    yield {"n": 1}
+    yield BINARY
+
+
+async def later_items() -> AsyncIterator[object]:
+    for item in items():
+        yield item
+
+
+async def items_of_an_async_function() -> object:
+    return items()
+
+
+async def later_items_of_an_async_function() -> object:
+    return later_items()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        items,
+        later_items,
+        items_of_an_async_function,
+        later_items_of_an_async_function,
+        functools.partial(later_items),
+        lambda: (item for item in items()),
+    ],
+)
+async def test_generators_answer_with_the_list_of_their_items(
+    source: FunctionSource, function: Any
+) -> None:
+    source.add(function, name="give")
+
+    answer = await source.call("give", {}, tool_id="t")
+
+    assert ([{"n": 1}, BASE64], False) == (answer.structured, answer.is_error)
+
+
+async def fails_later() -> AsyncIterator[int]:
+    yield 1
+    raise ValueError("no paper")
+
+
+async def test_async_generator_that_fails_is_an_error_result(source: FunctionSource) -> None:
+    source.add(fails_later)
+
+    answer = await source.call("fails_later", {}, tool_id="t")
+
+    assert ("ValueError: no paper", True) == (answer.text, answer.is_error)
+
+
+async def never_ends() -> AsyncIterator[int]:
+    yield 1
+    await asyncio.Event().wait()
+
+
+async def test_async_generator_that_never_ends_is_a_timeout() -> None:
+    source = FunctionSource(options=UpstreamOptions(call_timeout_s=0.05))
+    source.add(never_ends)
+
+    with pytest.raises(UpstreamTimeoutError, match="'never_ends' did not answer within"):
+        await source.call("never_ends", {}, tool_id="t")
+
+
+async def test_generators_leave_the_loop_free(source: FunctionSource) -> None:
+    """The body of a plain generator may block, as that of a plain function."""
+
+    def threads() -> Iterator[str]:
+        yield threading.current_thread().name
+
+    source.add(threads)
+    answer = await source.call("threads", {}, tool_id="t")
+
+    assert [threading.current_thread().name] != answer.structured
+
+
+@pytest.mark.parametrize("given", [BINARY, bytearray(BINARY), memoryview(BINARY), b"\0\1"])
+async def test_binary_bytes_become_an_embedded_resource(
+    source: FunctionSource, given: bytes
+) -> None:
+    source.add(lambda: given, name="give")
+
+    answer = await source.call("give", {}, tool_id="local/give")
+
+    (block,) = answer.content
+    resource = {
+        "uri": "result:/local/give",
+        "mimeType": "application/octet-stream",
+        "blob": b64encode(given).decode(),
+    }
+    assert {"type": "resource", "resource": resource} == block.data
+    assert not answer.is_error
+
+
+async def test_bytes_of_text_become_text(source: FunctionSource) -> None:
+    source.add("é\n".encode, name="give", description="Give.")
+
+    assert "é\n" == (await source.call("give", {}, tool_id="t")).text
+
+
+@pytest.mark.parametrize(
+    ("given", "structured"),
+    [
+        ({"a": [BINARY, (bytearray(BINARY),)]}, {"a": [BASE64, [BASE64]]}),
+        ({"a": memoryview(BINARY), "b": b"text"}, {"a": BASE64, "b": "text"}),
+        ({"a": items()}, {"a": [{"n": 1}, BASE64]}),
+        ({BINARY}, [BASE64]),
+        (Picture.model_construct(content=BINARY), {"content": BASE64}),
+        ([File(content=BINARY), items()], [{"content": BASE64}, [{"n": 1}, BASE64]]),
+    ],
+)
+async def test_binary_bytes_inside_an_answer_become_base64(
+    source: FunctionSource, given: object, structured: object
+) -> None:
+    source.add(lambda: given, name="give")
+
+    answer = await source.call("give", {}, tool_id="t")
+
+    assert (structured, False) == (answer.structured, answer.is_error)
+
+
+async def test_async_value_inside_an_answer_is_an_error_result(source: FunctionSource) -> None:
+    """The model must never see the name of a generator object."""
+    source.add(lambda: {"rows": later_items()}, name="give")
+
+    answer = await source.call("give", {}, tool_id="t")
+
+    assert answer.is_error
+    assert "an asynchronous value: await it before returning" in answer.text
 
 
 async def test_plain_functions_leave_the_loop_free_and_keep_the_context(
