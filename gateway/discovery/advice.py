@@ -55,7 +55,8 @@ async def next_tools(gateway: Gateway, arguments: JsonObject, caller: Caller) ->
         InvalidRequestError: If no tools are named.
         UnknownToolError: If one of them is not in the catalog.
     """
-    tools = arguments.get("tools")
+    given = arguments.get("tools")
+    tools = [given] if isinstance(given, str) and given else given
     if not isinstance(tools, list) or not tools or not all(isinstance(item, str) for item in tools):
         raise InvalidRequestError("'tools' is a list of names")
     names = await _following(gateway, tools, caller, limit=gateway.options.search.limit)

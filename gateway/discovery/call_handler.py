@@ -12,13 +12,14 @@ import json
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 from gateway.discovery.advice import next_steps_hint, next_tools, route_tools
 from gateway.discovery.approval import Approve, request_approval
-from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.meta_arguments import correct_keys, fold_arguments
+from gateway.discovery.meta_tools import MetaNames, meta_parameters
 from gateway.discovery.proxies import to_parameters
 from gateway.discovery.render_results import render
 from gateway.discovery.tool_list import ToolList
@@ -129,15 +130,17 @@ async def handle_call(  # noqa: PLR0913  (keyword-only, all but what is called)
         run_program: Runs programs, where `DiscoveryOptions.programs` offers that.
     """
     names = tools.names
-    handle = partial(_handle, gateway, tools, call, approve=approve, shown=shown, task=task)
-    if run_program is not None and call.name and call.name == names.run:
-        run = partial(run_program, tools, call, approve=approve, task=task)
-        handle = partial(_run, gateway, tools, call, run)
+    is_search = call.native or (call.name and call.name == names.search)
+    own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None = None
+    if is_search:
+        own = partial(_search, gateway, tools, call, shown=shown, task=task)
+    elif run_program is not None and call.name and call.name == names.run:
+        own = partial(run_program, tools, call, approve=approve, task=task)
     if not (call.native or (call.name and call.name in names)):
-        return await handle()
-    kind = "datastore" if call.native or call.name == names.search else "extension"
+        return await _handle(gateway, tools, call, approve=approve, task=task, own=own)
+    kind = "datastore" if is_search else "extension"
     with gateway.telemetry.tool_call(call.name, kind=kind, call_id=call.id) as trace:
-        answer = await handle()
+        answer = await _handle(gateway, tools, call, approve=approve, task=task, own=own)
         if answer.failed:
             trace.fail("tool_error")
     return answer
@@ -149,20 +152,19 @@ async def _handle(
     call: ToolCall,
     *,
     approve: Approve | None,
-    shown: Collection[str] | None,
     task: str,
+    own: Callable[[JsonObject], Awaitable[ToolAnswer]] | None,
 ) -> ToolAnswer:
-    """Do what `handle_call` does, traced below the span of a meta-tool."""
+    """Do what `handle_call` does, traced below the span of a meta-tool; *own* searches or runs a
+    program.
+    """
     names, caller, tool = tools.names, tools.caller, call.name
     arguments: JsonObject | None = None
     try:
-        parsed = call.parsed
-        # What is asked about is what is called, whatever becomes of the caller's objects.
-        parsed_arguments = (
-            _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
-        )
-        if call.native or (call.name and call.name == names.search):
-            return await _search(gateway, tools, call, parsed_arguments, shown, task)
+        parsed_arguments, note = await _read_arguments(gateway, tools, call)
+        if own is not None:
+            answer = await own(parsed_arguments)
+            return _with_note(answer, note) if note and answer.search is not None else answer
         if call.name in names and call.name != names.call:
             advise = route_tools if call.name == names.route else next_tools
             text = await advise(gateway, parsed_arguments, caller)
@@ -174,36 +176,20 @@ async def _handle(
     except (InvalidRequestError, StoreError) as error:
         if tool not in names:
             await _trace_refused(gateway, call.id, tool, error, caller)
-        return await _failure(gateway, call, tool, arguments, error, caller)
+        return await _failure(gateway, tools, call, tool, arguments, error)
     try:
         # By its id: the name may mean another tool by now.
         result = await gateway.invoke(
             entity.id, arguments, call_id=call.id, task=task, caller=caller, approved=True
         )
     except GatewayError as error:
-        return await _failure(gateway, call, tool, arguments, error, caller)
+        return await _failure(gateway, tools, call, tool, arguments, error)
     text = _clip(result_text(result), gateway.options.chat.max_result_chars)
     if not result.is_error:
         # Where no call tool is listed, no advice mentions it.
         call_name = names.call if tools.mode in {"proxy", "stable"} else ""
         text += await next_steps_hint(gateway, call_name, tool, caller)
     return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
-
-
-async def _run(
-    gateway: Gateway,
-    tools: ToolList,
-    call: ToolCall,
-    run: Callable[[JsonObject], Awaitable[ToolAnswer]],
-) -> ToolAnswer:
-    """Run a program, traced below the span of its meta-tool."""
-    try:
-        parsed_arguments = (
-            _parse_object(call.arguments) if call.parsed is None else dict(call.parsed)
-        )
-    except InvalidRequestError as error:
-        return await _failure(gateway, call, call.name, None, error, tools.caller)
-    return await run(parsed_arguments)
 
 
 async def _trace_refused(
@@ -220,6 +206,35 @@ async def _trace_refused(
         trace.fail(type(error).__name__)
 
 
+async def _read_arguments(
+    gateway: Gateway, tools: ToolList, call: ToolCall
+) -> tuple[JsonObject, str]:
+    """Return the arguments of *call*, and a note on the keys of a meta-tool that were corrected."""
+    parsed = call.parsed
+    # What is asked about is what is called, whatever becomes of the caller's objects.
+    given: JsonObject = _parse_object(call.arguments) if parsed is None else deepcopy(dict(parsed))
+    properties = meta_parameters(tools.names, call.name).get("properties")
+    if properties is None:
+        return given, ""
+    arguments = correct_keys(properties, given)
+    if call.name == tools.names.call:
+        name = str(arguments.get("name", ""))
+        # A tool that is not found is refused when it is called.
+        with suppress(GatewayError):
+            entity = resolve(await gateway.snapshot(), name, tools.caller.filters())
+            parameters = as_object(entity.definition.input_schema.get("properties"))
+            arguments = fold_arguments(arguments, parameters)
+    if unknown := [key for key in arguments if key not in properties]:
+        raise InvalidRequestError(f"{call.name} does not take {', '.join(unknown)}: see its schema")
+    read = "" if arguments == given else json.dumps(arguments, ensure_ascii=False)
+    return arguments, f"read as {read}" if read else ""
+
+
+def _with_note(answer: ToolAnswer, note: str) -> ToolAnswer:
+    body = {**json.loads(answer.text), "corrected": note}
+    return replace(answer, text=json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+
+
 def _parse_object(text: str) -> dict[str, object]:
     try:
         parsed = json.loads(text or "{}")
@@ -230,9 +245,7 @@ def _parse_object(text: str) -> dict[str, object]:
     return parsed
 
 
-def _target(
-    names: MetaNames, call: ToolCall, parsed: dict[str, object]
-) -> tuple[str, dict[str, object]]:
+def _target(names: MetaNames, call: ToolCall, parsed: JsonObject) -> tuple[str, JsonObject]:
     """Return the tool that *call* means and its arguments."""
     if call.name != names.call:
         return call.name, parsed
@@ -252,6 +265,7 @@ async def _search(
     tools: ToolList,
     call: ToolCall,
     arguments: JsonObject,
+    *,
     shown: Collection[str] | None,
     task: str,
 ) -> ToolAnswer:
@@ -276,8 +290,11 @@ async def _search(
 def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
     """Read ``query`` (a text) and ``queries`` (a list of texts); ("",) for neither."""
     query, listed = arguments.get("query"), arguments.get("queries") or []
+    if isinstance(query, list) and not listed:
+        query, listed = None, query
     if query is not None and not isinstance(query, str):
         raise InvalidRequestError("'query' is a text")
+    listed = [listed] if isinstance(listed, str) else listed
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         raise InvalidRequestError("'queries' is a list of texts")
     return tuple(dict.fromkeys([query, *listed] if query else listed)) or ("",)
@@ -300,18 +317,19 @@ def _find(snapshot: Snapshot, caller: Caller, name: str) -> Entity | None:
 
 async def _failure(
     gateway: Gateway,
+    tools: ToolList,
     call: ToolCall,
     tool: str,
     arguments: JsonObject | None,
     error: GatewayError,
-    caller: Caller,
 ) -> ToolAnswer:
     """Answer with *error*, and with the schema if the arguments were wrong; None was no object."""
     schema: JsonObject | None = None
     if arguments is None:
-        schema = parameters_of(await gateway.snapshot(), caller, call.name)
+        schema = meta_parameters(tools.names, call.name)
+        schema = schema or parameters_of(await gateway.snapshot(), tools.caller, call.name)
     elif isinstance(error, InvalidArgumentsError):
-        entity = _find(await gateway.snapshot(), caller, error.tool)
+        entity = _find(await gateway.snapshot(), tools.caller, error.tool)
         schema = None if entity is not None and entity.suspicious else error.schema
     near = error.near if isinstance(error, UnknownToolError) else ()
     body = {"error": str(error), "schema": schema, "near": near}

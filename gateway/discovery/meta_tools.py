@@ -11,9 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
+from typing import Any
 
+from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.index.texts import humanized
 from gateway.options import DiscoveryOptions
+from gateway.runtime.json_schema import as_object
 from gateway.runtime.text import estimate_tokens
 from gateway.types import Entity, JsonObject
 
@@ -103,6 +106,14 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
         *adviser_tools(names),
         *program_tools(names),
     )
+
+
+def meta_parameters(names: MetaNames, name: str) -> Mapping[str, Any]:
+    """Return the JSON Schema of the meta-tool *name*; empty if *names* do not include it."""
+    name = names.search if name == NATIVE_SEARCH else name
+    functions = (as_object(tool["function"]) for tool in meta_tools(names, ""))
+    found = (as_object(each["parameters"]) for each in functions if each["name"] == name)
+    return next(found, {}) if name in names else {}
 
 
 def program_tools(names: MetaNames) -> tuple[FunctionTool, ...]:

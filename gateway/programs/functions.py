@@ -181,7 +181,8 @@ class ProgramFunctions:
                 **call.named,
             }
             tool, arguments = named.get("name"), named.get("arguments", {})
-            if not isinstance(tool, str) or not isinstance(arguments, dict):
+            is_known = named.keys() <= {"name", "arguments"}
+            if not (is_known and isinstance(tool, str) and isinstance(arguments, dict)):
                 raise InvalidRequestError(f"{call.name} takes a name and an object of arguments")
             own = {entity.exposed_name for entity in self.entities.values()}
             if not (self.any_tool or tool in own or tool in self.found):
@@ -198,7 +199,8 @@ class ProgramFunctions:
     async def _search(self, call: PendingCall) -> CallAnswer:
         query = call.positional[0] if call.positional else call.named.get("query")
         limit = call.named.get("limit")
-        if not isinstance(query, str) or not isinstance(limit, int | None):
+        is_known = call.named.keys() <= {"query", "limit"}
+        if not (is_known and isinstance(query, str) and isinstance(limit, int | None)):
             raise InvalidRequestError(f"{call.name} takes a query, a text, and a limit, a number")
         wait = self.gateway.options.search.models_wait
         result = await self.gateway.search(

@@ -168,4 +168,4 @@ async def test_meta_tools_are_neither_found_nor_called_through_another(
 
     rows = role.result(1)["tools"]
     assert [] == [row for row in rows if row["name"] == meta]
-    assert {"error": f"{meta!r} is called directly, not through call_tool"} == role.result(2)
+    assert f"{meta!r} is called directly, not through call_tool" == role.result(2)["error"]

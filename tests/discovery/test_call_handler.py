@@ -80,6 +80,8 @@ def bank(open_gateway: OpenGateway) -> Gateway:
             ("send an e-mail", "book a flight"),
         ),
         ({"query": "send an e-mail", "queries": ["send an e-mail"]}, ("send an e-mail",)),
+        ({"query": ["send an e-mail", "book a flight"]}, ("send an e-mail", "book a flight")),
+        ({"queries": "send an e-mail"}, ("send an e-mail",)),
     ],
 )
 async def test_a_search_takes_one_query_or_one_for_each_step(
@@ -106,7 +108,7 @@ async def test_a_search_for_nothing_browses(shelf: Gateway) -> None:
     ("arguments", "error"),
     [
         ({"query": 7}, "'query' is a text"),
-        ({"queries": "send"}, "'queries' is a list of texts"),
+        ({"queries": {"a": "send"}}, "'queries' is a list of texts"),
         ({"queries": [1]}, "'queries' is a list of texts"),
         ("[1]", "the arguments must be a JSON object"),
         ("null", "the arguments must be a JSON object"),
@@ -120,7 +122,53 @@ async def test_a_search_that_makes_no_sense_is_explained(
     """The model mends it in its next turn."""
     made = await answer_to(shelf, "search_tools", arguments)
 
-    assert json.loads(made.text)["error"].startswith(error)
+    body = json.loads(made.text)
+    assert body["error"].startswith(error)
+    assert ["query", "queries"] == [*body["schema"]["properties"]]
+    assert made.search is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "queries"),
+    [
+        ({"q": "send an e-mail"}, ("send an e-mail",)),
+        ({"querry": "send an e-mail", "queries": []}, ("send an e-mail",)),
+        ({"text": "send an e-mail", "query": ""}, ("send an e-mail",)),
+        ({"topics": ["send an e-mail", "book a flight"]}, ("send an e-mail", "book a flight")),
+        ({"arguments": {"query": "send an e-mail"}}, ("send an e-mail",)),
+        ({"input": '{"queries": ["send an e-mail"]}'}, ("send an e-mail",)),
+    ],
+)
+async def test_search_corrects_a_single_unknown_key_and_says_so(
+    shelf: Gateway, arguments: dict[str, Any], queries: tuple[str, ...]
+) -> None:
+    made = await answer_to(shelf, "search_tools", arguments)
+
+    assert queries == made.queries
+    assert "send_email" in direct_names_in(made.text)
+    assert json.loads(made.text)["corrected"].startswith('read as {"quer')
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"text": "send an e-mail", "search": "mail"},
+        {"query": "send an e-mail", "q": "mail"},
+        {"queries": ["send an e-mail"], "q": "mail"},
+        {"query": "send an e-mail", "limit": 3},
+        {"q": "send an e-mail", "limit": 3},
+        {"q": 7},
+        {"input": {"text": "send an e-mail"}},
+    ],
+)
+async def test_search_refuses_unknown_keys_with_its_schema(
+    shelf: Gateway, arguments: dict[str, Any]
+) -> None:
+    made = await answer_to(shelf, "search_tools", arguments)
+
+    body = json.loads(made.text)
+    assert "search_tools does not take " in body["error"]
+    assert "query" in body["schema"]["properties"]
     assert made.search is None
 
 
@@ -160,9 +208,129 @@ async def test_the_meta_tool_says_what_it_takes(bank: Gateway, arguments: dict[s
     """Its own arguments are a model's to get wrong as well."""
     made = await answer_to(bank, "call_tool", arguments)
 
-    assert {"error": "call_tool takes a 'name' (text) and 'arguments' (object)"} == json.loads(
-        made.text
-    )
+    body = json.loads(made.text)
+    assert "call_tool takes a 'name' (text) and 'arguments' (object)" == body["error"]
+    assert ["name", "arguments"] == [*body["schema"]["properties"]]
+
+
+TRANSFER = {"account": "A", "amount": 5}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"name": "transfer", "parameters": TRANSFER},
+        {"name": "transfer", "args": TRANSFER, "arguments": {}},
+        {"name": "transfer", "input": json.dumps(TRANSFER)},
+        {"name": "transfer", "argumants": TRANSFER, "arguments": None},
+        {"name": "transfer", **TRANSFER},
+        {"name": "local/transfer", **TRANSFER, "arguments": {}},
+        {"tool": "transfer", "arguments": TRANSFER},
+        {"tool_name": "transfer", "tool_input": TRANSFER},
+        {"toolName": "transfer", **TRANSFER},
+        {"nmae": "transfer", "arguments": json.dumps(TRANSFER)},
+        {"function": {"name": "transfer", "arguments": TRANSFER}},
+    ],
+)
+async def test_call_tool_passes_arguments_on_from_other_keys(
+    bank: Gateway, arguments: dict[str, Any]
+) -> None:
+    made = await answer_to(bank, "call_tool", arguments)
+
+    assert ("5 to A", TRANSFER) == (made.text, made.arguments)
+
+
+def purge(filter: dict[str, Any] | None = None, folder: str = "/") -> str:  # noqa: A002
+    """Remove the files of a folder."""
+    return f"removed {filter} in {folder}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"name": "purge", "fodler": "tmp"},
+        {"name": "purge", "parameters": "tmp"},
+        {"name": "purge", "parameters": {"fodler": "tmp"}},
+        {"name": "purge", "parameters": {"folder": "tmp"}, "args": {"folder": "etc"}},
+        {"name": "purge", "parameters": {"folder": "tmp"}, "arguments": {"folder": "etc"}},
+        {"name": "purge", "folder": "tmp", "arguments": {"filter": {}}},
+        {"name": "purge", "folder": "tmp", "reason": "full"},
+        # Either the parameter of this name, or the arguments under another key.
+        {"name": "purge", "filter": {"folder": "tmp"}},
+        {"purge": {"folder": "tmp"}},
+        {"tool": "purge", "function": "purge", "arguments": {}},
+    ],
+)
+async def test_call_tool_refuses_unknown_keys_and_runs_nothing(
+    bank: Gateway, arguments: dict[str, Any]
+) -> None:
+    """A tool that ran without its arguments could remove everything."""
+    bank.add_tool(purge)
+
+    made = await answer_to(bank, "call_tool", arguments)
+
+    body = json.loads(made.text)
+    assert "call_tool does not take " in body["error"]
+    assert ["name", "arguments"] == [*body["schema"]["properties"]]
+    assert made.result is None
+
+
+async def test_call_tool_passes_a_parameter_that_is_called_like_the_arguments(
+    bank: Gateway,
+) -> None:
+    bank.add_tool(purge)
+
+    made = await answer_to(bank, "call_tool", {"name": "purge", "filter": {"age": 3}})
+
+    assert "removed {'age': 3} in /" == made.text
+
+
+ADVISERS = MetaNames(
+    search="search_tools", call="call_tool", route="route", next="next_tools", run="run_program"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("route", {"task": "send an e-mail"}),
+        ("route", {"q": "send an e-mail", "by": "server"}),
+        ("next_tools", {"tool": "send_email"}),
+        ("next_tools", {"tools": "send_email"}),
+        ("next_tools", {"names": ["send_email"]}),
+    ],
+)
+async def test_advisers_correct_a_single_unknown_key(
+    shelf: Gateway, name: str, arguments: dict[str, Any]
+) -> None:
+    call = ToolCall(id="1", name=name, arguments="", parsed=arguments)
+    made = await handle_call(shelf, ToolList(names=ADVISERS, mode="proxy"), call)
+
+    assert not made.failed
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("route", {"query": "send an e-mail", "limit": 3}),
+        ("next_tools", {"tools": ["send_email"], "limit": 3}),
+        ("run_program", {"code": "1", "timeout": 3}),
+        ("run_program", {"program": "1", "resume": "key"}),
+    ],
+)
+async def test_other_meta_tools_refuse_unknown_keys_with_their_schemas(
+    shelf: Gateway, name: str, arguments: dict[str, Any]
+) -> None:
+    async def run_program(*_arguments: Any, **_options: Any) -> ToolAnswer:
+        raise AssertionError("a program ran")
+
+    call = ToolCall(id="1", name=name, arguments="", parsed=arguments)
+    tools = ToolList(names=ADVISERS, mode="proxy")
+    made = await handle_call(shelf, tools, call, run_program=run_program)
+
+    body = json.loads(made.text)
+    assert f"{name} does not take " in body["error"]
+    assert body["schema"]["additionalProperties"] is False
 
 
 async def test_a_server_that_does_not_answer_is_told(open_gateway: OpenGateway) -> None:

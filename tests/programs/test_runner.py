@@ -115,6 +115,26 @@ async def test_a_loop_over_tools_is_one_turn_with_one_value(gateway: Gateway) ->
     assert body == {"result": {str(number): "open" for number in range(4)}, "calls": 5}
 
 
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "more = {'parameters': {}}\nawait call_tool('list_orders', **more)",
+            "call_tool takes a name and an object of arguments",
+        ),
+        (
+            "more = {'most': 3}\nawait search_tools('orders', **more)",
+            "search_tools takes a query, a text, and a limit",
+        ),
+    ],
+)
+async def test_program_cannot_pass_unknown_keys(gateway: Gateway, code: str, message: str) -> None:
+    """Types do not show the keys of a dictionary."""
+    body = await Chat(gateway, "list_orders").run(code)
+
+    assert message in body["error"]
+
+
 async def test_only_what_the_conversation_has_found_is_there(gateway: Gateway) -> None:
     chat = Chat(gateway, "list_orders")
 
