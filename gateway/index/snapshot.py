@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 
 from gateway.access.policies import NO_POLICIES, Audience, Classes, Party, Policies
+from gateway.catalog.identity import plain_name
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, UnknownToolError
 from gateway.index.eligibility import Eligibility, Mask, Positions
@@ -222,7 +223,8 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     """Return the one callable entity that *tool* names: by id, exposed name, or unique own name.
 
     Raises:
-        InvalidRequestError: If *tool* is no text, blank, or an own name that several have.
+        InvalidRequestError: If *tool* is no text, blank, or an own name that several tools have or
+            that another tool holds, also while that tool is withheld or gone.
         UnknownToolError: If nothing that may be called has this name.
     """
     if not isinstance(tool, str):
@@ -236,9 +238,9 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     entities = [snapshot.entities[position] for position in positions]
     for key in ("id", "exposed_name", "name"):
         matches = [entity for entity in entities if getattr(entity, key) == tool]
-        if len(matches) > 1:
+        if len(matches) > 1 or (key == "name" and any(map(_lost_name, matches))):
             names = ", ".join(entity.exposed_name for entity in matches)
-            raise InvalidRequestError(f"{tool!r} could be any of {names}: say which")
+            raise InvalidRequestError(f"{tool!r} may name another tool: say which one ({names})")
         if matches and row_of(matches[0].kind).callable:
             return matches[0]
     described = snapshot.mask(replace(filters, include_described=True))
@@ -253,3 +255,13 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     # How many, not which: a caller may not be meant to know them.
     unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
     raise UnknownToolError(tool, near(tool, every), unlisted=unlisted)
+
+
+def _lost_name(entity: Entity) -> bool:
+    """Return whether the own name of *entity* may be the name of another tool.
+
+    A name that cannot be exposed, such as one in another script, has no holder. Only a tool that
+    the host trusts is called by it.
+    """
+    held = plain_name(entity.name, entity.id if entity.trusted else "")
+    return row_of(entity.kind).callable and entity.exposed_name != held

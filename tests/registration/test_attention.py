@@ -47,6 +47,23 @@ async def the_issue(gateway: Gateway) -> Issue:
     return issue
 
 
+async def test_name_of_a_withheld_tool_runs_no_other_tool(
+    open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path
+) -> None:
+    gateway = open_gateway(options=patient(tmp_path, on_change="block"))
+    async with live_server(bridge, TOOLS) as first, live_server(bridge, TOOLS) as second:
+        gateway.add_server("first", url=first.url)
+        gateway.add_server("second", url=second.url)
+        before = (await gateway.invoke("add")).tool_id
+        first.shelf.tools[1] = tool("add", "Add a list of numbers.")
+        await gateway.refresh()
+        with pytest.raises(InvalidRequestError, match=r"say which one \(second_add\)"):
+            await gateway.invoke("add")
+
+    assert "first/add" == before
+    assert [] == second.shelf.calls
+
+
 @pytest.mark.parametrize("policy", ["warn", "block"])
 async def test_a_definition_that_changed_is_shown_and_approved_without_a_restart(
     open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path, policy: str

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from gateway.discovery.call_handler import ToolCall, handle_call
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.tool_list import ToolList
 from gateway.embed.cache import MemoryVectorStore
+from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.options import Options
+from gateway.options import AccessPolicy, Options
 from gateway.storage.catalog import SqlCatalog
+from gateway.types import Hints
 from tests.fakes import Shelf, tool
 from tests.sources.live_source import BrokenStore
 
@@ -153,3 +158,72 @@ async def test_tools_are_older_that_were_seen_before_also_after_a_restart(start:
     assert {"zeta": 0, "eta": 0, "alpha": 1} == await generations(gateway)
     again = await generations(start(alpha=NAMES[:3], zeta=NAMES[:3], eta=NAMES[3:5]))
     assert again["alpha"] > again["zeta"] == again["eta"]
+
+
+async def call(gateway: Gateway, name: str) -> str:
+    """Call a tool by its name as a host does, and return the answer or the refusal."""
+    try:
+        return (await gateway.invoke(name)).text
+    except InvalidRequestError as error:
+        return str(error)
+
+
+REFUSED = "'{0}' may name another tool: say which one (b_{1})"
+
+
+@pytest.mark.parametrize(("own", "exposed"), [("pay", "pay"), ("bank.pay", "bank_pay")])
+async def test_name_of_a_departed_tool_runs_no_other_tool(
+    start: Start, own: str, exposed: str
+) -> None:
+    gateway = start(a=[own], b=[own])
+    before = await call(gateway, exposed)
+    await gateway.remove_server("a")
+    after = [await call(gateway, name) for name in (own, exposed)]
+    again = start(b=[own])
+
+    assert before == f"called {own}"
+    assert REFUSED.format(own, exposed) == after[0] == await call(again, own)
+    assert "called" not in after[1]
+    assert f"called {own}" == await call(again, f"b_{exposed}") == await call(again, f"b/{own}")
+
+
+async def test_name_of_a_denied_or_disabled_tool_runs_no_other_tool(tmp_path: Path) -> None:
+    shelves = {name: Shelf([tool("pay"), tool("read")]) for name in ("a", "b")}
+    policies = (AccessPolicy(tools=("a/pay",), action="deny"),)
+    options = Options(catalog_store_path=tmp_path / "catalog.sqlite3", policies=policies)
+    async with Gateway(options=options, vector_store=MemoryVectorStore()) as gateway:
+        gateway.add_server("a", server=shelves["a"].server, hints={"read": Hints(enabled=False)})
+        gateway.add_server("b", server=shelves["b"].server)
+        answers = [await call(gateway, name) for name in ("pay", "read")]
+
+    assert [REFUSED.format(name, name) for name in ("pay", "read")] == answers
+    assert [[], []] == [shelf.calls for shelf in shelves.values()]
+
+
+async def test_call_tool_runs_no_other_tool_of_the_same_name(start: Start) -> None:
+    gateway = start(a=["pay"], b=["pay"])
+    await gateway.report()
+    await gateway.remove_server("a")
+    tools = ToolList(names=MetaNames(search="search_tools", call="call_tool"), mode="proxy")
+    calls = [("call_tool", '{"name": "pay", "arguments": {}}'), ("pay", "{}")]
+
+    answers = [
+        await handle_call(gateway, tools, ToolCall(id="1", name=name, arguments=arguments))
+        for name, arguments in calls
+    ]
+
+    assert [REFUSED.format("pay", "pay")] * 2 == [answer.error for answer in answers]
+
+
+async def test_own_name_that_is_exposed_in_plain_form_names_its_tool(start: Start) -> None:
+    assert "called bank.pay" == await call(start(a=["bank.pay"], b=["read"]), "bank.pay")
+
+
+async def test_own_name_without_a_plain_form_names_a_trusted_tool_alone(start: Start) -> None:
+    """Such a name has no holder that would keep it from the tool of another server."""
+    gateway = start(a=["支付"])
+    gateway.add_tool(lambda: "paid", name="付款", description="Pay.")
+    (exposed, *_) = (await names(gateway)).values()
+
+    assert f"'支付' may name another tool: say which one ({exposed})" == await call(gateway, "支付")
+    assert ("called 支付", "paid") == (await call(gateway, exposed), await call(gateway, "付款"))
