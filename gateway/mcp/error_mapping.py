@@ -1,6 +1,7 @@
 """From an error of the SDK, the operating system or the network to one of ours, with the remedy.
 
-Only codes, kinds and origins are shown: what a foreign message holds may be a secret.
+Only codes, kinds and origins are shown: what a foreign message holds may be a secret. The one
+exception is the error of a tool, which is an answer as good as any other result: `answer_text`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from collections.abc import Mapping
 import httpx2
 from mcp import MCPError
 from mcp.client.auth import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
-from mcp.types import CONNECTION_CLOSED, PARSE_ERROR
+from mcp.types import CONNECTION_CLOSED, MISSING_REQUIRED_CLIENT_CAPABILITY, PARSE_ERROR
 from pydantic import ValidationError
 
 from gateway.errors import UpstreamError, UpstreamFault, UpstreamTimeoutError
 from gateway.mcp.bearer_auth import RefreshError
 from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.options import UpstreamOptions
+from gateway.runtime.json_schema import as_text
+from gateway.runtime.text import clean
 
 _HTTP_REMEDIES = {
     401: 'give it the right headers, or "auth": {"type": "oauth"} if it signs people in',
@@ -24,7 +27,7 @@ _HTTP_REMEDIES = {
     404: "correct the path of the url",
     405: "correct the path of the url",
 }
-_UNAUTHORIZED = frozenset({401, 403})
+UNAUTHORIZED = frozenset({401, 403})
 _SIGN_IN: Mapping[type[BaseException], str] = {
     OAuthRegistrationError: "failed: it registers no client like this one; give auth a client_id",
     OAuthTokenError: "failed: it gave no token; try again, and look at its log",
@@ -37,9 +40,35 @@ _NOT_STARTED: Mapping[type[BaseException], str] = {
 
 OVERSIZED = -32098
 """The JSON-RPC error code that our transports give a request whose answer was too long."""
+MALFORMED = -32097
+"""The JSON-RPC error code that our transports give a request whose answer was malformed."""
+_NOT_OF_SERVERS = frozenset({OVERSIZED, MALFORMED, MISSING_REQUIRED_CLIENT_CAPABILITY})
+_MAX_ANSWER_CHARS = 4000
 
 SDK_ERRORS = (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError, httpx2.HTTPError)
 """What opening or using a connection may raise. `TimeoutError` is an `OSError`."""
+
+
+class NoAnswerError(MCPError):
+    """An error that the SDK made, because the server did not answer by JSON-RPC.
+
+    Args:
+        error: What the SDK raised.
+        status: The HTTP status of the answer, or 0.
+    """
+
+    def __init__(self, error: MCPError, *, status: int) -> None:
+        super().__init__(error.code, error.message)
+        self.status = status
+
+
+def answer_text(error: MCPError) -> str:
+    """Return the server's own words of *error*; empty if it is not the server's."""
+    if isinstance(error, NoAnswerError) or error.code in _NOT_OF_SERVERS:
+        return ""
+    words = filter(None, dict.fromkeys((error.message, as_text(error.error.data))))
+    text = clean("\n".join(words), limit=_MAX_ANSWER_CHARS)
+    return text or f"The tool failed without a message (JSON-RPC error {error.code})."
 
 
 def timeout_error(
@@ -70,7 +99,7 @@ def connect_error(
             kind = "config"
     elif isinstance(target, HttpServer):
         detail = _http_detail(server, target, cause, status)
-        if status in _UNAUTHORIZED or isinstance(cause, OAuthFlowError):
+        if status in UNAUTHORIZED or isinstance(cause, OAuthFlowError):
             kind = "authorization"
     else:
         detail = f"the server object could not be opened ({_error_name(cause)})"
@@ -81,7 +110,7 @@ def connect_error(
 
 
 def request_error(
-    server: str, method: str, error: BaseException, *, status: int = 0, target: object = None
+    server: str, method: str, error: BaseException, *, target: object = None
 ) -> UpstreamError:
     """Return why the request *method* failed on an open connection.
 
@@ -89,40 +118,42 @@ def request_error(
         server: Whose.
         method: Of the request.
         error: What the SDK raised.
-        status: The last HTTP answer's, or 0.
         target: What is connected.
     """
     cause = _first_cause(error)
+    status = cause.status if isinstance(cause, NoAnswerError) else 0
     if is_closed(cause):
         sent = not isinstance(cause, BrokenPipeError)
-        outcome = "which may or may not have been done" if sent else "which never left"
+        outcome = "which may or may not have been done" if sent else "which was not done"
         return UpstreamError(
             server,
             f"the connection ended during {method}, {outcome}; the next use connects anew",
             kind="lost",
             sent=sent,
         )
-    if isinstance(cause, MCPError) and cause.code in {OVERSIZED, PARSE_ERROR}:
+    code = cause.code if isinstance(cause, MCPError) else 0
+    if code == OVERSIZED or (code == PARSE_ERROR and isinstance(cause, NoAnswerError)):
         return UpstreamError(
             server,
             f"its answer to {method} is longer than UpstreamOptions.max_message_bytes, has more "
             "values than max_message_values, is nested without end, or is no message",
         )
-    if isinstance(cause, ValidationError):
+    if isinstance(cause, ValidationError) or code == MALFORMED:
         return UpstreamError(server, f"answered {method} in a form that MCP does not know")
-    if status in _UNAUTHORIZED:
+    if status in UNAUTHORIZED:
         detail = f"refused {method} with HTTP {status}: {_remedy(server, target, status)}"
         failure = UpstreamError(server, detail, kind="authorization")
         failure.status = status
         return failure
-    return UpstreamError(server, f"refused {method} ({_error_name(cause)}); its own log says more")
+    reason = f"HTTP {status}" if status else _error_name(cause)
+    return UpstreamError(server, f"refused {method} ({reason}); its own log says more")
 
 
 def is_closed(error: BaseException) -> bool:
     """Whether *error* says that the connection is over."""
-    if isinstance(error, MCPError):
-        return error.code == CONNECTION_CLOSED
-    return isinstance(error, BrokenPipeError)
+    # A live server may answer by the same code.
+    is_lost = isinstance(error, NoAnswerError) and error.code == CONNECTION_CLOSED
+    return is_lost or isinstance(error, BrokenPipeError)
 
 
 def _stdio_detail(target: StdioServer, cause: BaseException) -> str:
@@ -153,11 +184,7 @@ def _http_detail(server: str, target: HttpServer, cause: BaseException, status: 
 
 
 def _remedy(server: str, target: object, status: int) -> str:
-    if (
-        isinstance(target, HttpServer)
-        and isinstance(target.auth, OAuth)
-        and status in _UNAUTHORIZED
-    ):
+    if isinstance(target, HttpServer) and isinstance(target.auth, OAuth) and status in UNAUTHORIZED:
         fault = target.auth.tokens.fault if target.auth.tokens is not None else ""
         return f"sign in with: gateway login {server}{fault and f' ({fault})'}"
     return _HTTP_REMEDIES[status]

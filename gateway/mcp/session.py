@@ -20,6 +20,7 @@ from mcp import ClientSession, MCPError, types
 from gateway import errors
 from gateway.mcp.error_mapping import (
     SDK_ERRORS,
+    answer_text,
     connect_error,
     is_closed,
     request_error,
@@ -147,8 +148,8 @@ class Session:
                 params = {"name": tool, "arguments": dict(arguments)}
                 result = await self._send("tools/call", params)
             except MCPError as error:
-                if error.code == types.INVALID_PARAMS:
-                    return error_result(tool_id, error.message[:_MAX_MESSAGE_CHARS])
+                if text := answer_text(error):
+                    return error_result(tool_id, text)
                 raise
             return _to_invoke_result(tool_id, result, max_bytes=self.options.max_result_bytes)
 
@@ -283,8 +284,7 @@ class Session:
         self, method: str, error: Exception, not_found: frozenset[int]
     ) -> errors.GatewayError:
         code = error.code if isinstance(error, MCPError) else 0
-        # By the second the SDK says that an HTTP server has forgotten the session.
-        if is_closed(error) or code == types.INVALID_REQUEST:
+        if is_closed(error):
             self._ending.set()
         if flood := self.flood:
             return flood
@@ -293,8 +293,7 @@ class Session:
             return errors.InvalidRequestError(f"{self.server!r} refused {method}: {detail}")
         if isinstance(error, MCPError) and code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
             return capability_error(self.server, error)
-        status = self._callbacks.status
-        return request_error(self.server, method, error, status=status, target=self.target)
+        return request_error(self.server, method, error, target=self.target)
 
 
 def _to_invoke_result(tool_id: str, result: dict[str, Any], *, max_bytes: int) -> InvokeResult:

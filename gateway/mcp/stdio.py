@@ -9,9 +9,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import re
 import signal
 import sys
 import threading
@@ -28,17 +26,12 @@ import anyio
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp.types import (
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCRequest,
-    jsonrpc_message_adapter,
-)
+from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest
 
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
 from gateway.mcp.traffic import Bucket, LastLines, Traffic, has_too_many_values
+from gateway.mcp.validation import ANSWER, read_message
 from gateway.options.environment import variables
 from gateway.runtime.library_logs import log
 from gateway.runtime.secret_scanner import find_in_arguments, find_secret
@@ -55,15 +48,6 @@ _MAX_SKIPPED = 16
 """How many times as long as the longest message a line may be to be read past."""
 _END_BYTES = 200
 """What is held of the beginning and of the end of a line that is too long."""
-_ANSWER = re.compile(
-    rb"""
-    \s*\{\s* (?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?
-    (?:"id"\s*:\s*(?P<first>\d{1,18})\s*,\s*)? "(?:result|error)"
-    (?:.* ,\s*"id"\s*:\s*(?P<last>\d{1,18})\s* (?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)? \}\s*\Z)?
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-"""An answer; its id stands where it cannot be a part of the result, before it or after it."""
 _MAX_LOG_CHARS = 4096
 _LOG_LINES_PER_S = 500
 _LOG_BURST_LINES = 5000
@@ -302,7 +286,7 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
             if await has_too_many_values(line, max_values):
                 return self._fail_request(line, f"has more than {max_values} values")
             try:
-                return SessionMessage(_parse_message(line))
+                return SessionMessage(read_message(line))
             except RecursionError:
                 return self._fail_request(line, "is nested too deeply")
             except ValueError:
@@ -314,7 +298,7 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
     def _fail_request(self, line: bytes, why: str) -> SessionMessage:
         """Fail the request that *line* answers; if it does not say which, end the connection."""
         log.debug("%s: a message %s", self._server, why)
-        answer = _ANSWER.match(line)
+        answer = ANSWER.match(line)
         request = answer and (answer["first"] or answer["last"])
         if not request:
             raise anyio.EndOfStream
@@ -347,17 +331,3 @@ class Incoming(ObjectReceiveStream[SessionMessage]):
             if not chunk or self._traffic.flood:
                 raise anyio.EndOfStream
             await self._traffic.pace(len(chunk))
-
-
-def _parse_message(line: bytes) -> JSONRPCMessage:
-    """Return the message in *line*.
-
-    Raises:
-        ValueError: It is none.
-        RecursionError: It is nested too deeply for any reader.
-    """
-    try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:
-        # The fast reader stops at some 200 levels: one deep schema would cost all tools.
-        return jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False)

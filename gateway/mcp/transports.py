@@ -12,31 +12,25 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-import anyio
 import httpx2
-from anyio.abc import ObjectSendStream
 from mcp import Client, ClientSession, MCPError, types
 from mcp.client.session import MessageHandlerFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp.shared.message import SessionMessage
-from mcp.shared.transport_context import TransportContext
-from mcp.types import JSONRPCError, JSONRPCResponse
 from pydantic import ValidationError
 
 from gateway.errors import ConfigError
 from gateway.mcp.bearer_auth import BearerAuth
+from gateway.mcp.dispatcher import EXCHANGE, Exchange, LenientDispatcher
 from gateway.mcp.oauth import LoopbackSignIn, oauth_client
 from gateway.mcp.openapi import openapi_server
-from gateway.mcp.server_requests import declare_capabilities
 from gateway.mcp.servers import HttpServer, StdioServer, TokenExchange
 from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.mcp.stdio import open_stdio
 from gateway.mcp.token_exchange import ExchangeAuth
 from gateway.mcp.traffic import Traffic, ValueCounter
-from gateway.mcp.validation import hide_raw
+from gateway.mcp.validation import mend_message
 from gateway.options import UpstreamOptions
 
 _IDLE_TIMEOUT_S = 30.0
@@ -46,7 +40,6 @@ _ESCAPE = re.compile(
     rb"\\u[dD][89abAB]%b\\u[dD][c-fC-F]%b|(\\u[dD][89a-fA-F]%b)|\\\\" % (_HEX, _HEX, _HEX)
 )
 """An escape of JSON that matters here; the group is half of a surrogate pair."""
-_HIGH_HALF = re.compile(rb"\\u[dD][89abAB]%b" % _HEX)
 _UNPACKED = frozenset({"", "identity"})
 _NO_ENCODING = {"Accept-Encoding": "identity"}
 """A few packed bytes may unpack to any length."""
@@ -75,56 +68,6 @@ class ConnectionCallbacks:
     """The status of the last HTTP answer, or 0."""
     traffic: Traffic = field(default_factory=lambda: Traffic(UpstreamOptions()))
     """Counts what the server sends."""
-
-
-class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
-    """Keeps from the SDK what it would refuse, and says when the connection is over."""
-
-    def __init__(self, read: Any, write: Any, callbacks: ConnectionCallbacks) -> None:
-        super().__init__(read, _CountedAnswers(write, callbacks.traffic))
-        self._callbacks = callbacks
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: Any = None, **routing: Any
-    ) -> dict[str, Any]:
-        """Send a request with what its caller can do; return its result, see `hide_raw`.
-
-        Raises:
-            BrokenPipeError: The connection was over before: nothing left.
-        """
-        if self._closed:
-            # The SDK would raise the same as for a request that was lost under way.
-            raise BrokenPipeError
-        self._callbacks.traffic.expect_answer()
-        declared = declare_capabilities(
-            method, params or {}, can_be_asked=self._callbacks.can_be_asked
-        )
-        return hide_raw(method, await super().send_raw_request(method, declared, opts, **routing))
-
-    async def run(self, *handlers: Any, **options: Any) -> None:
-        """Read messages until there are no more."""
-        await super().run(*handlers, **options)
-        self._callbacks.on_end()
-
-
-class _CountedAnswers(ObjectSendStream[SessionMessage]):
-    """Sends messages, and no answers while too many wait to be read."""
-
-    def __init__(self, inner: Any, traffic: Traffic) -> None:
-        self._inner = inner
-        self._traffic = traffic
-
-    async def send(self, item: SessionMessage) -> None:
-        if not isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            await self._inner.send(item)
-            return
-        with self._traffic.answering() as is_allowed:
-            if not is_allowed:
-                raise anyio.BrokenResourceError
-            await self._inner.send(item)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 @asynccontextmanager
@@ -252,6 +195,9 @@ def guarded_client(
     async def on_response(response: httpx2.Response) -> None:
         on_status(response.status_code)
         _limit_response(response, counted)
+        exchange = EXCHANGE.get()
+        if exchange is not None and _EVENT_STREAM in response.request.headers.get("accept", ""):
+            await exchange.note(response)
 
     return httpx2.AsyncClient(
         headers={**headers, **_NO_ENCODING},
@@ -295,20 +241,28 @@ def _limit_response(response: httpx2.Response, traffic: Traffic) -> None:
     is_expected = response.is_success and _EVENT_STREAM in response.request.headers.get(
         "accept", ""
     )
-    is_stream = response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM)
+    kind = response.headers.get("content-type", "").lower() if is_expected else ""
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        has_events = is_stream and is_expected
-        response.stream = _CountedStream(response.stream, traffic, has_events=has_events)
+        response.stream = _CountedStream(response.stream, traffic, kind)
 
 
-def _end_of_escapes(piece: bytes) -> int:
-    """Return up to where *piece* surely holds no escape that goes on in the next one."""
-    # No escape holds an end of a line, and what ends an event must not wait for another.
-    first = -1 if piece.endswith((b"\n", b"\r")) else piece.find(b"\\", max(len(piece) - 12, 0))
-    if first < 0:
-        return len(piece)
-    head = piece[:first].rstrip(b"\\")
-    return len(head[:-6].rstrip(b"\\") if _HIGH_HALF.fullmatch(head[-6:]) else head)
+def _mend(text: bytes, exchange: Exchange, request_id: types.RequestId | None = None) -> bytes:
+    try:
+        text = mend_message(text, request_id)
+    except (ValueError, RecursionError):
+        return text
+    exchange.is_answered = True
+    return text
+
+
+def _mend_event(event: bytes, exchange: Exchange) -> bytes:
+    """Return *event* with a message that the SDK can read, if it has a message."""
+    lines = event.splitlines()
+    data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
+    if (mended := _mend(data, exchange)) == data:
+        return event
+    others = (line for line in lines if line and not line.startswith(b"data:"))
+    return b"\n".join((*others, b"data: " + mended, b"", b""))
 
 
 def _replace_half(match: re.Match[bytes]) -> bytes:
@@ -322,28 +276,38 @@ class _CountedStream(httpx2.AsyncByteStream):
     What it raises the SDK takes for the failure of this one request.
     """
 
-    def __init__(
-        self, inner: httpx2.AsyncByteStream, traffic: Traffic, *, has_events: bool
-    ) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic, kind: str) -> None:
         self._inner = inner
         self._traffic = traffic
-        self._has_events = has_events
+        self._has_events = kind.startswith(_EVENT_STREAM)
+        self._is_answer = kind.startswith("application/json")
         self._size = 0
         self._line_ends = b""
         """With which the last piece ended."""
         self._values = ValueCounter(traffic.options.max_message_values)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        held = b""
+        exchange = EXCHANGE.get() or Exchange()
+        held = bytearray()
         async for chunk in self._inner:
             for at in range(0, len(chunk), _PIECE):
                 piece = chunk[at : at + _PIECE]
                 await self._count(piece)
-                piece = held + piece
-                end = _end_of_escapes(piece)
-                held = piece[end:]
-                yield _ESCAPE.sub(_replace_half, piece[:end])
-        yield _ESCAPE.sub(_replace_half, held)
+                start = max(len(held) - 3, 0)
+                held += piece
+                while self._has_events and (end := _EMPTY_LINE.search(held, start)):
+                    event = _ESCAPE.sub(_replace_half, bytes(held[: end.end()]))
+                    del held[: end.end()]
+                    start = 0
+                    yield _mend_event(event, exchange)
+                    # The SDK reads on only if that was not the answer.
+                    exchange.is_answered = False
+            if self._has_events and len(held) > self._traffic.options.max_message_bytes:
+                # The SDK refuses an event of that length.
+                yield bytes(held)
+                held.clear()
+        body = _ESCAPE.sub(_replace_half, bytes(held))
+        yield _mend(body, exchange, exchange.request_id) if self._is_answer else body
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -4,20 +4,28 @@ To the SDK one bad tool would cost all tools, and one unknown content block the 
 is given the part of a result that it surely accepts, and the rest goes past it (`keep_raw`). A
 content block of a kind that MCP does not know is still the tool's answer. A malformed
 block of a known kind is no answer: the SDK is given a result that it refuses.
+
+A malformed answer becomes an error for the request that it answers. The SDK would drop it, and the
+caller would wait until the time limit.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
 from mcp import ClientSession, types
 from mcp.shared.dispatcher import ProgressFnT
+from mcp.types import JSONRPCMessage, RequestId, jsonrpc_message_adapter
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from gateway.mcp.definitions import LISTS, SKILLS, TOOLS, find_fault, is_too_deep
+from gateway.mcp.error_mapping import MALFORMED
+from gateway.runtime.json_schema import as_object, as_text
 from gateway.runtime.text import visible_json
 from gateway.types import JsonObject
 
@@ -36,11 +44,106 @@ _UNCLEANED = {*LISTS, "resources/read"}
 _CONTENT_KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})
 _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
 
+ANSWER = re.compile(
+    rb"""
+    \s*\{\s* (?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?
+    (?:"id"\s*:\s*(?P<first>\d{1,18})\s*,\s*)? "(?:result|error)"
+    (?:.* ,\s*"id"\s*:\s*(?P<last>\d{1,18})\s* (?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)? \}\s*\Z)?
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""An answer; its id stands where it cannot be a part of the result, before it or after it."""
+
 
 class _Result(BaseModel):
     """Any result; its fields are extra ones."""
 
     model_config = ConfigDict(extra="allow")
+
+
+def read_message(text: bytes) -> JSONRPCMessage:
+    """Return the message in *text*.
+
+    Raises:
+        ValueError: *text* is not a message, and does not show which request it answers.
+        RecursionError: It is nested too deeply for any reader.
+    """
+    try:
+        return jsonrpc_message_adapter.validate_json(text, by_name=False)
+    except ValueError:
+        # The fast reader stops at some 200 levels: one deep schema would cost all tools.
+        value = _load(text)
+    try:
+        return jsonrpc_message_adapter.validate_python(value, by_name=False)
+    except ValidationError:
+        if (error := _to_error(value)) is None:
+            raise
+        return error
+
+
+def mend_message(text: bytes, request_id: RequestId | None = None) -> bytes:
+    """Return the message in *text* in a form that the SDK can read.
+
+    Args:
+        text: JSON.
+        request_id: The request, if *text* can only be its answer.
+
+    Raises:
+        ValueError, RecursionError: The SDK cannot read it in any form.
+    """
+    with suppress(ValueError):
+        message = jsonrpc_message_adapter.validate_json(text, by_name=False)
+        is_own = (
+            isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+            and message.id == request_id
+        )
+        if request_id is None or is_own:
+            return text
+    message = read_message(text)
+    if request_id is not None:
+        is_answer = isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+        message = message if is_answer else malformed_answer(request_id)
+        message = message.model_copy(update={"id": request_id})
+    mended = json.dumps(message.model_dump(by_alias=True, exclude_unset=True)).encode()
+    jsonrpc_message_adapter.validate_json(mended, by_name=False)
+    return mended
+
+
+def malformed_answer(request_id: RequestId) -> types.JSONRPCError:
+    """Return the error for a request whose answer is not one."""
+    error = types.ErrorData(code=MALFORMED, message="the answer is malformed")
+    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+
+
+def _load(text: bytes) -> object:
+    try:
+        # Longer integers than these no reader takes.
+        return json.loads(
+            text, parse_int=lambda digits: float(digits) if digits[4300:] else int(digits)
+        )
+    except ValueError:
+        answer = ANSWER.match(text)
+        request = answer and (answer["first"] or answer["last"])
+        if not request:
+            raise
+        return {"id": int(request), "result": None}
+
+
+def _to_error(value: object) -> types.JSONRPCError | None:
+    """Return the error for the request that the malformed *value* answers; None if unknown."""
+    fields = as_object(value)
+    request = fields.get("id")
+    if isinstance(request, float) and request.is_integer():
+        request = int(request)
+    is_answer = "method" not in fields and fields.keys() & {"jsonrpc", "result", "error"}
+    if not is_answer or isinstance(request, bool) or not isinstance(request, int | str):
+        return None
+    answer, error = malformed_answer(request), fields.get("error")
+    if error is not None:
+        code = as_object(error).get("code")
+        answer.error.code = code if isinstance(code, int) else types.INTERNAL_ERROR
+        answer.error.message = as_text(as_object(error).get("message")) or as_text(error)
+    return answer
 
 
 @contextmanager

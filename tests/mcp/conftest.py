@@ -33,6 +33,12 @@ def bridge() -> Iterator[Bridge]:
     bridge.close()
 
 
+@pytest.fixture(params=["stdio", "application/json", "text/event-stream"])
+def transport(request: pytest.FixtureRequest) -> str:
+    """How a server answers: over stdio, or over HTTP in that media type."""
+    return str(request.param)
+
+
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
     return tmp_path / "record"

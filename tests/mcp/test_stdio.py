@@ -17,6 +17,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from gateway.gateway import Gateway
+from gateway.mcp.dispatcher import LenientDispatcher
 from gateway.mcp.error_mapping import OVERSIZED
 from gateway.mcp.servers import StdioServer
 from gateway.mcp.stdio import (
@@ -28,7 +29,7 @@ from gateway.mcp.stdio import (
     stop_process,
 )
 from gateway.mcp.traffic import Traffic
-from gateway.mcp.transports import ConnectionCallbacks, LenientDispatcher
+from gateway.mcp.transports import ConnectionCallbacks
 from gateway.options import Options, UpstreamOptions
 from tests.mcp.conftest import lives, until
 

@@ -250,7 +250,6 @@ def called(params: Json) -> Json | None:
         "bad_image": {"content": [{"type": "image", "data": "secret"}]},
         "no_kind": {"content": [{"text": "secret"}]},
         "deep": {"content": [], "structuredContent": nested(300)},
-        "refuses": {"code": -32603, "message": "secret-token is wrong"},
         "modern_asks": {"resultType": "input_required", "requestState": "s"},
     }
     pong: Json = {**FRESH, "content": [{"type": "text", "text": "pong"}]}

@@ -1,0 +1,141 @@
+"""Requests to a server, with a record of how each was answered.
+
+The SDK reports its own failures (a lost connection, an HTTP status) by the same errors as the
+server's answers. Only the record tells them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import httpx2
+from anyio.abc import ObjectSendStream
+from mcp import MCPError, types
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import SessionMessage
+from mcp.shared.transport_context import TransportContext
+from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId
+
+from gateway.mcp.error_mapping import UNAUTHORIZED, NoAnswerError
+from gateway.mcp.server_requests import declare_capabilities
+from gateway.mcp.traffic import Traffic
+from gateway.mcp.validation import hide_raw, read_message
+
+_NOT_FOUND = 404
+_SESSION_STATUSES = frozenset({400, _NOT_FOUND, 410, 422})
+_SESSION_WORDS = re.compile(rb"session|initiali[sz]e", re.IGNORECASE)
+_HANDLED = frozenset({types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.INTERNAL_ERROR})
+"""Error codes of a request that reached its handler."""
+_MAX_WORDS = 4096
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request, and how the transport saw it answered."""
+
+    request_id: RequestId | None = None
+    status: int = 0
+    """HTTP status of the last answer, or 0."""
+    is_answered: bool = True
+    """False while HTTP has brought no message: an error is the SDK's own then."""
+    is_expired: bool = False
+    """True if the server has forgotten the session, so it has not handled the request."""
+
+    async def note(self, response: httpx2.Response) -> None:
+        """Record the status of *response*, and its body if it is a refusal."""
+        self.status, self.is_answered = response.status_code, False
+        if not response.is_error:
+            return
+        body, code = b"", None
+        # Too long, or not a message.
+        with suppress(httpx2.StreamError, ValueError, RecursionError):
+            body = await response.aread()
+            message = read_message(body)
+            code = message.error.code if isinstance(message, JSONRPCError) else None
+        self.is_answered = code is not None
+        if "mcp-session-id" in response.request.headers and self.status in _SESSION_STATUSES:
+            names_session = _SESSION_WORDS.search(body[:_MAX_WORDS]) is not None
+            self.is_expired = code not in _HANDLED and (self.status == _NOT_FOUND or names_session)
+
+
+EXCHANGE: ContextVar[Exchange | None] = ContextVar("gateway_exchange", default=None)
+"""The request that the present code sends, or whose answer it reads."""
+
+
+class LenientDispatcher(JSONRPCDispatcher[TransportContext]):
+    """Keeps from the SDK what it would refuse, and says when the connection is over."""
+
+    def __init__(self, read: Any, write: Any, callbacks: Any) -> None:
+        super().__init__(read, _CountedAnswers(write, callbacks.traffic))
+        self._callbacks = callbacks
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: Any = None, **routing: Any
+    ) -> dict[str, Any]:
+        """Send a request with what its caller can do; return its result, see `hide_raw`.
+
+        Raises:
+            BrokenPipeError: The server did not get the request, or has forgotten the session.
+            NoAnswerError: The server did not answer by JSON-RPC.
+            MCPError: The server answered with an error.
+        """
+        if self._closed:
+            # The SDK would raise the same as for a request that was lost under way.
+            raise BrokenPipeError
+        self._callbacks.traffic.expect_answer()
+        declared = declare_capabilities(
+            method, params or {}, can_be_asked=self._callbacks.can_be_asked
+        )
+        exchange = Exchange()
+        token = EXCHANGE.set(exchange)
+        try:
+            result = await super().send_raw_request(method, declared, opts, **routing)
+        except MCPError as error:
+            if exchange.is_expired:
+                raise BrokenPipeError from error
+            is_closed = self._closed and error.message == "Connection closed"
+            if is_closed or not exchange.is_answered or exchange.status in UNAUTHORIZED:
+                raise NoAnswerError(error, status=exchange.status) from error
+            raise
+        finally:
+            EXCHANGE.reset(token)
+        return hide_raw(method, result)
+
+    async def run(self, *handlers: Any, **options: Any) -> None:
+        """Read messages until there are no more."""
+        await super().run(*handlers, **options)
+        self._callbacks.on_end()
+
+
+class _CountedAnswers(ObjectSendStream[SessionMessage]):
+    """Sends messages, and no answers while too many wait to be read."""
+
+    def __init__(self, inner: Any, traffic: Traffic) -> None:
+        self._inner = inner
+        self._traffic = traffic
+
+    async def send(self, item: SessionMessage) -> None:
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            with self._traffic.answering() as is_allowed:
+                if not is_allowed:
+                    raise anyio.BrokenResourceError
+                await self._inner.send(item)
+            return
+        if not isinstance(item.message, JSONRPCRequest):
+            await self._inner.send(item)
+            return
+        (EXCHANGE.get() or Exchange()).request_id = item.message.id
+        try:
+            await self._inner.send(item)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            # The SDK would raise the same as for a request that was lost under way.
+            raise BrokenPipeError from None
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
