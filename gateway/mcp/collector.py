@@ -22,10 +22,12 @@ from gateway.mcp.definitions import (
     item_name,
     measure_size,
     parse_definition,
+    read_php,
 )
 from gateway.mcp.injection_scanner import scan_definition
 from gateway.mcp.naming import MAX_NAME_CHARS
 from gateway.options import UpstreamOptions
+from gateway.runtime.json_schema import as_object
 from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
 from gateway.types.listing import Listing, pin_key
@@ -152,7 +154,9 @@ class DefinitionCollector:
         accepted: frozenset[str] | None = None,
         definition: ToolDefinition | None = None,
     ) -> None:
-        reason = find_fault(item, method) or self._add(item, method, accepted, definition)
+        mended = read_php(item, method)
+        reason = find_fault(mended, method)
+        reason = reason or self._add(as_object(mended), item, method, accepted, definition)
         if reason and self._faults == self._max_items:
             self._fill(f"more than {self._max_items} {self._nouns} that cannot be used")
         elif reason:
@@ -172,11 +176,15 @@ class DefinitionCollector:
     def _add(
         self,
         item: JsonObject,
+        sent: JsonObject,
         method: ListMethod,
         accepted: frozenset[str] | None,
         definition: ToolDefinition | None,
     ) -> str:
-        """Take the definition *item* if there is room; return why it cannot be used, or nothing."""
+        """Take the definition *item* if there is room; return why it cannot be used, or nothing.
+
+        It is pinned as the server has *sent* it.
+        """
         options, name, size = self._options, item_name(item, method), measure_size(item, method)
         key = pin_key(method.kind, name)
         if accepted is not None and name not in accepted:
@@ -202,7 +210,7 @@ class DefinitionCollector:
         else:
             self._count += 1
             self._definitions.append(definition)
-            self._pin(key, digest_definition(item, method), item)
+            self._pin(key, digest_definition(sent, method), item)
         return ""
 
     def _fill(self, why: str) -> None:

@@ -20,12 +20,14 @@ from typing import NamedTuple
 from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
 from gateway.mcp.skills import FILES, FRONT, find_skill_fault, parse_skill
 from gateway.runtime.json_schema import (
+    MAPS,
     as_object,
     as_objects,
     as_text,
     count_in_place,
     map_schemas,
     objects_in,
+    read_empty_maps,
 )
 from gateway.runtime.text import clean, is_visible, visible, visible_json
 from gateway.types import Hints, JsonObject, Kind, ToolDefinition
@@ -35,6 +37,8 @@ MAX_DEPTH = 64
 MAX_SCHEMAS_OF_A_VALUE = 5000
 """How many schemas may apply to one value; more than that is no schema but an attack on whoever
 checks by it. Real ones stay below some hundreds."""
+_SINGLE = frozenset({"additionalProperties", "contains", "items", "not", "propertyNames"})
+"""Keywords of one schema; of an empty one as of a missing one."""
 _LONG_CHARS = 1 << 20
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
 _PINNED_OF_TOOL = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -69,6 +73,13 @@ PROMPTS = ListMethod("prompts/list", "prompts", "prompt", "name")
 SKILLS = ListMethod("skills/list", "skills", "skill", "uri")
 LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, SKILLS)}
 """By method."""
+
+
+def read_php(item: object, method: ListMethod) -> object:
+    """Return *item*; a tool with ``{}`` where PHP has written ``[]`` for an empty map."""
+    if method is not TOOLS or is_too_deep(item, MAX_DEPTH):
+        return item
+    return read_empty_maps(item, MAPS | _SINGLE)
 
 
 def find_fault(item: object, method: ListMethod) -> str:
@@ -115,6 +126,10 @@ def find_inner_fault(item: JsonObject) -> str:
     names = "\n".join({name for schema in schemas for part in objects_in(schema) for name in part})
     if visible(names) != names:
         return "a name in its schemas holds invisible characters"
+    try:
+        json.dumps(schemas, allow_nan=False)
+    except ValueError:
+        return "a number in its schemas is too large for JSON, or not a number"
     most = max(map(count_in_place, schemas))
     if most == math.inf:
         return "a schema of it refers to itself without end"
@@ -230,12 +245,13 @@ def is_too_deep(value: object, limit: int) -> bool:
 def _find_schema_fault(schema: object) -> str:
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "its input schema is not of type object"
-    properties = schema.get("properties") or {}
+    properties, required = (schema.get(key) for key in ("properties", "required"))
+    properties = {} if properties is None else properties
     if not isinstance(properties, dict) or not all(
         isinstance(value, dict | bool) for value in properties.values()
     ):
         return "the properties of its input schema are not schemas"
-    required = schema.get("required") or []
+    required = [] if required is None else required
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         return "the required names of its input schema are not a list of names"
     return "" if isinstance(schema.get("$schema", ""), str) else "its $schema is not an address"

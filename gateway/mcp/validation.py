@@ -23,9 +23,9 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import JSONRPCMessage, RequestId, jsonrpc_message_adapter
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from gateway.mcp.definitions import LISTS, SKILLS, TOOLS, find_fault, is_too_deep
+from gateway.mcp.definitions import LISTS, SKILLS, TOOLS, find_fault, is_too_deep, read_php
 from gateway.mcp.error_mapping import MALFORMED
-from gateway.runtime.json_schema import as_object, as_text
+from gateway.runtime.json_schema import as_object, as_text, read_empty_maps
 from gateway.runtime.text import visible_json
 from gateway.types import JsonObject
 
@@ -42,6 +42,8 @@ _RAW_KEYS: Mapping[str, tuple[str, ...]] = {
 """By method, what the SDK need not see of a result; the first is a list."""
 _UNCLEANED = {*LISTS, "resources/read"}
 _CONTENT_KINDS = frozenset({"text", "image", "audio", "resource", "resource_link"})
+_MAPS_OF_BLOCKS = frozenset({"_meta", "annotations"})
+_OPENINGS = frozenset({"initialize", "server/discover"})
 _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
 
 ANSWER = re.compile(
@@ -179,20 +181,24 @@ def hide_raw(method: str, result: dict[str, Any]) -> dict[str, Any]:
     is_cleaned = method not in _UNCLEANED and result.get("resultType") != "input_required"
     if is_cleaned and not is_too_deep(result, _MAX_RESULT_DEPTH):
         result = visible_json(result)
+        if method in _OPENINGS:
+            result["capabilities"] = read_empty_maps(result.get("capabilities"), None)
     if not isinstance(result.get("_meta", {}), dict):
         result = {key: value for key, value in result.items() if key != "_meta"}
     keys, raw = _RAW_KEYS.get(method, ("",)), _RAW.get()
     items = result.get(keys[0])
     if raw is None or not isinstance(items, list):
         return result
-    raw.update({key: result[key] for key in keys if key in result})
+    if method == "tools/call":
+        items = read_empty_maps(items, _MAPS_OF_BLOCKS)
+    raw.update({**{key: result[key] for key in keys if key in result}, keys[0]: items})
     visible: list[object] | None = []
     if method == TOOLS.method:
         # Name and schema are enough for the SDK: it reads the x-mcp-header marks from them.
         visible = [
             {"name": tool["name"], "inputSchema": tool["inputSchema"]}
-            for tool in items
-            if not find_fault(tool, TOOLS)
+            for tool in (read_php(item, TOOLS) for item in items)
+            if isinstance(tool, dict) and not find_fault(tool, TOOLS)
         ]
     elif (method not in LISTS and is_too_deep(raw, _MAX_RESULT_DEPTH)) or (
         method == "tools/call" and any(map(is_malformed, items))

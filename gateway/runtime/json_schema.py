@@ -8,13 +8,13 @@ neither.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
 from gateway.types import JsonObject
 
-_MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 _IN_PLACE = frozenset({"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"})
 """Keywords whose schemas apply to the same value as the schema that they stand in."""
 _DATA = frozenset({"const", "default", "enum", "examples"})
@@ -29,7 +29,7 @@ def _map_value(key: str, value: object, change: Callable[[JsonObject], JsonObjec
     if key in _DATA:
         return value
     if isinstance(value, dict):
-        if key in _MAPS:
+        if key in MAPS:
             return {name: _map_schema(child, change) for name, child in value.items()}
         return map_schemas(value, change)
     if isinstance(value, list):
@@ -39,6 +39,23 @@ def _map_value(key: str, value: object, change: Callable[[JsonObject], JsonObjec
 
 def _map_schema(value: object, change: Callable[[JsonObject], JsonObject]) -> object:
     return map_schemas(value, change) if isinstance(value, dict) else value
+
+
+def read_empty_maps(value: Any, keys: Collection[str] | None) -> Any:
+    """Return JSON with ``{}`` for ``[]``, as which PHP writes an empty map.
+
+    Args:
+        value: JSON, not deeper than Python's stack.
+        keys: The keys of maps; None for all keys.
+    """
+    if isinstance(value, list):
+        return [read_empty_maps(item, keys) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: {} if item == [] and (keys is None or key in keys) else read_empty_maps(item, keys)
+        for key, item in value.items()
+    }
 
 
 def resolve_pointer(reference: object, root: object) -> object:
@@ -95,7 +112,7 @@ def _applied_in_place(schema: JsonObject, root: JsonObject) -> Iterator[object]:
         if isinstance(value, list):
             yield from value
         elif isinstance(value, Mapping):
-            yield from value.values() if name in _MAPS else (value,)
+            yield from value.values() if name in MAPS else (value,)
 
 
 def objects_in(value: object) -> Iterator[JsonObject]:
