@@ -105,6 +105,7 @@ class Session:
         )
         self._session: ClientSession | None = None
         self._failure: errors.GatewayError | None = None
+        self._is_closed = False
         self._owner = asyncio.create_task(self._hold(), name=f"session of {self.server}")
 
     @property
@@ -137,7 +138,11 @@ class Session:
         """Read every page of tools, resources and prompts, within the limits of the options."""
         session = await self.ready()
         with self._map_errors("tools/list", "list_timeout_s"):
-            return await read_listing(session, self.server, self.options)
+            listing = await read_listing(session, self.server, self.options)
+            if self._is_closed:
+                # What is missing then is not the server's fault.
+                raise BrokenPipeError
+            return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool, once; see `Source.call`."""
@@ -148,7 +153,7 @@ class Session:
                 params = {"name": tool, "arguments": dict(arguments)}
                 result = await self._send("tools/call", params)
             except MCPError as error:
-                if text := answer_text(error):
+                if (text := answer_text(error)) and not self._is_closed:
                     return error_result(tool_id, text)
                 raise
             return _to_invoke_result(tool_id, result, max_bytes=self.options.max_result_bytes)
@@ -204,6 +209,7 @@ class Session:
 
     async def close(self) -> None:
         """End the connection and wait until the child is gone."""
+        self._is_closed = True
         self._ending.set()
         if not self._opened.is_set():
             self._owner.cancel()

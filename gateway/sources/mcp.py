@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from gateway.errors import ClosedError, InvalidRequestError
+from gateway.errors import ClosedError, InvalidRequestError, UpstreamError
 from gateway.mcp.naming import check_server_name
 from gateway.mcp.retry import retry_forever, retry_if_safe
 from gateway.mcp.servers import HttpServer
@@ -97,8 +97,17 @@ class McpSource:
             )
 
     async def list_tools(self) -> Listing:
-        """Read the tools anew; see `Source.list_tools`."""
-        listing = await self._use(lambda connection: connection.list_tools(), repeatable=True)
+        """Read the tools anew; see `Source.list_tools`.
+
+        Raises:
+            ClosedError: After `close`, also if that cut the listing short.
+        """
+        try:
+            listing = await self._use(lambda connection: connection.list_tools(), repeatable=True)
+        except UpstreamError as error:
+            if self.state == "closed":
+                raise ClosedError(f"source {self.server!r} was closed while it listed") from error
+            raise
         self.note_repeatable(listing)
         return listing
 
