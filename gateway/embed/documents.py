@@ -4,6 +4,8 @@
 * Where several processes share the store, each text is embedded by one of them: it claims the
   texts of a request, and the others take their vectors from the store. If it fails or is gone,
   another claims them.
+* If the service refuses a batch, the batch is halved until the refused text is found: only that
+  text has no vector.
 * A store that fails leaves a diagnostic: vectors then live in memory only, and this process
   embeds all by itself.
 """
@@ -17,8 +19,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 
-from gateway.embed.cache import request_vectors, split_into_batches, text_key
-from gateway.embed.protocol import Embedder
+from gateway.embed.cache import BLANK, request_vectors, split_into_batches, text_key
+from gateway.embed.protocol import Embedded, Embedder, is_refusal
 from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.telemetry import Telemetry
@@ -32,6 +34,8 @@ MAX_REQUEST_S = 300.0
 _PART_TEXTS = 8192
 """So many texts are embedded before their vectors are handed on."""
 _FAILURES = frozenset({"embedding_failed", "vectors_unavailable"})
+_MAX_REFUSALS = 256
+"""Maximum number of refused batches that are halved; the texts of later ones are given up."""
 _LOOK_S = 0.05
 """How long to wait before another look at texts that other processes embed."""
 
@@ -45,6 +49,8 @@ class DocumentVectors:
     embedded: int = 0
     """How many texts were sent to the embedder."""
     tokens: int = 0
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Reasons of the service, keyed by the text that it refuses."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def followed_by(self, other: DocumentVectors) -> DocumentVectors:
@@ -53,6 +59,7 @@ class DocumentVectors:
             rows={},
             embedded=self.embedded + other.embedded,
             tokens=self.tokens + other.tokens,
+            refused={**self.refused, **other.refused},
             diagnostics=(*self.diagnostics, *other.diagnostics),
         )
 
@@ -93,7 +100,8 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
             long does it wait for vectors of other processes, too, as long as none comes.
 
     Returns:
-        In every case: what could not be embedded is absent and has a diagnostic.
+        In every case: a text that could not be embedded is absent. It is in ``refused``, or a
+        diagnostic says why.
     """
     work = _Documents(
         {text_key(text): text for text in texts},
@@ -113,7 +121,11 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
         work.progress(len(work.rows), len(work.texts))
     await work.embed(missing)
     return DocumentVectors(
-        rows=work.rows, embedded=work.embedded, tokens=work.tokens, diagnostics=tuple(work.notes)
+        rows=work.rows,
+        embedded=work.embedded,
+        tokens=work.tokens,
+        refused=work.refused,
+        diagnostics=tuple(work.notes),
     )
 
 
@@ -164,6 +176,12 @@ class _Documents:
     embedded: int = 0
     tokens: int = 0
     notes: list[Diagnostic] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Reasons, keyed by text."""
+    _refusals: int = 0
+    """Number of requests that were refused."""
+    _patience: int = 3
+    """Number of refusals after which the service may refuse everything; 0 after a vector."""
     _shared: SharedVectorStore | None = None
     """The store, as long as others may embed the same texts and it says which."""
 
@@ -173,17 +191,19 @@ class _Documents:
             # Keys that begin alike are claimed at once.
             self._shared, keys = self.store, sorted(keys)
         texts, limits = [self.texts[key] for key in keys], self.embedder.info.limits
-        batches = deque([keys[at] for at in batch] for batch in split_into_batches(texts, limits))
+        batches: deque[Sequence[str]] = deque()
+        batches += ([keys[at] for at in batch] for batch in split_into_batches(texts, limits))
+        self._patience = min(3, 2 * len(keys) - 1)
         looks, lost = math.ceil(self.timeout_s / _LOOK_S), 0
         while batches:
-            batch, before = batches.popleft(), len(self.rows)
-            if not await self._embed_own(batch):
+            batch, before = batches.popleft(), len(self.rows) + self._refusals
+            left = await self._embed_own(batch)
+            if left is None:
                 return
-            if others := [key for key in batch if key not in self.rows]:
-                batches.append(others)
-            if len(self.rows) > before:
+            batches.extend(left)
+            if len(self.rows) + self._refusals > before:
                 lost = 0
-                self.progress(len(self.rows), len(self.texts))
+                self.progress(len(self.rows) + len(self.refused), len(self.texts))
                 continue
             lost += 1
             if lost % len(batches) == 0:
@@ -191,18 +211,51 @@ class _Documents:
             if lost >= looks * len(batches):
                 self._shared = None
 
-    async def _embed_own(self, keys: Sequence[str]) -> bool:
-        """Get the vectors of *keys* that no other process embeds; return whether it can."""
+    async def _embed_own(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
+        """Get the vectors of *keys* that no other process embeds.
+
+        Returns:
+            Batches that are left: the halves of a refused one, and the texts of other processes.
+            None if the embedder failed.
+        """
         async with self._claimed(keys) as own:
             if self._shared:
                 self.keep_usable(await self.read_store([*own]))
-            return await self._request([key for key in own if key not in self.rows])
+            wanted = dict.fromkeys(key for key in own if key not in self.rows)
+            halves = await self._request([*wanted])
+        others = [key for key in keys if key not in self.rows and key not in wanted]
+        return None if halves is None else [batch for batch in (*halves, others) if batch]
 
-    async def _request(self, keys: Sequence[str]) -> bool:
-        """Embed the texts of *keys* in one request, and keep the vectors; return whether it can."""
+    async def _request(self, keys: Sequence[str]) -> Sequence[Sequence[str]] | None:
+        """Embed the texts of *keys* in one request, and keep the vectors.
+
+        Returns:
+            The halves of *keys* if the service refuses one of the texts; None if it failed.
+        """
         if not keys:
-            return True
-        texts = [self.texts[key] for key in keys]
+            return ()
+        answer = await self._ask([self.texts[key] for key in keys])
+        is_refused = isinstance(answer, Failed) and await self._accepts_others(answer)
+        middle = len(keys) // 2
+        if is_refused and middle and self._refusals <= _MAX_REFUSALS:
+            return keys[:middle], keys[middle:]
+        self.embedded += len(keys)
+        if not isinstance(answer, Failed):
+            new = dict(zip(keys, answer.vectors, strict=True))
+            self._patience, self.dimensions = 0, answer.vectors.shape[1]
+            self.rows.update(new)
+            await self._write_store(new)
+        elif is_refused:
+            reason = f"the embedding service refused it: {answer.reason}"
+            self.refused |= dict.fromkeys((self.texts[key] for key in keys), reason)
+        else:
+            note = Diagnostic(stage="embed", code="embedding_failed", detail=answer.reason)
+            self.notes.append(note)
+            return None
+        return ()
+
+    async def _ask(self, texts: Sequence[str]) -> Embedded | Failed:
+        """Send one request, and count the tokens of the answer."""
         request = request_vectors(
             self.embedder,
             texts,
@@ -212,17 +265,19 @@ class _Documents:
         )
         detail = f"a request for documents took longer than {self.timeout_s:g} s"
         answer = await attempt_within(request, self.timeout_s, EmbeddingError(detail))
-        self.embedded += len(keys)
-        if isinstance(answer, Failed):
-            note = Diagnostic(stage="embed", code="embedding_failed", detail=answer.reason)
-            self.notes.append(note)
+        if not isinstance(answer, Failed):
+            self.tokens += answer.tokens or 0
+        return answer
+
+    async def _accepts_others(self, answer: Failed) -> bool:
+        """Return whether the service refused the texts of one request, and embeds others.
+
+        Refusals without any vector may mean that it refuses everything: a plain text decides.
+        """
+        if not is_refusal(answer.error):
             return False
-        new = dict(zip(keys, answer.vectors, strict=True))
-        self.dimensions = answer.vectors.shape[1]
-        self.tokens += answer.tokens or 0
-        self.rows.update(new)
-        await self._write_store(new)
-        return True
+        self._refusals += 1
+        return self._refusals != self._patience or not isinstance(await self._ask([BLANK]), Failed)
 
     @asynccontextmanager
     async def _claimed(self, keys: Sequence[str]) -> AsyncIterator[Collection[str]]:

@@ -13,6 +13,8 @@ from gateway.runtime.vectors import Matrix
 
 Role = Literal["document", "query"]
 """Some models prefix or project the two differently."""
+_REFUSALS = frozenset({400, 413, 422})
+"""HTTP statuses by which a service refuses the texts of a request, rather than the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +66,16 @@ class Embedder(Protocol):
         """Embed *texts*, which keep to the limits and are never blank.
 
         Raises:
-            Exception: Anything; the caller falls back and leaves a diagnostic.
+            Exception: Anything; the caller falls back and leaves a diagnostic. If its
+                ``status_code`` is 400, 413 or 422, the caller looks for the text that the service
+                refuses, and embeds the others.
         """
         ...
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Return whether an embedder raised *error* because of the texts of a request."""
+    return getattr(error, "status_code", None) in _REFUSALS
 
 
 @runtime_checkable

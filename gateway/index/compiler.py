@@ -21,7 +21,7 @@ from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS, row_of
 from gateway.index.eligibility import Eligibility, Trait, traits_of
 from gateway.index.entity_rows import EntityRows
-from gateway.index.entity_vectors import EntityVectors
+from gateway.index.entity_vectors import EntityVectors, texts_of
 from gateway.index.rules import EdgeDeriver, Edges
 from gateway.index.snapshot import Snapshot
 from gateway.index.texts import document_of, lexical_fields, title_of
@@ -227,6 +227,18 @@ class SnapshotCompiler:
             vectors=self.vectors.index(snapshot.eligibility),
             diagnostics=tuple(diagnostics),
         )
+
+    def refusal_notes(self, refused: Mapping[str, str]) -> Iterator[Diagnostic]:
+        """Yield a diagnostic for each entity with a text that the embedder refuses.
+
+        Args:
+            refused: Reasons, keyed by text.
+        """
+        for item in self._prepared.values() if refused else ():
+            whole, name, examples = texts_of(item.entity)
+            if reason := next(filter(None, map(refused.get, (whole, name, *examples))), None):
+                detail = f"{item.entity.id}: {reason}"
+                yield Diagnostic(stage="embed", code="text_refused", detail=detail)
 
 
 def _titles(prepared: Iterable[_PreparedEntity]) -> Iterator[tuple[str, str]]:

@@ -320,8 +320,10 @@ class Indexer:
 
     def _with_vectors(self, build: IndexBuild, vectors: DocumentVectors) -> IndexBuild:
         """Return *build* with the vectors that there are now, *vectors* among them."""
-        missing = self._compiler.vectors.missing
+        rows, refused = self._compiler.vectors, vectors.refused
+        missing = rows.missing - len(refused.keys() & rows.missing_texts)
         notes = [*build.snapshot.diagnostics, *vectors.diagnostics]
+        notes += self._compiler.refusal_notes(refused)
         if missing and vectors.failed:
             done, total = self._embedded
             detail = f"{done} of {total} texts have a vector"

@@ -70,6 +70,7 @@ class ScriptedModel:
         self._conversations = ConversationStore()
         self._chat = Endpoint[ModelRequest]()
         self._embeddings = Endpoint[tuple[str, ...]]()
+        self._refused: list[str] = []
         self._loopback = Loopback(self._app())
 
     def __enter__(self) -> Self:
@@ -138,6 +139,10 @@ class ScriptedModel:
         """Hold the answers of *endpoint* from now on, until the gate is released or left."""
         return self._endpoint(endpoint).gate()
 
+    def refuse(self, part: str) -> None:
+        """Refuse each embedding request that has *part* in one of its texts, with status 400."""
+        self._refused.append(part)
+
     def _endpoint(self, name: EndpointName) -> Endpoint[ModelRequest] | Endpoint[tuple[str, ...]]:
         return self._chat if name == "chat" else self._embeddings
 
@@ -196,6 +201,8 @@ class ScriptedModel:
         faults = await self._embeddings.admit(texts)
         if response := _fail_at_once(faults, _JSON):
             return response
+        if any(part in text for part in self._refused for text in texts):
+            raise InvalidRequestError("the test refuses one of these texts")
         embedded = await self.embedder.embed(texts, role="document")
         # NaN is written as NaN, which only spoilt vectors hold.
         answer = json.dumps(embeddings_format.answer(body, embedded))

@@ -1,0 +1,166 @@
+"""Texts that an embedding service refuses: only they have no vector."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from openai import OpenAI
+
+from gateway.embed.cache import MemoryVectorStore, text_key
+from gateway.embed.documents import DocumentVectors, embed_documents
+from gateway.embed.openai import OpenAIEmbedder
+from gateway.runtime.telemetry import Telemetry
+from gateway.storage.postgres import PostgresVectorStore
+from gateway.storage.postgres_database import PostgresDatabase
+from gateway.testing import Faults, ScriptedModel, script
+from tests.conftest import PATIENT, OpenGateway
+from tests.fakes import codes, names, tool
+from tests.postgres_server import PostgresServer
+
+TEXTS = [f"text {number}." for number in range(1000)]
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel(script()) as model:
+        yield model
+
+
+@pytest.fixture
+def embedder(model: ScriptedModel) -> Iterator[OpenAIEmbedder]:
+    with OpenAI(base_url=model.base_url, api_key="test", max_retries=0) as client:
+        yield OpenAIEmbedder(client, model="m")
+
+
+async def documents(texts: list[str], embedder: OpenAIEmbedder) -> DocumentVectors:
+    return await embed_documents(
+        texts, embedder=embedder, store=MemoryVectorStore(), telemetry=Telemetry()
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 1000])
+@pytest.mark.parametrize("place", [0, -1])
+async def test_refused_text_is_found_by_halving(
+    model: ScriptedModel, embedder: OpenAIEmbedder, count: int, place: int
+) -> None:
+    texts = TEXTS[:count]
+    model.refuse(texts[place])
+
+    found = await documents(texts, embedder)
+
+    assert [texts[place]] == list(found.refused)
+    assert "BadRequestError" in found.refused[texts[place]]
+    assert {text_key(text) for text in texts} - {text_key(texts[place])} == found.rows.keys()
+    assert count == found.embedded
+    assert (False, ()) == (found.failed, found.diagnostics)
+    # The first request, and two for each halving; a text that is alone is compared with another.
+    bound = 1 + 2 * math.ceil(math.log2(count)) + (count == 1)
+    assert bound >= len(model.embedding_requests)
+
+
+@pytest.mark.parametrize("places", [range(20), range(500, 540), range(0, 1000, 77)])
+async def test_many_refused_texts_leave_the_others_their_vectors(
+    model: ScriptedModel, embedder: OpenAIEmbedder, places: range
+) -> None:
+    """Neighbours, as the tools of one server are; and strangers."""
+    refused = {TEXTS[place] for place in places}
+    for text in refused:
+        model.refuse(text)
+
+    found = await documents(TEXTS, embedder)
+
+    assert refused == found.refused.keys()
+    assert len(TEXTS) - len(refused) == len(found.rows)
+
+
+async def test_service_that_refuses_everything_is_asked_four_times(
+    model: ScriptedModel, embedder: OpenAIEmbedder
+) -> None:
+    """A wrong name of the model, say: the build has failed, and is tried again later."""
+    model.refuse("")
+
+    found = await documents(TEXTS, embedder)
+
+    assert (True, {}, {}) == (found.failed, found.rows, found.refused)
+    assert ["BadRequestError"] == [note.detail for note in found.diagnostics]
+    assert 4 == len(model.embedding_requests)
+
+
+async def test_service_that_refuses_every_text_gets_a_bounded_number_of_requests(
+    model: ScriptedModel, embedder: OpenAIEmbedder
+) -> None:
+    model.refuse("text")
+
+    found = await documents(TEXTS, embedder)
+
+    assert set(TEXTS) == found.refused.keys()
+    assert len(model.embedding_requests) < 600
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
+async def test_other_failure_is_not_searched_for_a_text(
+    model: ScriptedModel, embedder: OpenAIEmbedder, status: int
+) -> None:
+    model.fail(Faults(status=status, times=9), "embeddings")
+
+    found = await documents(TEXTS, embedder)
+
+    assert (True, {}) == (found.failed, found.refused)
+    assert 1 == len(model.embedding_requests)
+
+
+async def test_batch_that_is_too_large_for_the_service_is_halved(
+    model: ScriptedModel, embedder: OpenAIEmbedder
+) -> None:
+    """Other servers allow fewer texts than OpenAI; 413 is the status of some of them."""
+    model.fail(Faults(status=413, times=2), "embeddings")
+
+    found = await documents(TEXTS, embedder)
+
+    assert (len(TEXTS), {}) == (len(found.rows), found.refused)
+
+
+async def test_refused_text_in_a_shared_store_does_not_hold_up_another_process(
+    model: ScriptedModel, embedder: OpenAIEmbedder, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Its vector never comes, so whoever waits for it asks for itself."""
+    model.refuse(TEXTS[3])
+    stores = [PostgresVectorStore(PostgresDatabase(postgres.url, tmp_path.name)) for _ in range(2)]
+    works = [
+        embed_documents(TEXTS[:8], embedder=embedder, store=store, telemetry=Telemetry())
+        for store in stores
+    ]
+
+    found = await asyncio.gather(*works)
+
+    for store in stores:
+        store.close()
+    assert [7, 7] == [len(each.rows) for each in found]
+    assert [[TEXTS[3]]] * 2 == [list(each.refused) for each in found]
+
+
+async def test_entity_of_a_refused_text_is_named_and_the_others_are_found_by_vectors(
+    open_gateway: OpenGateway, model: ScriptedModel, embedder: OpenAIEmbedder
+) -> None:
+    """The result is not degraded: the next request would change nothing."""
+    catalog = [tool(f"send_{letter}", f"Send {letter} by mail.") for letter in "abcdefgh"]
+    model.refuse("Send c by mail")
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=PATIENT)
+
+    found = await gateway.search("send d by mail", limit=8)
+    report = await gateway.report()
+    count = len(model.embedding_requests)
+    again = await gateway.search("send d by mail", limit=8)
+
+    (note,) = [note for note in report.diagnostics if note.code == "text_refused"]
+    reason = "the embedding service refused it: BadRequestError"
+    assert f"shelf/send_c: {reason}" == note.detail
+    assert (7, "hybrid", False) == (report.vectors, found.mode, found.degraded)
+    assert "send_d" == names(found)[0]
+    assert not {"embedding_failed", "vectors_incomplete", "text_refused"} & {*codes(found)}
+    assert again.cached
+    assert count == len(model.embedding_requests)
