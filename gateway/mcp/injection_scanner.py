@@ -3,8 +3,9 @@
 A definition is data that a stranger wrote and a model reads. Known attacks hide orders in
 descriptions, schemas, defaults and invisible characters ("tool poisoning", Invariant Labs, 2025;
 OWASP MCP Top 10, MCP03), or heap up key words, so that a tool is found for everything. Orders are
-found by a model that was learned (`injection_model`), also in text that is encoded. What is
-reported is a reason to look, not a verdict.
+found by a model that was learned (`injection_model`), also in text that is encoded. Of binary data
+(icons and other files in base64) nothing is read. What is reported is a reason to look, not a
+verdict.
 """
 
 from __future__ import annotations
@@ -41,6 +42,21 @@ _ENCODED = re.compile(
     r"(?:[A-Za-z0-9+/_-]{4}){5,}[A-Za-z0-9+/_-]{0,3}={0,2}"
     r"|(?:%[0-9A-Fa-f]{2}){12,}|(?:\\u[0-9a-fA-F]{4}){12,}|(?:&#x?[0-9a-fA-F]+;){12,}"
 )
+_BASE64 = re.compile("[A-Za-z0-9+/_-]{40,}(?:\\r?\\n[A-Za-z0-9+/_-]{40,})*={0,2}")
+_DRAWING_URI = re.compile(r"data:image/svg\+xml(?![^,]*;base64,)[^,]*,", re.IGNORECASE)
+_UNREADABLE = r"\x00-\x08\x0b-\x1f\x7f\ufffd"
+_READABLE = re.compile(rf"\A[^{_UNREADABLE}]+\Z|[^{_UNREADABLE}]{{24,}}")
+"""Bytes that are text, and text among other bytes: 24 characters are not there by chance."""
+_JOINED_WORDS = re.compile(r"(?:[-_/+]?[A-Z]?[a-z]{2,}+){4,}|(?:[-_/+][A-Z]{2,}+){4,}|[a-z]{16,}")
+"""Words in the characters of base64, joined by some of them or by humps."""
+_PLAIN_ATTRIBUTE = re.compile(
+    r"""[\w:-]+\s*=\s*(["'])(?:(?!\1|[^\W\d_]{2,}\s+[^\W\d_]{2,}).)*(?:\1|\Z)""", re.DOTALL
+)
+"""An attribute without two words in a row."""
+_WORDS = re.compile(r"(?:[-_/+]?[A-Z]?[a-z]{2,}+){4,}|(?:[-_/+][A-Z]{2,}+){4,}|[a-z]{16,}")
+"""Words in the characters of base64, joined by some of them or by humps."""
+_ATTRIBUTE = re.compile(r"""[\w:-]+\s*=\s*(?:"([^"]*)(?:"|\Z)|'([^']*)(?:'|\Z))""")
+_TWO_WORDS = re.compile(r"[^\W\d_]{2,}\s+[^\W\d_]{2,}")
 _WORDS = re.compile(r"(?:[^\W\d_]{2,}\W+){2}[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7af]{6}")
 """What a decoded text must hold: words, or a run of letters where words are not parted."""
 _WORD = r"[^\W\d_]{2,}"
@@ -67,7 +83,8 @@ def scan_definition(
         on_step: Called between the steps of the work, each some milliseconds at most.
     """
     first = {key: tool[key] for key in _READ if key in tool}
-    raw = "\n".join(text[:_MAX_CHARS] for text in texts_of({**first, **tool}))[:_MAX_ALL_CHARS]
+    texts = (_read_data(text[:_MAX_ALL_CHARS]) for text in texts_of({**first, **tool}))
+    raw = "\n".join(text[:_MAX_CHARS] for text in texts)[:_MAX_ALL_CHARS]
     reasons: set[str] = set()
     for start in range(0, len(raw), _STEP_CHARS):
         on_step()
@@ -77,9 +94,38 @@ def scan_definition(
         if _is_order(part):
             reasons.add("reads like an order to a model")
     description = tool.get("description")
-    if isinstance(description, str) and is_stuffed(description[:_MAX_CHARS].casefold()):
+    read = _read_data(description[:_MAX_ALL_CHARS]) if isinstance(description, str) else ""
+    if is_stuffed(read[:_MAX_CHARS].casefold()):
         reasons.add("heaps up key words")
     return tuple(sorted(reasons))
+
+
+def _read_data(text: str) -> str:
+    """Return *text* with the text in its base64, or in the drawing that it is, instead of these."""
+    if uri := _DRAWING_URI.match(text):
+        return _read_drawing(unquote(text[uri.end() :]))
+    return _BASE64.sub(lambda found: _read_base64(found[0]), text)
+
+
+def _read_base64(run: str) -> str:
+    """Return the text that *run* stands for, and the words that only look like base64."""
+    if re.fullmatch("[0-9a-fA-F]+", run):
+        return run
+    digits = "".join(run.split()).rstrip("=").translate(_URL_SAFE)
+    digits = digits[: len(digits) - (len(digits) % 4 == 1)]
+    return "\n".join([_read_bytes(base64.b64decode(digits + "==")), *_JOINED_WORDS.findall(run)])
+
+
+def _read_bytes(data: bytes) -> str:
+    """Return the text that most of *data* is; empty for binary data."""
+    whole = data.decode("utf-8", "replace")
+    text = "\n".join(_READABLE.findall(whole))
+    return _read_drawing(text) if 2 * len(text) >= len(whole) else ""
+
+
+def _read_drawing(text: str) -> str:
+    """Return *text*; if it is a drawing (SVG), without attributes that are not words."""
+    return _PLAIN_ATTRIBUTE.sub("\n", text).replace('"', "\n") if "<svg" in text else text
 
 
 def _is_order(part: str) -> bool:
