@@ -332,7 +332,7 @@ class Search:
                 rerank_by_usage, multipliers=multipliers, entities=entities, limit=limit
             )
             lists = [rerank(ranking.ranked, named=ranking.named) for ranking in rankings]
-        chosen, displayed = choose(lists, request, kinds)
+        chosen, displayed = choose(lists, state, kinds, rankings[0].confidences)
         window = frozenset[int]().union(*(ranking.window for ranking in rankings))
         added = self._supplement(state, rankings, chosen, best_of_each(lists, chosen), window)
         state.counts = replace(

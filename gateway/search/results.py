@@ -79,6 +79,10 @@ class Ranking:
         held = self.lexical.document_matches(self.reading, positions)
         return np.asarray(held.coverage, dtype=np.float32)
 
+    def confidences(self, positions: Sequence[int]) -> list[float]:
+        """Return how likely each of *positions* is what was asked for, 0 to 1."""
+        return [confidence for confidence, _ in self.assess(positions)]
+
     def assess(self, positions: Sequence[int]) -> list[tuple[float, Evidence]]:
         """Return how likely each of *positions* is what was asked for, 0 to 1, and the evidence."""
         held = self.lexical.document_matches(self.reading, positions)

@@ -54,6 +54,21 @@ def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
     assert "gateway catalog import" in empty.out
 
 
+def test_search_of_a_kind_shows_the_last_of_two_entries_as_rest_does(place: Place) -> None:
+    """With the same scores for display."""
+    place.run(*SET)
+    place.run("catalog", "add", "dataset", "oaks", "-d", "Measured trees.")
+    kind = ("--kind", "dataset", "--strategy", "graph", "--json")
+
+    found = place.run("search", "measured flowers", *kind).json["result"]
+    first = place.run("search", "measured flowers", *kind, "--limit", "1").json["result"]
+
+    ids = ["dataset:catalog/iris", "dataset:catalog/oaks"]
+    assert ids == [item["id"] for item in found["matches"]]
+    assert [1.0, 0.0] == found["display_scores"]
+    assert (ids[:1], [1.0]) == ([item["id"] for item in first["matches"]], first["display_scores"])
+
+
 def test_a_beta_entry_is_found_unasked(place: Place) -> None:
     """As an active one is."""
     place.run(*SET, "--status", "beta")

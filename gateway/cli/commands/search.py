@@ -27,6 +27,7 @@ from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.options.environment import environment
 from gateway.runtime.json_models import read_value
 from gateway.search.explanation import reasons
+from gateway.serve.catalog_search import search_catalog
 from gateway.storage.protocol import OwnVectors, own_vectors
 from gateway.types import (
     ALL_SCOPES,
@@ -88,16 +89,17 @@ def search(  # noqa: PLR0913  (one for each option)
     with open_session(
         config, strategy=strategy, documents=documents, optional=is_catalog, normalize=normalize
     ) as session:
-        # The graph holds no servers: words and vectors rank a search of the catalog.
-        result = session.gateway.search(
-            query,
-            limit=limit,
-            filters=filters,
-            ranking="hybrid" if is_catalog else "strategy",
-            caller=caller or ANYONE,
-            explain=_HOST if explain else False,
-        )
         gateway = session.gateway.gateway
+        limit = limit or gateway.options.search.limit
+        # The graph holds no servers: words and vectors rank a search of the catalog.
+        find = (
+            partial(search_catalog, gateway, query, max_results=limit, ranking="hybrid")
+            if is_catalog
+            else partial(gateway.search, query, limit=limit)
+        )
+        reader = _HOST if explain else False
+        work = partial(find, filters=filters, caller=caller or ANYONE, explain=reader)
+        result = gateway.bridge.call(work)
         seen = gateway.bridge.call(partial(model_view, gateway, result)) if explain else None
     shown = {item.code for item in session.report.diagnostics}
     warn(item for item in result.diagnostics if item.code not in shown)

@@ -10,25 +10,30 @@ import numpy as np
 from gateway.index.eligibility import Positions
 from gateway.search.rank.display import select, spread
 from gateway.search.rank.fusion import RankedList, interleave
-from gateway.types import SearchRequest
+from gateway.search.state import SearchState
 
 Chosen: TypeAlias = list[tuple[int, int, float]]
 """The number of the ranking, the position of the entity and its score; best first."""
 
 
 def choose(
-    lists: Sequence[RankedList], request: SearchRequest, kinds: Callable[[Positions], Sequence[str]]
+    lists: Sequence[RankedList],
+    state: SearchState,
+    kinds: Callable[[Positions], Sequence[str]],
+    confidences: Callable[[Sequence[int]], Sequence[float]],
 ) -> tuple[Chosen, tuple[float, ...]]:
-    """Choose the matches of *request*.
+    """Choose the matches of a search.
 
     Args:
         lists: One for each query.
-        request: Says how many are wanted, and whether kinds share the places.
+        state: The search. Its request says how many are wanted, and whether kinds share the places.
         kinds: Returns the kinds of the entities at positions.
+        confidences: Returns the confidences of the entities at positions, for the first query.
 
     Returns:
         The matches, and their scores for display, if they were chosen for that.
     """
+    request = state.request
     limit = request.limit
     if request.diversify:
         lists = [
@@ -40,7 +45,11 @@ def choose(
         return chosen, ()
     positions = np.array([position for _, position, _ in chosen], dtype=np.intp)
     scores = [score for _, _, score in chosen]
-    shown = select(kinds(positions), scores, limit=request.display_limit)
+    fits = state.counts.eligible <= request.display_limit
+    least = 0.0 if fits or request.ranking == "legacy" else state.options.min_confidence
+    likely = enumerate(confidences(positions.tolist()))
+    kept = {place for place, confidence in likely if confidence >= least}
+    shown = select(kinds(positions), scores, limit=request.display_limit, kept=kept)
     return [chosen[place] for place, _ in shown], tuple(score for _, score in shown)
 
 

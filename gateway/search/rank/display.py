@@ -65,30 +65,34 @@ def display_depth(limit: int) -> int:
     return max(2 * limit, parameters.DISPLAY_MIN_DEPTH)
 
 
-def select(kinds: Sequence[str], scores: Sequence[float], *, limit: int) -> list[tuple[int, float]]:
+def select(
+    kinds: Sequence[str], scores: Sequence[float], *, limit: int, kept: Container[int] = ()
+) -> list[tuple[int, float]]:
     """Choose which entities of a ranking are shown, in its order.
 
     Args:
         kinds: The kind of each entity, best first.
         scores: What they were ranked by, falling.
         limit: How many are wanted; below 1 gives nothing.
+        kept: Places that compete however low their scores are.
 
     Returns:
         Their places in the ranking, and their scores on a scale from 0, the last candidate, to 1,
-        the first. Those below 0.2 are left out, however few there are.
+        the first. Other places below 0.2 are left out, however few remain.
     """
-    strong = _strong(kinds, scores, limit)
+    strong = _strong(kinds, scores, limit, kept)
     return [strong[at] for at in cap_per_kind([kinds[place] for place, _ in strong], limit=limit)]
 
 
-def _strong(kinds: Sequence[str], scores: Sequence[float], limit: int) -> list[tuple[int, float]]:
+def _strong(
+    kinds: Sequence[str], scores: Sequence[float], limit: int, kept: Container[int] = ()
+) -> list[tuple[int, float]]:
     """Return the places that compete for *limit*, with their display scores, above the floor."""
     competing = first_per_kind(kinds, display_depth(limit))
     displays = scale_scores([scores[place] for place in competing])
     ranked = zip(competing, displays, strict=True)
-    return [
-        (place, display) for place, display in ranked if display >= parameters.DISPLAY_MIN_SCORE
-    ]
+    least = parameters.DISPLAY_MIN_SCORE
+    return [(place, display) for place, display in ranked if display >= least or place in kept]
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:

@@ -25,6 +25,7 @@ from gateway.serve.api import models
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.routing import BODY_PROBLEMS, ApiRoute, CurrentCaller, ServedGateway
 from gateway.serve.api.visibility import SEARCH_MODES, request_filters, resolve_kinds, visible
+from gateway.serve.catalog_search import search_catalog
 from gateway.types import Entity, Filters, JsonObject, Match, SearchResult
 
 router = APIRouter(route_class=ApiRoute)
@@ -137,13 +138,12 @@ async def search(
     kinds = resolve_kinds(caller, snapshot, body.entity_types, body)
     filters = request_filters(caller, snapshot, kinds, body.tags, body)
     ranking: models.Ranking = body.ranking or request.app.state.ranking
-    result = await gateway.search(
-        body.query or None,
-        limit=gateway.options.search.max_limit,
+    result = await search_catalog(
+        gateway,
+        body.query,
+        max_results=body.max_results,
         filters=filters,
         ranking=ranking,
-        diversify=True,
-        display_limit=body.max_results,
         caller=caller,
         explain=body.explain,
     )

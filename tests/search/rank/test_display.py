@@ -75,6 +75,18 @@ def test_the_floor_holds_with_few_rows(
     assert expected == select(["s"] * len(scores), scores, limit=3)
 
 
+def test_select_keeps_weak_places_that_are_to_be_kept() -> None:
+    """They compete as strong ones do: the agent and the last server take two of eight places."""
+    scores = [0.9 - place / 100 for place in range(9)] + [0.15, 0.1]
+    kinds = ["server"] * 9 + ["agent", "server"]
+
+    shown = select(kinds, scores, limit=8, kept={9, 10})
+
+    assert [*range(6), 9, 10] == [place for place, _ in shown]
+    assert [*range(10)] == [place for place, _ in select(kinds, scores, limit=11, kept={9})]
+    assert 0.0 == select(kinds, scores, limit=11, kept={9, 10})[-1][1]
+
+
 def test_only_the_first_of_each_kind_compete() -> None:
     """The thirty-first server measures nothing: display is 0 at the thirtieth and at the agent's
     own place by its score."""

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from httpx2 import AsyncClient
@@ -15,14 +16,17 @@ from gateway.catalog.entries import Entry
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
+from gateway.options import SearchOptions
 from gateway.serve.api.search_routes import default_ranking
 from gateway.testing import HashingEmbedder
-from gateway.types import ALL_SCOPES
+from gateway.types import ALL_SCOPES, RankingPolicy
+from tests.conftest import PATIENT
 from tests.fakes import ListSource, tool
 from tests.serve.api.client import open_client
 from tests.serve.api.conftest import ENTRIES, Mixed
 
 SEARCH = "/api/search/semantic"
+QUERY = "flowers measured by hand in gardens of Italy"
 GROUPS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
 
 
@@ -117,14 +121,70 @@ async def test_a_server_that_is_only_described_brings_its_tools(full: Gateway) -
     servers = await found(full, {"query": "open issue", "entity_types": ["mcp_server"]})
     tools = await found(full, {"query": "open issue", "entity_types": ["tool"]})
 
-    (row,) = servers["servers"]
+    row = servers["servers"][0]
     assert ("server:catalog/hub", 1) == (row["id"], row["num_tools"])
     assert ["open_issue"] == [each["tool_name"] for each in row["matching_tools"]]
-    assert ["hub/open_issue"] == ids(tools)
+    assert "hub/open_issue" == ids(tools)[0]
     assert ({"type": "object"}, "/hub") == (
         tools["tools"][0]["inputSchema"],
         tools["tools"][0]["server_path"],
     )
+
+
+async def put_datasets(gateway: Gateway, count: int) -> None:
+    """Add data sets; the second one has fewer words of the query than the first, and so on."""
+    words = QUERY.split()
+    for number in range(count):
+        text = " ".join(words[: max(len(words) - number, 0)]) or "Numbers."
+        entry = Entry(kind="dataset", name=f"set{number:02}", description=text)
+        await gateway.catalog.put(entry)
+
+
+@pytest.mark.parametrize("ranking", get_args(RankingPolicy))
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_search_drops_nothing_while_all_eligible_entities_fit(
+    full: Gateway, ranking: str, count: int
+) -> None:
+    await put_datasets(full, count)
+
+    answer = await found(
+        full, {"query": QUERY, "entity_types": ["dataset"], "max_results": 3, "ranking": ranking}
+    )
+
+    assert count == answer["discovery_receipt"]["eligible"] == len(answer["results"])
+    scores = {each["relevance_score"] for each in answer["results"]}
+    assert 0.0 in scores or {1.0} == scores
+
+
+async def test_legacy_search_drops_nothing_of_its_candidates(full: Gateway) -> None:
+    """It has three candidates of a kind."""
+    await put_datasets(full, 6)
+
+    answer = await found(
+        full,
+        {"query": "gardens", "entity_types": ["dataset"], "max_results": 4, "ranking": "legacy"},
+    )
+
+    assert (6, 3) == (answer["discovery_receipt"]["eligible"], len(answer["results"]))
+    assert 0.0 == answer["results"][-1]["relevance_score"]
+
+
+@pytest.mark.parametrize(("least", "is_full"), [(0.0, True), (1.0, False)])
+async def test_search_drops_no_candidate_of_enough_confidence(
+    mixed: Mixed, tmp_path: Path, least: float, is_full: bool
+) -> None:
+    """There are more eligible entities than places."""
+    search = SearchOptions(min_confidence=least, no_match_confidence=0)
+    store = tmp_path / "catalog.sqlite3"
+    gateway = mixed(options=replace(PATIENT, search=search, catalog_store_path=store))
+    await put_datasets(gateway, 10)
+    body = {"query": QUERY, "entity_types": ["dataset"], "max_results": 9, "ranking": "weighted"}
+
+    answer = await found(gateway, body)
+
+    scores = [each["relevance_score"] for each in answer["results"]]
+    assert is_full == (9 == len(scores))
+    assert is_full == (scores[-1] < 0.2)
 
 
 async def test_servers_alone_come_without_other_tools(full: Gateway) -> None:
