@@ -75,7 +75,7 @@ def test_three_conversations_call_the_right_tools_with_fewer_tokens(place: Place
         assert searched["queries"] == [item["request"]]
         best = searched["result"]["matches"][0]
         assert best["confidence"] > 0.3
-        assert best["evidence"]["vector"] > 0.2
+        assert best["evidence"]["vector"] > 0.15
         assert item["turns"][0]["proxies"] == []
         assert best["name"] in item["turns"][1]["proxies"]
         assert item["calls"][-1]["result"]["content"][0]["text"] in item["answer"]
@@ -87,7 +87,7 @@ def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(pla
     assert ran.code == OK
     assert "SCRIPTED" in ran.err
     for data in (
-        "request  Wie spät ist es",
+        "request  Wie spät ist es in Tokio? \n",
         "confidence",
         "search_tools, call_tool, convert_time",
         "create_document",
@@ -142,6 +142,7 @@ def test_a_server_that_is_not_installed_is_named_with_the_mend() -> None:
     [
         ("Make a.xlsx", _FOUND, {"required": ["filename"]}, ["a.xlsx"]),
         ("In Europe/Paris", _FOUND, {"required": ["timezone"]}, ["Europe/Paris"]),
+        ("Ist es in Tokio spät?", _FOUND, {"required": ["timezone"]}, ["Asia/Tokyo"]),
         ("Make something", _FOUND, {"required": ["filename"]}, None),
         ("In Paris", _FOUND, {"required": ["timezone"]}, None),
         ("Make a.xlsx", _FOUND, {"required": ["colour"]}, None),
