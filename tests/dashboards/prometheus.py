@@ -6,29 +6,25 @@ import asyncio
 import json
 import math
 import re
-import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
-import pytest
 import yaml
 from prometheus_client import CollectorRegistry, make_asgi_app
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.testing.endpoint import Loopback
+from tests.installed import installed
 
 TARGETS = "targets.json"
 
 
 def program(name: str) -> str:
-    """Return the path of a program of Prometheus; the test fails where it is not installed."""
-    path = shutil.which(name)
-    if path is None:
-        pytest.fail(f"{name} is not installed: apt-get install prometheus (2.42 or newer)")
-    return path
+    """Return the path of a program of Prometheus 2.42 or newer."""
+    return installed(name, package="prometheus")
 
 
 class Page:

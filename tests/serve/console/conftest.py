@@ -31,21 +31,15 @@ from gateway.serve.sign_in import sign_in_routes
 from gateway.types import Caller
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import Shelf
+from tests.installed import installed
 from tests.serve.console.catalogs import ENTRIES, HOSTILE, HOSTILE_ENTRIES, SMALL
 
 ROOT = Path(__file__).parents[3]
-CHROMIUM = Path("/usr/bin/chromium")
-"""Debian's; `.ci/run` installs it where it is missing."""
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 SERIOUS = ("serious", "critical")
-
-
-def has_chromium() -> bool:
-    """Return whether it is installed."""
-    return CHROMIUM.exists()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +143,9 @@ async def _running(
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Start a Chromium."""
-    assert has_chromium(), "these tests need Chromium: apt-get install chromium"
+    path = installed("chromium", package="chromium")
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        browser = await playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
         await browser.close()
 
