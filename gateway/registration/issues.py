@@ -55,6 +55,7 @@ _NOTES: Mapping[Code, tuple[IssueKind, Action]] = {
     "config_warning": ("configuration", "reload"),
     "embedder_missing": ("index", ""),
     "embedding_failed": ("index", "refresh"),
+    "text_refused": ("index", ""),
     "vectors_incomplete": ("index", "refresh"),
     "vectors_unavailable": ("store", "refresh"),
     "graph_unavailable": ("index", "refresh"),

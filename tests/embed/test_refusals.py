@@ -155,10 +155,12 @@ async def test_entity_of_a_refused_text_is_named_and_the_others_are_found_by_vec
     report = await gateway.report()
     count = len(model.embedding_requests)
     again = await gateway.search("send d by mail", limit=8)
+    issues = await gateway.issues()
 
     (note,) = [note for note in report.diagnostics if note.code == "text_refused"]
     reason = "the embedding service refused it: BadRequestError"
     assert f"shelf/send_c: {reason}" == note.detail
+    assert any(note.detail in each.detail for each in issues)
     assert (7, "hybrid", False) == (report.vectors, found.mode, found.degraded)
     assert "send_d" == names(found)[0]
     assert not {"embedding_failed", "vectors_incomplete", "text_refused"} & {*codes(found)}
