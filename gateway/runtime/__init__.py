@@ -1,4 +1,4 @@
 """What every room stands on: the background loop, caches, telemetry, text and vectors."""
 
-VERSION = "0.2.0"
+VERSION = "0.2.1"
 """As in `pyproject.toml`; asking the installed package for it would cost a start more."""
