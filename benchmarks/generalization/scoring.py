@@ -117,7 +117,7 @@ def fused(evidence: Evidence, words: Words | None = None, weights: Weights | Non
 def _nearest_to_clauses(evidence: Evidence, query: int, pool: Numbers) -> list[int]:
     """Return the index in *pool* of the tool nearest to each of the first clauses of *query*."""
     clauses = evidence.clauses[evidence.clause_queries == query][:MAX_GAINING_CLAUSES]
-    return (clauses @ evidence.tools[pool].T).argmax(axis=1).tolist()
+    return [int(row.argmax()) for row in clauses @ evidence.tools[pool].T]
 
 
 def deviations(scores: Matrix) -> Matrix:
