@@ -24,7 +24,7 @@ from benchmarks.generalization.evidence import Evidence, load_evidence
 from benchmarks.generalization.protocol import CandidateResult, SetResult, check_sets, evaluate
 from benchmarks.tables import print_figures, print_table
 from gateway import Embedder
-from gateway.embed.protocol import resolve_embedder
+from gateway.embed.resolve import resolve_embedder
 from gateway.options.environment import environment
 
 _HEADS = {"plain": "plain", "left_out": "left out", "in_sample": "in sample"}

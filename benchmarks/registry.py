@@ -35,7 +35,7 @@ from benchmarks.retrieval import one_of
 from benchmarks.tables import percents, print_table
 from gateway import Embedder, Gateway, Options
 from gateway.catalog.entries import Entry
-from gateway.embed.protocol import resolve_embedder
+from gateway.embed.resolve import resolve_embedder
 from gateway.manifests.agent_cards import read_card
 from gateway.manifests.skills import read_skill
 from gateway.quality.metrics import DEPTH, Figures, mean

@@ -25,7 +25,7 @@ from benchmarks.ranking import STRATEGIES, Edges, View, Way, query_texts, rank
 from benchmarks.recalled import Recalled
 from benchmarks.report import Plan, feasible, read_given, write_report
 from benchmarks.tables import percents, print_table
-from gateway.embed.protocol import resolve_embedder
+from gateway.embed.resolve import resolve_embedder
 
 _Word = TypeVar("_Word", bound=str)
 EVERY = "auto,graph,embeddings,hybrid"

@@ -25,7 +25,7 @@ from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
 from benchmarks.tables import percents, print_table
 from gateway import Embedder, Normalizer
-from gateway.embed.protocol import resolve_embedder
+from gateway.embed.resolve import resolve_embedder
 from gateway.search.normalize import ModelReply
 from gateway.testing import HashingEmbedder
 

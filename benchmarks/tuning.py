@@ -21,7 +21,7 @@ from benchmarks.metrics import gold_of
 from benchmarks.ranking import opened
 from benchmarks.tables import print_figures
 from gateway import Embedder, Gateway
-from gateway.embed.protocol import resolve_embedder
+from gateway.embed.resolve import resolve_embedder
 from gateway.errors import ConfigError
 from gateway.quality import EvalRequest, RequestSet, Tuning, evaluate, freeze, tune, undo
 from gateway.types import Filters

@@ -16,7 +16,8 @@ from typing import Literal, Self
 
 from gateway.access.gate import AccessGate
 from gateway.access.limits import Limiter
-from gateway.embed.protocol import Embedder, resolve_embedder
+from gateway.embed.protocol import Embedder
+from gateway.embed.resolve import resolve_embedder
 from gateway.index.graph_documents import GraphSource, source_of
 from gateway.index.indexer import Indexer, Progress
 from gateway.index.snapshot import IndexBuild, Snapshot

@@ -1,4 +1,4 @@
-"""What an embedder is, texts in and unit vectors out, and which one a host names or brings."""
+"""The values and protocols of embedders: texts in, unit vectors out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
-from gateway.errors import ConfigError
-from gateway.options.validation import check_members
 from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.vectors import Matrix
 
@@ -99,21 +97,3 @@ class Preparable(Protocol):
 def is_preparing(embedder: Embedder | None) -> bool:
     """Return whether a use of *embedder* would wait until its model is ready."""
     return isinstance(embedder, Preparable) and embedder.preparing
-
-
-def resolve_embedder(embedder: Embedder | Literal["local"] | None) -> Embedder | None:
-    """Return the embedder that a host names or brings.
-
-    Raises:
-        ConfigError: If it names another than ``local``, or is none.
-        MissingExtraError: If the local one is not installed.
-    """
-    if isinstance(embedder, str):
-        if embedder != "local":
-            raise ConfigError(f"unknown embedder {embedder!r}; give 'local' or an Embedder")
-        from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (only who embeds here pays for it)
-
-        return LocalEmbedder()
-    if embedder is not None:
-        check_members("embedder", embedder, "'local' or an Embedder", "embed", "info")
-    return embedder

@@ -25,7 +25,7 @@ from gateway.embed.local.encoders import (
     verify_files,
 )
 from gateway.embed.local.languages import use_confidence
-from gateway.embed.protocol import resolve_embedder
+from gateway.embed.resolve import resolve_embedder
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.runtime.vectors import Matrix
 from tests.conftest import OpenGateway
