@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gateway.cli.command import note, warn
 from gateway.cli.signals import OnChange, Shutdown, graceful_shutdown, watch_files
@@ -24,6 +23,7 @@ from gateway.mcp.traffic import Bucket
 from gateway.options import Options
 from gateway.search.rank.policies import log
 from gateway.serve.authenticator import Authenticator
+from gateway.serve.console.access import Sessions
 from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http import PATH, ConsoleRoutes, MetricsPage, Transport, serve_http
@@ -31,9 +31,6 @@ from gateway.serve.http_options import HttpOptions, is_bare_ipv6, is_loopback
 from gateway.serve.mcp_server import mcp_server, serve_stdio
 from gateway.serve.probes import probe_routes
 from gateway.types import Caller
-
-if TYPE_CHECKING:
-    from gateway.serve.console.access import Sessions
 
 _LOG_RECORDS_PER_S = 5
 _LOG_BURST_RECORDS = 100
@@ -69,8 +66,6 @@ def transport_of(
     """
     if address is None:
         return serve_stdio
-    from gateway.serve.console.access import Sessions  # noqa: PLC0415  (pipes need none)
-
     authenticator = authenticator or Authenticator(address)
     sessions = Sessions(address, authenticator)
     routes: ConsoleRoutes = ()

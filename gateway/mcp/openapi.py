@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import httpx2
 from mcp import types
@@ -23,11 +23,10 @@ from gateway.errors import ConfigError, Failed, MissingExtraError, attempt, atte
 from gateway.mcp.servers import HttpServer
 from gateway.runtime.json_schema import objects_in
 
-if TYPE_CHECKING:
-    from fastmcp.utilities.openapi import HTTPRoute
-
 _FOREIGN = re.compile(r"[^A-Za-z0-9_.-]+")
 _NAME_CHARS = 64
+MakeRequest: TypeAlias = Callable[[str, Mapping[str, Any], str], Any]
+"""Operation, arguments and the API's address -> a request, of the package that reads documents."""
 
 
 async def openapi_server(
@@ -50,17 +49,9 @@ async def openapi_server(
         if isinstance(parsed.error, ConfigError | MissingExtraError):
             raise parsed.error
         raise ConfigError(f"{_shown(target)} is no OpenAPI document that can be used")
-    document, routes, director = parsed
+    document, tools, make_request = parsed
     base = _base_url(target, document)
-    tools = [
-        types.Tool(
-            name=name,
-            title=route.summary or None,
-            description=route.description or route.summary or f"{route.method} {route.path}",
-            input_schema={"type": "object", **route.flat_param_schema},
-        )
-        for name, route in routes.items()
-    ]
+    names = {tool.name for tool in tools}
 
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
@@ -68,10 +59,9 @@ async def openapi_server(
     async def call_tool(
         _context: object, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        if params.name not in routes:
+        if params.name not in names:
             return _result(f"unknown tool {params.name!r}", is_error=True)
-        route, arguments = routes[params.name], params.arguments or {}
-        request = attempt_call(lambda: director.build(route, arguments, base))
+        request = attempt_call(lambda: make_request(params.name, params.arguments or {}, base))
         if isinstance(request, Failed):
             return _result(f"the arguments do not fit: {request.reason}", is_error=True)
         headers = request.headers
@@ -108,9 +98,9 @@ def _read_file(path: Path, max_bytes: int) -> bytes:
     return content
 
 
-def _parse(content: bytes) -> tuple[dict[str, Any], dict[str, HTTPRoute], Any]:
+def _parse(content: bytes) -> tuple[dict[str, Any], list[types.Tool], MakeRequest]:
     try:
-        from fastmcp.utilities.openapi import parse_openapi_to_http_routes  # noqa: PLC0415  (an optional extra)
+        from fastmcp.utilities.openapi import HTTPRoute, parse_openapi_to_http_routes  # noqa: PLC0415  (an optional extra)
         from fastmcp.utilities.openapi.director import RequestDirector  # noqa: PLC0415
         from jsonschema_path import SchemaPath  # noqa: PLC0415
     except ImportError as error:
@@ -126,7 +116,17 @@ def _parse(content: bytes) -> tuple[dict[str, Any], dict[str, HTTPRoute], Any]:
         if name in routes:
             name = f"{name[: _NAME_CHARS - 5]}_{len(routes)}"
         routes[name] = route
-    return document, routes, RequestDirector(SchemaPath.from_dict(document))
+    director = RequestDirector(SchemaPath.from_dict(document))
+    tools = [
+        types.Tool(
+            name=name,
+            title=route.summary or None,
+            description=route.description or route.summary or f"{route.method} {route.path}",
+            input_schema={"type": "object", **route.flat_param_schema},
+        )
+        for name, route in routes.items()
+    ]
+    return document, tools, lambda name, *parts: director.build(routes[name], *parts)
 
 
 def _base_url(target: HttpServer, document: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
+from gateway.types.caller import Secret
 
 TokenStoreKind = Literal["file", "keyring"]
 """What keeps tokens: a file that only its owner can read, or the system's keyring."""
@@ -104,6 +105,9 @@ class TokenExchange:
 
 class ExchangedToken(Protocol):
     """The token that one user's own was exchanged for."""
+
+    subject: Secret
+    """The user's own token, as it came last."""
 
     async def get(self, *, refused: str = "") -> str:
         """Return it; a new one if it ran out or is the one that was *refused*.

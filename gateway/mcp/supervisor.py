@@ -22,6 +22,8 @@ from gateway.mcp.retry import retry_connect
 from gateway.options import UpstreamOptions
 from gateway.runtime.breaker import Breaker
 from gateway.runtime.cache import Clock
+from gateway.types import InvokeResult, JsonObject
+from gateway.types.listing import Listing, WatchCallbacks
 
 T = TypeVar("T")
 ConnectionState = Literal["idle", "connecting", "active", "failed", "closed"]
@@ -49,6 +51,24 @@ class Connection(Protocol):
 
     async def close(self) -> None:
         """End it."""
+
+
+class ServerSession(Connection, Protocol):
+    """The requests that an open session sends. `gateway.mcp.session.Session` is one; its module
+    imports mcp, for which a warm start must not pay.
+    """
+
+    async def list_tools(self) -> Listing:
+        """Read every page of tools, resources and prompts."""
+
+    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        """Call a tool."""
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request that changes nothing."""
+
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
+        """Report changes of a resource."""
 
 
 C = TypeVar("C", bound=Connection)

@@ -15,7 +15,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gateway.errors import (
     InvalidRequestError,
@@ -26,15 +26,11 @@ from gateway.errors import (
     UpstreamUnavailableError,
 )
 from gateway.mcp.retry import retry_if_safe
-from gateway.mcp.servers import HttpServer, OAuth, TokenExchange, TokenStore
-from gateway.mcp.supervisor import Supervisor
+from gateway.mcp.servers import ExchangedToken, HttpServer, OAuth, TokenExchange, TokenStore
+from gateway.mcp.supervisor import ServerSession, Supervisor
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 from gateway.types import Caller
-
-if TYPE_CHECKING:
-    from gateway.mcp.session import Session  # mcp is heavy: a warm start must not pay for it
-    from gateway.mcp.token_exchange import UserToken
 
 T = TypeVar("T")
 _UNAUTHORIZED = 401
@@ -66,8 +62,8 @@ class UserSignIn:
 
 @dataclass(slots=True, eq=False)
 class _UserSession:
-    supervisor: Supervisor[Session]
-    token: UserToken | None
+    supervisor: Supervisor[ServerSession]
+    token: ExchangedToken | None
     """What the user's token was exchanged for, where that is how."""
     sign_in: str
     """Of the user's sign-ins, the one that it is of."""
@@ -92,7 +88,7 @@ class UserSessions:
 
     server: str
     target: HttpServer
-    connect: Callable[[HttpServer], Awaitable[Session]]
+    connect: Callable[[HttpServer], Awaitable[ServerSession]]
     options: UpstreamOptions
     _: KW_ONLY
     clock: Clock
@@ -116,7 +112,7 @@ class UserSessions:
         )
 
     async def use(
-        self, caller: Caller, work: Callable[[Session], Awaitable[T]], *, repeatable: bool
+        self, caller: Caller, work: Callable[[ServerSession], Awaitable[T]], *, repeatable: bool
     ) -> T:
         """Do *work* over the session of *caller*.
 
@@ -137,7 +133,7 @@ class UserSessions:
         return await self._use(caller, work, repeatable=repeatable)
 
     async def _use(
-        self, caller: Caller, work: Callable[[Session], Awaitable[T]], *, repeatable: bool
+        self, caller: Caller, work: Callable[[ServerSession], Awaitable[T]], *, repeatable: bool
     ) -> T:
         session = await self._session(caller)
         session.uses += 1
@@ -153,7 +149,7 @@ class UserSessions:
         finally:
             session.uses -= 1
 
-    async def _exchange(self, token: UserToken) -> None:
+    async def _exchange(self, token: ExchangedToken) -> None:
         limit_s = self.options.connect_timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -264,7 +260,7 @@ class UserSessions:
                 sent=False,
             )
 
-        def make() -> tuple[HttpServer, UserToken]:
+        def make() -> tuple[HttpServer, ExchangedToken]:
             token = UserToken(
                 self.server,
                 exchange,
@@ -281,7 +277,7 @@ class UserSessions:
         return session
 
     def _take(
-        self, key: tuple[str, str], make: Callable[[], tuple[HttpServer, UserToken | None]]
+        self, key: tuple[str, str], make: Callable[[], tuple[HttpServer, ExchangedToken | None]]
     ) -> _UserSession:
         """Return the session *key*, a new one if there is none."""
         found = self._sessions.pop(key, None)

@@ -12,13 +12,14 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from importlib import import_module
+from typing import TypeVar
 
 from gateway.errors import ClosedError, InvalidRequestError, UpstreamError
 from gateway.mcp.naming import check_server_name
 from gateway.mcp.retry import retry_forever, retry_if_safe
 from gateway.mcp.servers import HttpServer
-from gateway.mcp.supervisor import ConnectionState, Supervisor
+from gateway.mcp.supervisor import ConnectionState, ServerSession, Supervisor
 from gateway.mcp.user_sessions import UserSessions
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
@@ -26,9 +27,6 @@ from gateway.runtime.cache import Clock
 from gateway.types import InvokeResult, JsonObject
 from gateway.types.caller import current_caller
 from gateway.types.listing import Listing, WatchCallbacks
-
-if TYPE_CHECKING:
-    from gateway.mcp.session import Session  # mcp is heavy: a warm start must not pay for it
 
 T = TypeVar("T")
 
@@ -144,14 +142,14 @@ class McpSource:
             await self.users.close()
 
     async def _use_for_caller(
-        self, work: Callable[[Session], Awaitable[T]], *, repeatable: bool
+        self, work: Callable[[ServerSession], Awaitable[T]], *, repeatable: bool
     ) -> T:
         users, caller = self.users, current_caller()
         if users is None:
             return await self._use(work, repeatable=repeatable)
         return await self.bridge.run(lambda: users.use(caller, work, repeatable=repeatable))
 
-    async def _use(self, work: Callable[[Session], Awaitable[T]], *, repeatable: bool) -> T:
+    async def _use(self, work: Callable[[ServerSession], Awaitable[T]], *, repeatable: bool) -> T:
         return await self.bridge.run(
             lambda: retry_if_safe(lambda: self.supervisor.use(work), repeatable=repeatable)
         )
@@ -192,18 +190,15 @@ class McpSource:
 
     async def _connect(
         self, target: HttpServer | None = None, on_change: Callable[[], None] | None = None
-    ) -> Session:
-        session_type = await asyncio.to_thread(_import_session)
-        return session_type(
+    ) -> ServerSession:
+        # The import takes long: not on the loop.
+        await asyncio.to_thread(import_module, "gateway.mcp.session")
+        from gateway.mcp.session import Session  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
+
+        return Session(
             self.server,
             target or self.target,
             self.options,
             on_change=on_change or self.on_change,
             can_be_asked=self.capabilities.can_be_asked,
         )
-
-
-def _import_session() -> type[Session]:
-    from gateway.mcp.session import Session  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
-
-    return Session
