@@ -1,9 +1,63 @@
 """The gateway: tool discovery for LLM agents.
 
-The names that most programs need. The others stand in `gateway.types`, `gateway.options`,
+The names that most programs need. The others are in `gateway.types`, `gateway.options`,
 `gateway.errors`, `gateway.adapters` and `gateway.testing`.
 """
 
-from graphs.front_door import front_door
+from importlib import import_module
 
-__all__, __getattr__, __dir__ = front_door("gateway", __file__)
+_MODULES = {
+    "Alias": "gateway.sources.virtual",
+    "Approval": "gateway.discovery.approval",
+    "AsyncAutoDiscoveryClient": "gateway.chat.client",
+    "AsyncPrepared": "gateway.chat.client",
+    "AutoDiscoveryClient": "gateway.chat.client",
+    "Catalog": "gateway.catalog.catalog",
+    "Embedder": "gateway.embed.protocol",
+    "Entity": "gateway.types",
+    "Entry": "gateway.catalog.entries",
+    "Filters": "gateway.types",
+    "Function": "gateway.sources.protocol",
+    "Gateway": "gateway.gateway",
+    "GatewayError": "gateway.errors",
+    "GraphSource": "gateway.index.graph_documents",
+    "Hints": "gateway.types",
+    "HttpServer": "gateway.mcp.servers",
+    "InvokeResult": "gateway.types",
+    "LocalEmbedder": "gateway.embed.local.embedder",
+    "Manifest": "gateway.manifests.manifest",
+    "Match": "gateway.types",
+    "Middleware": "gateway.chat.client",
+    "Normalizer": "gateway.search.normalize",
+    "OAuth": "gateway.mcp.servers",
+    "OpenAIEmbedder": "gateway.embed.openai",
+    "OpenAINormalizer": "gateway.search.openai",
+    "OpenAIProposer": "gateway.search.openai",
+    "Options": "gateway.options",
+    "Plan": "gateway.provision.plan",
+    "Prepared": "gateway.chat.client",
+    "Provisioner": "gateway.provision.provisioner",
+    "SearchResult": "gateway.types",
+    "Source": "gateway.sources.protocol",
+    "SqliteStore": "gateway.storage.protocol",
+    "StdioServer": "gateway.mcp.servers",
+    "Store": "gateway.storage.protocol",
+    "SyncGateway": "gateway.sync",
+    "VirtualServer": "gateway.sources.virtual",
+    "accounting_of": "gateway.chat.accounting",
+    "by_policy": "gateway.provision.policy",
+    "discover": "gateway.provision.discover",
+}
+"""Modules of the public names, keyed by name; each is imported when a name of it is first used.
+Type checkers read the same names from `__init__.pyi`."""
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-# The front door: what `import gateway` offers; `__init__.py` reads its names from this file.
+# The front door for type checkers: the names and modules of `__init__.py`.
 from gateway.catalog.catalog import Catalog as Catalog
 from gateway.catalog.entries import Entry as Entry
 from gateway.chat.accounting import accounting_of as accounting_of

@@ -1,4 +1,4 @@
-# The front door: what `import graphs` offers; `__init__.py` reads its names from this file.
+# The front door for type checkers: the names and modules of `__init__.py`.
 from graphs.cycles import prerequisite_cycles as prerequisite_cycles
 from graphs.diagrams import to_dot as to_dot
 from graphs.diagrams import to_mermaid as to_mermaid

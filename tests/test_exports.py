@@ -1,23 +1,48 @@
-"""The front door: what `gateway` offers, and what it costs."""
+"""The front doors: the names that `gateway` and `graphs` offer."""
 
 from __future__ import annotations
 
+import ast
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import gateway
+import graphs
 
-ROOT = Path(__file__).parents[1]
+front_doors = pytest.mark.parametrize("package", [gateway, graphs], ids=lambda each: each.__name__)
 
 
-def test_public_names_are_sorted_and_load() -> None:
-    """Whoever reads the list finds a name, and whoever uses one gets it."""
-    assert sorted(dir(gateway)) == dir(gateway)
-    for name in dir(gateway):
-        value = getattr(gateway, name)
-        ours = str(getattr(value, "__module__", "")).startswith("gateway")
+def stub_of(package: ModuleType) -> dict[str, str]:
+    """Return the modules that the package's stub imports from, keyed by public name."""
+    path = Path(str(package.__file__)).with_suffix(".pyi")
+    return {
+        str(alias.asname): str(node.module)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+@front_doors
+def test_public_names_are_sorted_and_load(package: ModuleType) -> None:
+    assert sorted(dir(package)) == dir(package) == package.__all__
+    for name in dir(package):
+        value = getattr(package, name)
+        ours = str(getattr(value, "__module__", "")).startswith(("gateway", "graphs"))
         assert not ours or name == value.__name__
+
+
+@front_doors
+def test_the_stub_has_the_names_of_the_package(package: ModuleType) -> None:
+    """Type checkers read `__init__.pyi`, Python reads `__init__.py`: they must not differ."""
+    stub = stub_of(package)
+
+    assert dir(package) == sorted(stub)
+    for name, module in stub.items():
+        assert getattr(import_module(module), name) is getattr(package, name)
 
 
 def test_the_front_door_stays_small() -> None:
@@ -25,7 +50,7 @@ def test_the_front_door_stays_small() -> None:
     assert len(dir(gateway)) <= 40
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    """As with any other module."""
-    with pytest.raises(AttributeError, match="no attribute 'Toolbox'"):
-        _ = gateway.Toolbox  # type: ignore[attr-defined]  # (the point of the test)
+@front_doors
+def test_an_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
+    with pytest.raises(AttributeError, match=f"'{package.__name__}' has no attribute 'Toolbox'"):
+        _ = package.Toolbox
