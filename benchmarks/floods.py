@@ -128,7 +128,7 @@ async def _measure_served(flood: str, seconds: float, rounds: int) -> dict[str, 
         config = Path(folder, "servers.json")
         config.write_text(json.dumps({"mcpServers": servers}), "utf-8")  # noqa: ASYNC240  (small)
         command = (sys.executable, "-m", "benchmarks.serving", "gateway", "http", str(config))
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220, S603
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220
             assert process.stdout is not None  # noqa: S101
             url = process.stdout.readline().strip()
             try:
@@ -211,7 +211,7 @@ async def _target(flood: str) -> AsyncIterator[StdioServer | HttpServer]:
         yield StdioServer(sys.executable, (_SERVER, flood))
         return
     command = (sys.executable, _SERVER, flood, "--http")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220, S603
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: ASYNC220
         assert process.stdout is not None  # noqa: S101
         try:
             yield HttpServer(f"http://127.0.0.1:{process.stdout.readline().strip()}/mcp")

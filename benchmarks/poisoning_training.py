@@ -50,7 +50,7 @@ def main(
     regularization: Annotated[float, typer.Option(help="Its inverse strength.")] = 30.0,
 ) -> None:
     """Learn the weights, and print what was learned from."""
-    draw = random.Random(7)  # noqa: S311  (no secret)
+    draw = random.Random(7)
     attacks, others = read_texts(TEXTS)
     for runs in read_runs(honest):
         others += draw.sample(runs, min(len(runs), _MAX_RUNS))

@@ -112,7 +112,7 @@ def _served(entities: int, encoders: int, *, cache: bool) -> Iterator[str]:
         command = [sys.executable, "-m", "benchmarks.registryhttp", "--serve", folder]
         command += ["--entities", str(entities), "--encoders", str(encoders)]
         command += ["--cache"] if cache else []
-        with Popen(command, stdout=PIPE, text=True) as running:  # noqa: S603  (our own)
+        with Popen(command, stdout=PIPE, text=True) as running:
             if running.stdout is None or not (url := running.stdout.readline().strip()):
                 raise RuntimeError("the server did not start")
             try:

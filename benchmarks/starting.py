@@ -99,7 +99,7 @@ def _ran(folder: str, *arguments: str) -> str:
     # Modules are compiled once, as an installation does it.
     variables.pop("PYTHONDONTWRITEBYTECODE", None)
     variables |= {"GATEWAY_CACHE_DIR": folder, "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
-    done = subprocess.run(  # noqa: S603  (our own words)
+    done = subprocess.run(
         [sys.executable, *arguments], check=True, capture_output=True, text=True, env=variables
     )
     return done.stdout

@@ -67,7 +67,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure, and print the figures."""
-    chance = random.Random(seed)  # noqa: S311  (nothing secret: it must repeat)
+    chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         print_figures(kill_writers(Path(folder), kills, chance), as_json=as_json)
 
@@ -150,7 +150,7 @@ def _run_round(
 
 def _write(folder: Path, writer: int, version: int, seed: int) -> None:
     """Write until killed; acknowledge each write in a file that outlives the process."""
-    chance = random.Random(seed)  # noqa: S311  (nothing secret: it must repeat)
+    chance = random.Random(seed)
     acks = os.open(folder / f"acks-{writer}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(acks, b"begin 0 0\n")
     store = open_store(folder)

@@ -234,7 +234,7 @@ def jobs_of(plan: Plan, load: Load) -> list[Job]:
         partial(load.call, caller, number)
         for number, caller in zip(range(plan.calls), callers, strict=False)
     ]
-    random.Random(1).shuffle(jobs)  # noqa: S311  (nothing secret: it must repeat)
+    random.Random(1).shuffle(jobs)
     for at in range(0, len(jobs), _WRITE_EVERY):
         jobs[at:at] = [load.write, load.intrude]
     return jobs
@@ -247,7 +247,7 @@ async def run_with_faults(plan: Plan, load: Load, store: PostgresServer) -> None
     """
     faults: list[Job] = [partial(_restart, load, number) for number in range(plan.kills)]
     faults += [partial(_take_away, store, plan.outage_s)] * plan.outages
-    random.Random(2).shuffle(faults)  # noqa: S311  (nothing secret: it must repeat)
+    random.Random(2).shuffle(faults)
     jobs = iter(jobs_of(plan, load))
     parts = len(faults) + 1
     size = (plan.searches + plan.calls) // parts

@@ -81,7 +81,7 @@ class Replica:
         self.memory_mb.clear()
         command = [*self.command, "--port", str(self.port)]
         with self.log.open("ab") as log:
-            self.process = Popen(command, env=self.env, stdin=DEVNULL, stdout=log, stderr=log)  # noqa: S603  (our own)
+            self.process = Popen(command, env=self.env, stdin=DEVNULL, stdout=log, stderr=log)
 
     async def _is_ready(self, http: httpx2.AsyncClient) -> bool:
         try:

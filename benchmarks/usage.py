@@ -231,7 +231,7 @@ async def _suggest(gateway: Gateway, steps: Iterable[Step]) -> list[frozenset[st
 def shuffled(tasks: Sequence[Sequence[str]]) -> list[list[str]]:
     """Deal the calls of *tasks* out anew, always in the same way; each task keeps its length."""
     calls = [call for task in tasks for call in task]
-    random.Random(_SEED).shuffle(calls)  # noqa: S311  (nobody guards anything with it)
+    random.Random(_SEED).shuffle(calls)
     rest = iter(calls)
     return [[next(rest) for _ in task] for task in tasks]
 

@@ -57,7 +57,7 @@ class Environments:
             ],
         )
         for step in steps:
-            done = subprocess.run(step, capture_output=True, text=True, check=False)  # noqa: S603  (our own command)
+            done = subprocess.run(step, capture_output=True, text=True, check=False)
             if done.returncode:
                 return last_line(done.stderr) or f"{step[1:3]} ended with {done.returncode}"
         return ""

@@ -70,7 +70,7 @@ def convert_commands(package: Path, hassil: Any) -> ConvertedSet:
         sentences = _sentences(language, hassil)
         for name, intent in language["intents"].items():
             if name in known:
-                rng = random.Random(f"{code}{name}")  # noqa: S311  (it must repeat)
+                rng = random.Random(f"{code}{name}")
                 drawn = _draw(_patterns(name, intent), sentences, rng)
                 queries += [
                     query_row(f"{code}-{name}-{place}", text, [name], lang=code.partition("-")[0])

@@ -67,7 +67,7 @@ def convert_customers(package: Path) -> ConvertedSet:
         tools.setdefault(tool["id"], tool)
     domains = package / "data" / "domains"
     queries = list(chain(_reasons(domains, tools), _tickets(domains, tools)))
-    random.Random(_SEED).shuffle(queries)  # noqa: S311  (nothing secret: it must repeat)
+    random.Random(_SEED).shuffle(queries)
     telecom = [row for row in queries if row["id"].startswith("telecom-")]
     others = [row for row in queries if not row["id"].startswith("telecom-")]
     return ConvertedSet(tools=tuple(tools.values()), queries=(*others, *telecom[:_SAMPLE]))

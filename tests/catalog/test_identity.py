@@ -62,7 +62,7 @@ def check_names(tools: list[tuple[str, str]]) -> None:
 def test_every_tool_of_ten_thousand_catalogs_has_one_name() -> None:
     """Half of the tools have names that clash, the others names of any characters."""
     for seed in range(10_000):
-        dice = random.Random(seed)  # noqa: S311  (no secret)
+        dice = random.Random(seed)
         some = ["".join(map(chr, dice.choices(range(sys.maxunicode + 1), k=at))) for at in range(9)]
         tools = {
             (dice.choice(SERVERS), dice.choice(dice.choice((CLASHING, [*some, "x" * 80]))))

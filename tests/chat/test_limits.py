@@ -238,7 +238,7 @@ def test_five_hundred_conversations_destroy_only_what_was_approved(
     gateway = dangerous(open_gateway, ran, "destructive")
     approved = 0
     for seed in range(500):
-        dice = Random(seed)  # noqa: S311  (no secret)
+        dice = Random(seed)
         host = Asked(says=seed % 3 == 0)
         calls = dice.choices((*WIPES, Call("look_up")), k=dice.randint(1, 4))
         role = stage.cast(Turn(calls=tuple(calls)), Turn("Done."))

@@ -19,7 +19,7 @@ from tests.conftest import OpenGateway
 from tests.fakes import PanicError, tool, until
 from tests.metrics import Watch, recorded
 
-SECRET = "what no log may have"  # noqa: S105  (no secret)
+SECRET = "what no log may have"
 META = ("search_tools", "call_tool")
 
 

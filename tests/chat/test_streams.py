@@ -101,7 +101,7 @@ def expected(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
 def test_however_a_turn_is_cut_its_calls_and_its_text_are_the_same() -> None:
     """To the byte, ten thousand times: a call with one character lost is another call."""
     for seed in range(10_000):
-        dice = Random(seed)  # noqa: S311  (no secret)
+        dice = Random(seed)
         text, calls = text_of(dice), calls_of(dice)
         check_stream(text, calls, stream(dice, text, calls))
 

@@ -160,7 +160,7 @@ def test_what_cannot_be_served_is_said(place: Place) -> None:
     """A missing token, an open address, a missing file."""
     config = place.config()
     unset = place.run("serve", "--http", "--token-env", "NOT_SET_HERE", "--config", config)
-    opened = place.run("serve", "--http", "--host", "0.0.0.0", "--config", config)  # noqa: S104
+    opened = place.run("serve", "--http", "--host", "0.0.0.0", "--config", config)
     missing = place.run("serve", "--config", "no-such.json")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

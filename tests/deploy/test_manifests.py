@@ -23,7 +23,7 @@ from tests.deploy.containerfile import ROOT, stages
 
 DEPLOY = ROOT / "deploy"
 MANIFESTS = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
-OPEN = HttpOptions(host="0.0.0.0", token="t")  # noqa: S104, S106
+OPEN = HttpOptions(host="0.0.0.0", token="t")
 END_S = OPEN.delay_s + OPEN.drain_timeout_s + LIMIT_S
 """How long the end may take."""
 
@@ -109,7 +109,7 @@ def test_both_say_what_the_image_says() -> None:
     """Its command but for names of hosts, its folders, its configuration, its time to end."""
     _, image = stages()
     service = COMPOSE["services"]["gateway"]
-    command = [each for each in image.command("CMD") if each != "0.0.0.0"]  # noqa: S104
+    command = [each for each in image.command("CMD") if each != "0.0.0.0"]
     plain = {each.partition("=")[0] for each in CONTAINER["args"]}
     mounts = {each["mountPath"] for each in CONTAINER["volumeMounts"]}
     texts = {path.name: path.read_text("utf-8") for path in (DEPLOY / "config").iterdir()}

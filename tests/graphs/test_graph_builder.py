@@ -108,7 +108,7 @@ def guess(subject: int, target: int) -> Fact:
 
 def test_any_way_to_a_graph_gives_the_same_graph() -> None:
     """Documents and rules come, change and go; statements are shared, banned and stated again."""
-    draw = random.Random(7)  # noqa: S311  (the same documents at every run; no secret)
+    draw = random.Random(7)
     builder = GraphBuilder()
     documents: dict[int, Document] = {}
     derived: dict[tuple[int, int], tuple[Fact, ...]] = {}

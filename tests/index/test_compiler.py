@@ -85,7 +85,7 @@ def changed(draw: random.Random, tool: Entity) -> Entity:
 @pytest.mark.parametrize("number", range(5))
 def test_any_way_to_a_catalog_gives_the_same_snapshot(number: int) -> None:
     """Tools come, change and go in any order."""
-    draw = random.Random(number)  # noqa: S311  (the same catalogs at every run; no secret)
+    draw = random.Random(number)
     compiler = SnapshotCompiler(GraphOptions())
     known: dict[str, Entity] = {}
     documents: Sequence[Document] = ()

@@ -401,7 +401,7 @@ TEXTS = ("Does.", "Use after get_date.", "See list_invoice then pay_invoice.", "
 @pytest.mark.parametrize("number", range(40))
 def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -> None:
     """Whoever comes or goes, only those are read again who look where it stands."""
-    draw = random.Random(number)  # noqa: S311  (the same catalogs at every run; no secret)
+    draw = random.Random(number)
     deriver = EdgeDeriver(ALL)
     known: dict[str, Entity] = {}
     for _ in range(6):

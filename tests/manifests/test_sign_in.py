@@ -35,7 +35,7 @@ def test_how_a_server_signs_in_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     auth = OAuth(
         scope="read",
         client_id="me",
-        client_secret="s3cret-value",  # noqa: S106  (of this test)
+        client_secret="s3cret-value",
         callback_port=7777,
         store="keyring",
         per_user=True,
@@ -57,7 +57,7 @@ def test_a_token_exchange_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     found = read({**entry, **full, "client_secret": "env:MY_SECRET"})
 
-    own = TokenExchange(token_url="https://idp.example/token", **full, client_secret="s3cret-value")  # noqa: S106  (of this test)
+    own = TokenExchange(token_url="https://idp.example/token", **full, client_secret="s3cret-value")
     assert {"a": HttpServer(URL, auth=own)} == found.servers
     assert "s3cret" not in repr(found.servers)
     other = read({**entry, "token_url": "https://evil.example/token"}).servers["a"]

@@ -91,7 +91,7 @@ async def test_a_thousand_cancellations_leave_nothing_behind(
     source = hostile("pid")
     await source.list_tools()
     before = await bridge.run(_tasks)
-    dice = random.Random(7)  # noqa: S311  (no secret)
+    dice = random.Random(7)
 
     for _ in range(100):
         calls = [

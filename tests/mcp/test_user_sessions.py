@@ -80,7 +80,7 @@ class Place:
             audience="https://srv.example",
             scope="read",
             client_id="gateway",
-            client_secret="client-SECRET",  # noqa: S106  (of the tests)
+            client_secret="client-SECRET",
         )
 
 
@@ -166,7 +166,7 @@ async def test_no_users_token_is_ever_sent_for_another(
     place: Place, seed: int, signs: bool
 ) -> None:
     """Fifty at once, with fewer sessions than users: cancelled, expired, refreshed, signed out."""
-    chance = random.Random(seed)  # noqa: S311  (no secret is made of it)
+    chance = random.Random(seed)
     users = [f"user{number}" for number in range(USERS)]
     for user in users if signs else ():
         place.sign_in(user)

@@ -15,7 +15,7 @@ Call = types.CallToolRequestParams
 Requests = dict[str, types.InputRequest]
 Answer = str | types.InputRequiredResult
 Tool = Callable[[Context, Call], Awaitable[Answer]]
-SECRET = "state-of-the-fixture"  # noqa: S105  (no secret)
+SECRET = "state-of-the-fixture"
 
 
 def modern(context: Context) -> bool:

@@ -47,7 +47,7 @@ Script: TypeAlias = Path
 """A program that Node runs."""
 Make = Callable[[str], Gateway]
 RESOURCE = "http://127.0.0.1:8930/mcp"
-SECRET = "s3cret-of-the-clients"  # noqa: S105  (of the tests)
+SECRET = "s3cret-of-the-clients"
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from tests.fakes import tool
 from tests.metrics import Watch, documented, recorded
 from tests.serve.upstream import ERAS
 
-TOKEN = "s3cret-of-the-test"  # noqa: S105  (no secret)
+TOKEN = "s3cret-of-the-test"
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -179,10 +179,10 @@ async def test_a_session_is_kept_to_the_token_that_began_it(open_gateway: OpenGa
 def test_an_open_address_needs_a_token() -> None:
     """Nobody opens a catalog to the network by a flag alone."""
     with pytest.raises(ConfigError, match="token"):
-        HttpOptions(host="0.0.0.0")  # noqa: S104  (refused)
+        HttpOptions(host="0.0.0.0")
     tokens = (BearerToken.from_secret("ci", TOKEN, ANYONE),)
-    assert HttpOptions(host="0.0.0.0", token=TOKEN).needs_token  # noqa: S104  (guarded)
-    assert HttpOptions(host="0.0.0.0", tokens=tokens).needs_token  # noqa: S104  (likewise)
+    assert HttpOptions(host="0.0.0.0", token=TOKEN).needs_token
+    assert HttpOptions(host="0.0.0.0", tokens=tokens).needs_token
 
 
 def test_a_token_stands_in_no_message() -> None:
@@ -198,7 +198,7 @@ def test_a_token_stands_in_no_message() -> None:
 def test_what_loopback_is() -> None:
     """All of 127/8, ::1 and the name; nothing that merely looks like it."""
     assert all(map(is_loopback, ("127.0.0.1", "127.8.9.1", "::1", "localhost")))
-    assert not any(map(is_loopback, ("0.0.0.0", "192.168.0.1", "localhost.evil", "::")))  # noqa: S104
+    assert not any(map(is_loopback, ("0.0.0.0", "192.168.0.1", "localhost.evil", "::")))
 
 
 async def test_a_port_that_is_taken_says_so(open_gateway: OpenGateway) -> None:

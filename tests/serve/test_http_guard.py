@@ -38,10 +38,7 @@ COMBINATIONS = [
         with_metrics,
     )
     for host, tokens, with_api, with_metrics in itertools.product(
-        ("127.0.0.1", "0.0.0.0", "::"),  # noqa: S104  (the point)
-        ((), TOKENS),
-        (True, False),
-        (True, False),
+        ("127.0.0.1", "0.0.0.0", "::"), ((), TOKENS), (True, False), (True, False)
     )
 ]
 """Options, whether there is an API, and whether there are metrics."""

@@ -23,7 +23,7 @@ FOREIGN = {"Host": "10.1.2.3:8930", "Origin": "https://evil.example"}
 @asynccontextmanager
 async def probing(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     """A client without a token of a server that needs one."""
-    options = HttpOptions(host="0.0.0.0", token="s3cret-of-the-test")  # noqa: S104, S106
+    options = HttpOptions(host="0.0.0.0", token="s3cret-of-the-test")
     app = http_app(mcp_server(gateway), options, routes=probe_routes(gateway))
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(

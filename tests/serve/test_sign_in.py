@@ -77,7 +77,7 @@ class Team:
         async with httpx2.AsyncClient(trust_env=False) as client:
             return str((await client.get(url)).headers["location"])
 
-    async def begin(self, browser: httpx2.AsyncClient, token: str = "token-of-ada") -> str:  # noqa: S107  (of the tests)
+    async def begin(self, browser: httpx2.AsyncClient, token: str = "token-of-ada") -> str:
         """Type a token, go on and agree; give the address that the browser is sent back to."""
         policy = (await browser.get(PAGE)).headers["referrer-policy"]
         # As browsers do (Fetch, "append a request Origin header").
@@ -251,14 +251,14 @@ async def test_a_client_that_opens_addresses_has_its_user_sign_in_during_the_cal
     assert [PAGE] == [each.url for each in shown]
 
 
-@pytest.mark.parametrize(("host", "says"), [("127.0.0.1", False), ("0.0.0.0", True)])  # noqa: S104  (nothing listens)
+@pytest.mark.parametrize(("host", "says"), [("127.0.0.1", False), ("0.0.0.0", True)])
 def test_a_server_says_where_users_sign_in_or_that_they_cannot(
     host: str, says: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On loopback it knows its address."""
     entry = {"url": "https://srv.example/mcp", "auth": {"type": "oauth", "per_user": True}}
     manifest = parse_manifest({"mcpServers": {"srv": entry}})
-    address = HttpOptions(host=host, port=8930, token="s3cret-of-the-operator")  # noqa: S106  (of the tests)
+    address = HttpOptions(host=host, port=8930, token="s3cret-of-the-operator")
 
     options = serve_options(manifest, frozenset(), None, address)
 

@@ -43,7 +43,7 @@ def test_a_gain_is_measured_if_it_is_more_than_chance(
 
 def test_tasks_hang_together() -> None:
     """Forty calls of four tasks are four pieces of evidence, not forty."""
-    drawn = random.Random(3)  # noqa: S311  (nobody guards anything with it)
+    drawn = random.Random(3)
     tasks = [[sign * 0.3 + drawn.random() / 9 for _ in range(10)] for sign in (1, 1, 1, -1)]
     apart = [[call] for task in tasks for call in task]
 

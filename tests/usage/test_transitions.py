@@ -103,7 +103,7 @@ def test_a_history_is_believed_if_it_foretells_itself() -> None:
     ways = [[f"{way}{step}" for step in range(5)] for way in "abcdefgh"]
     history = ways * 5
     calls = [call for task in history for call in task]
-    random.Random(7).shuffle(calls)  # noqa: S311  (nobody guards anything with it)
+    random.Random(7).shuffle(calls)
     shuffled = [calls[at : at + 5] for at in range(0, len(calls), 5)]
 
     assert is_predictive(history)

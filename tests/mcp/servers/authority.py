@@ -33,7 +33,7 @@ from tests.mcp.servers.plain import plain
 
 SCOPES = ["read", "write"]
 BY_HAND = "by-hand"
-SECRET = "by-hand-SECRET"  # noqa: S105  (of the tests)
+SECRET = "by-hand-SECRET"
 
 
 @dataclass

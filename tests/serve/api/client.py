@@ -17,7 +17,7 @@ from gateway.serve.http_options import HttpOptions
 from gateway.types import Caller
 
 HERE = HttpOptions()
-SECRET = "s3cret-of-the-test"  # noqa: S105  (no secret)
+SECRET = "s3cret-of-the-test"
 URL = "http://127.0.0.1:8930"
 
 

@@ -12,7 +12,7 @@ from gateway.types import Caller
 from tests.serve.console.catalogs import MARKUP
 from tests.serve.console.conftest import Open, Serve, check_access
 
-SECRET = "s3cret-of-the-test"  # noqa: S105  (no secret)
+SECRET = "s3cret-of-the-test"
 READER = BearerToken.from_secret("reader", SECRET, Caller(scopes=frozenset({"billing"})))
 
 

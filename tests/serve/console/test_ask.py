@@ -40,7 +40,7 @@ READ = replace(
     DELETE, name="read_letter", description="Read a letter.", hints=Hints(read_only=True)
 )
 OF = Caller(user="ada", scopes=frozenset({CALL}))
-SECRET = "another-s3cret-of-the-test"  # noqa: S105  (no secret)
+SECRET = "another-s3cret-of-the-test"
 
 
 class Desk(ListSource):

@@ -133,7 +133,7 @@ async def test_a_client_gets_what_it_needs_and_no_token(
     small_gateway: Gateway, serve_console: Serve, config: Path
 ) -> None:
     """Paths of this machine are for administrators."""
-    secret = "s3cret-of-the-test"  # noqa: S105  (no secret)
+    secret = "s3cret-of-the-test"
     reader = BearerToken.from_secret("reader", secret, Caller())
     http = HttpOptions(port=0, tokens=(reader,))
     own = await (await serve_console(small_gateway, config=config)).data("/catalog/clients")

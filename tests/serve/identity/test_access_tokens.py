@@ -141,7 +141,7 @@ ATTACKS: Mapping[str, Mapping[str, Make]] = {
     },
     "it is another kind of token": {
         "ID token of Keycloak": lambda p: p.token(headers={"typ": "JWT"}, typ="ID"),
-        "ID token of Cognito": with_claims(token_use="id"),  # noqa: S106  (no password)
+        "ID token of Cognito": with_claims(token_use="id"),
     },
     "it is bound to a key: only plain bearer tokens are accepted": {
         "bound to a key": with_claims(cnf={"jkt": "x"})
