@@ -321,7 +321,7 @@ def fit(
 
 
 @app.command()
-def measure(  # noqa: PLR0913  (the options of a command)
+def measure(
     *,
     data: DATA,
     strategy: Annotated[str, typer.Option(help="auto, graph or embeddings.")] = "auto",

@@ -36,7 +36,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def main(  # noqa: PLR0913  (the options of a command)
+def main(
     *,
     data: Annotated[Path | None, typer.Option(help="A folder in the common format.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,

@@ -38,7 +38,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def main(  # noqa: PLR0913  (the options of a command)
+def main(
     *,
     data: Annotated[list[Path] | None, typer.Option(help="Folders in the common format.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="These systems or packages.")] = None,

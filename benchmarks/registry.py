@@ -83,7 +83,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def main(  # noqa: PLR0913  (the options of a command)
+def main(
     *,
     data: Annotated[Path | None, typer.Option(help="Tools with requests of their own.")] = None,
     extra: Annotated[list[Path] | None, typer.Option(help="More tools; may be repeated.")] = None,

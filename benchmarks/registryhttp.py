@@ -150,7 +150,7 @@ def _entries(kind: str, count: int) -> list[Entry]:
     ]
 
 
-def main(  # noqa: PLR0913  (the options of a command)
+def main(
     *,
     entities: Annotated[int, typer.Option(help="In the catalog.")] = 1000,
     concurrent: Annotated[int, typer.Option(help="Clients at a time.")] = 10,

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 @app.command()
-def run(  # noqa: PLR0913  (the options of a command)
+def run(
     *,
     data: Annotated[Path, typer.Option(help="A folder in the common format.")],
     out: Annotated[Path, typer.Option(help="Where the run goes, as JSON Lines.")],
@@ -106,7 +106,7 @@ def score(
 
 
 @app.command()
-def report(  # noqa: PLR0913  (the options of a command)
+def report(
     *,
     data: Annotated[list[Path], typer.Option(help="A folder; may be repeated.")],
     out: Annotated[Path, typer.Option(help="The document; only what stands between its marks.")],

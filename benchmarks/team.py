@@ -360,7 +360,7 @@ def _noted_calls(store: PostgresServer) -> int:
     return int(row[0]) if row else 0
 
 
-def main(  # noqa: PLR0913  (one for each option)
+def main(
     *,
     replicas: Annotated[int, typer.Option(help="Processes of the gateway.")] = Plan.replicas,
     callers: Annotated[int, typer.Option(help="Tokens, each of one desk.")] = Plan.callers,

@@ -43,7 +43,7 @@ def _open_entries(config: Path) -> Iterator[SyncCatalog]:
 
 
 @command(app)
-def add(  # noqa: PLR0913  (one for each option)
+def add(
     kind: Annotated[str, Argument(help="agent, skill, server, or a kind of your own.")],
     name: Annotated[str, Argument(help="Its name.")],
     *,
@@ -130,7 +130,7 @@ def show(
 
 
 @command(app)
-def change(  # noqa: PLR0913  (one for each option)
+def change(
     ids: EntityIds = None,
     *,
     enable: Annotated[
@@ -200,7 +200,7 @@ def import_(
 
 
 @command(app)
-def export(  # noqa: PLR0913  (one for each option)
+def export(
     ids: EntityIds = None,
     *,
     servers: Annotated[

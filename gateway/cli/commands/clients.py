@@ -135,7 +135,7 @@ def _files(client: Client, source: Path | None, folder: Path) -> list[tuple[Path
 
 
 @command(app)
-def install(  # noqa: PLR0913  (one for each option)
+def install(
     client: ClientArgument,
     *,
     to: ToFile = None,

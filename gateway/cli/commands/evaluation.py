@@ -53,7 +53,7 @@ app = command_group("eval")
 
 
 @command(app)
-def requests(  # noqa: PLR0913  (one for each option)
+def requests(
     files: Annotated[
         list[Path] | None, Argument(help="Your own requests: Markdown tables or JSON Lines.")
     ] = None,
@@ -133,7 +133,7 @@ def add(
 
 
 @command(app)
-def run(  # noqa: PLR0913  (one for each option)
+def run(
     requests_file: Annotated[Path, Argument(help="The requests: frozen ones, or your own.")],
     *,
     out: OutFile = None,

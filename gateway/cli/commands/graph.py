@@ -108,7 +108,7 @@ def _name(graph: ToolGraph, node: str) -> str:
 
 
 @command(app, has_json=False)
-def export(  # noqa: PLR0913  (one for each option)
+def export(
     *,
     form: Annotated[
         Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"],
@@ -259,7 +259,7 @@ def _place(node: graphs.FoundNode) -> str:
 
 
 @command(app)
-def propose(  # noqa: PLR0913  (one for each option)
+def propose(
     *,
     out: options.Folder = None,
     model: Annotated[str, Option(help="The chat model; its key is OPENAI_API_KEY.")] = "",
@@ -300,7 +300,7 @@ def propose(  # noqa: PLR0913  (one for each option)
 
 
 @command(app)
-def query(  # noqa: PLR0913  (one for each option)
+def query(
     text: Annotated[str, Argument(help="A read-only SPARQL query.")],
     *,
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Rows at most.")] = 1000,

@@ -59,7 +59,7 @@ def order(
 
 
 def _decision(verdict: Verdict, summary: str) -> Callable[..., Output]:
-    def decide(  # noqa: PLR0913  (one for each option)
+    def decide(
         subject: Name,
         predicate: Annotated[str, Argument(help="Such as requires, nextStep, relatedTo.")],
         target: Name,

@@ -34,7 +34,7 @@ app = command_group()
 
 
 @command(app)
-def lint(  # noqa: PLR0913  (one for each option)
+def lint(
     *,
     requests: Annotated[
         list[Path] | None,

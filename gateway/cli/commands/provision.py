@@ -46,7 +46,7 @@ app = command_group()
 
 
 @command(app)
-def discover(  # noqa: PLR0913  (one for each option)
+def discover(
     intent: Annotated[str, Argument(help="What is wanted, in any language; none: all.")] = "",
     *,
     config: options.Config = options.DEFAULT_CONFIG,
@@ -81,7 +81,7 @@ def discover(  # noqa: PLR0913  (one for each option)
 
 
 @command(app, has_set=False)
-def provision(  # noqa: PLR0913  (one for each option)
+def provision(
     intent: Annotated[str, Argument(help="What tools are wanted for.")],
     *,
     apply: Annotated[bool, Option("--apply", help="Do it, after consent; else only plan.")] = False,

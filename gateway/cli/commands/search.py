@@ -59,7 +59,7 @@ app = command_group()
 
 
 @command(app)
-def search(  # noqa: PLR0913  (one for each option)
+def search(
     query: Annotated[str, Argument(help="What is wanted, in any language; '' browses.")],
     *,
     config: options.Config = options.DEFAULT_CONFIG,

@@ -77,7 +77,7 @@ app = command_group()
 
 
 @command(app, has_json=False)
-def serve(  # noqa: PLR0913  (one for each option)
+def serve(
     context: Context,
     *,
     http: Annotated[bool, Option("--http/--stdio", help="Streamable HTTP, or pipes.")] = False,
@@ -198,7 +198,7 @@ def serve(  # noqa: PLR0913  (one for each option)
 
 
 @command(app, has_json=False)
-def console(  # noqa: PLR0913  (one for each option)
+def console(
     context: Context,
     *,
     port: Annotated[int, Option(help="0 takes a free one.")] = 0,

@@ -86,7 +86,7 @@ class ServerTest:
 
 
 @command(app)
-def add(  # noqa: PLR0913  (one for each option)
+def add(
     name: Annotated[str, Argument(help="Its name in the configuration.")],
     command: Annotated[
         options.Texts, Argument(help="After '--': the program and its arguments.")
