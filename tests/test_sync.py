@@ -43,7 +43,7 @@ def test_every_verb_works_without_a_loop(
 
 
 TWINS: dict[type, tuple[type, set[str]]] = {
-    Gateway: (SyncGateway, {"aclose", "count", "part"}),
+    Gateway: (SyncGateway, {"aclose"}),
     Catalog: (SyncCatalog, {"entry"}),
     ResourceLibrary: (SyncLibrary, {"ask", "fill_prompt", "follow", "owner", "read_contents"}),
 }
