@@ -40,7 +40,7 @@ from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
 from gateway.search.rank.parameters import MAX_LOG_ODDS
 from gateway.search.results import Ranking
-from gateway.search.retrieve import find_candidates, score_lexical
+from gateway.search.retrieve import find_candidates, score_clauses, score_lexical
 from gateway.types import Filters
 
 NO_MATCH = "nomatch"
@@ -212,7 +212,7 @@ async def _rank(snapshot: Snapshot, text: str, embedder: Embedder) -> Ranking:
     lexical = score_lexical(snapshot.lexical, query)
     ranked = fuse(
         candidates,
-        lexical,
+        [lexical.scores, *score_clauses(snapshot.lexical, query)],
         mask=mask,
         weight=options.lexical_weight,
         server_ids=snapshot.server_ids,
@@ -222,7 +222,7 @@ async def _rank(snapshot: Snapshot, text: str, embedder: Embedder) -> Ranking:
         query=query,
         ranked=ranked,
         lexical=snapshot.lexical,
-        reading=lexical.best,
+        reading=lexical,
         eligible=int(mask.sum()),
         candidates=candidates,
     )

@@ -38,7 +38,7 @@ from gateway.options import SearchOptions
 from gateway.runtime.vectors import Matrix, Vector
 from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
-from gateway.search.retrieve import find_candidates, find_named, score_lexical
+from gateway.search.retrieve import find_candidates, find_named, score_clauses, score_lexical
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.spelling.word_lists import find_word_lists
 from gateway.types import Filters
@@ -211,10 +211,10 @@ async def _compute(benchmark: Benchmark, embedder: Embedder) -> Arrays:
         "product": np.stack([_product_scores(snapshot, vectors, query) for query in queries]),
     }
     for label, index in {"": snapshot.lexical, **_indexes(snapshot)}.items():
-        found = [score_lexical(index, query) for query in queries]
-        nothing = np.zeros(index.size, dtype=np.float32)
-        arrays[f"scores {label}"] = np.stack([each.scores for each in found])
-        clauses = [nothing if each.clauses is None else each.clauses for each in found]
+        scores = [score_lexical(index, query).scores for query in queries]
+        arrays[f"scores {label}"] = np.stack(scores)
+        nothing = [np.zeros(index.size, dtype=np.float32)]
+        clauses = [(score_clauses(index, query) or nothing)[0] for query in queries]
         arrays[f"clauses {label}"] = np.stack(clauses)
     return arrays
 
@@ -242,7 +242,7 @@ def _product_scores(snapshot: Snapshot, vectors: CatalogVectors, query: Query) -
     mask = snapshot.mask(Filters())
     ranked = fuse(
         find_candidates(vectors, query.vectors, mask=mask, count=POOL),
-        score_lexical(snapshot.lexical, query),
+        [score_lexical(snapshot.lexical, query).scores, *score_clauses(snapshot.lexical, query)],
         mask=mask,
         weight=OPTIONS.lexical_weight,
         server_ids=snapshot.server_ids,

@@ -96,22 +96,34 @@ class Search:
             return browse(state)
         queries = await self._prepare(state, request.queries or ("",))
         queries = await self._embed(state, queries)
+        if result := await self._answer_by_vectors(state, queries):
+            return result
         if snapshot.graph is None and request.ranking == "strategy":
-            queries = [query for query in queries if query.is_embedded]
-        if not queries:
             state.add_diagnostic("graph", "graph_unavailable")
             return state.result("graph")
-        if any(query.is_embedded for query in queries):
-            # Of a try in a thread that takes too long nothing may be left.
-            work = partial(self._answer, state.copy(), queries)
-            result = await with_vectors(snapshot.vectors, work, self.options.query_timeout_s)
-            if not isinstance(result, Failed):
-                return result
-            state.record_time("vector")
-            state.add_diagnostic("vector", "vectors_unavailable", result.reason)
-            _note_fallback(state)
-            queries = [query.without_vectors() for query in queries]
-        return self._answer(state, queries)
+        return self._answer(state, [query.without_vectors() for query in queries])
+
+    async def _answer_by_vectors(
+        self, state: SearchState, queries: Sequence[Query]
+    ) -> SearchResult | None:
+        """Answer the queries, those without a vector by the graph, if there is one.
+
+        Returns:
+            None if no query has a vector, or if the vectors of the catalog could not be read.
+        """
+        if state.snapshot.graph is None and state.request.ranking == "strategy":
+            queries = [query for query in queries if query.is_embedded]
+        if not any(query.is_embedded for query in queries):
+            return None
+        # A try in a thread that takes too long must leave nothing behind.
+        work = partial(self._answer, state.copy(), queries)
+        result = await with_vectors(state.snapshot.vectors, work, self.options.query_timeout_s)
+        if not isinstance(result, Failed):
+            return result
+        state.record_time("vector")
+        state.add_diagnostic("vector", "vectors_unavailable", result.reason)
+        _note_fallback(state)
+        return None
 
     def _answer(self, state: SearchState, queries: Sequence[Query]) -> SearchResult:
         """Rank each of *queries*, by its vectors if it has any, and write the result."""
@@ -226,11 +238,10 @@ class Search:
             ranked = RankedList(positions=candidates.pool, scores=candidates.strengths)
             reading = retrieve.read_words(snapshot.lexical, query)
         else:
-            lexical = retrieve.score_lexical(snapshot.lexical, query)
-            reading = lexical.best
+            reading = retrieve.score_lexical(snapshot.lexical, query)
             ranked = fuse(
                 candidates,
-                lexical,
+                [reading.scores, *retrieve.score_clauses(snapshot.lexical, query)],
                 mask=state.mask,
                 weight=self.options.lexical_weight,
                 server_ids=snapshot.server_ids,
@@ -254,7 +265,7 @@ class Search:
             count=self.options.pool(request.limit),
         )
         ranked = rank(policy, evidence)
-        ranking = self._ranking(state, query, ranked, lexical.best, candidates=candidates)
+        ranking = self._ranking(state, query, ranked, lexical, candidates=candidates)
         if not request.explain:
             return ranking
         return replace(ranking, scoring=explain(policy, evidence, ranked))

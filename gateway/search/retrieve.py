@@ -152,19 +152,6 @@ def window_of(
     return frozenset(positions[: len(head)][head >= floor].tolist())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LexicalScores:
-    """What the words of one query say of every entity, shape (n,) each."""
-
-    best: Hits
-    """The form of the query that the catalog matches most of. Confidence is measured by it, and
-    explanations quote it."""
-    scores: Vector
-    """The best BM25F score over all forms of the query; 0 where no word matches."""
-    clauses: Vector | None = None
-    """The best score over the clauses of a long request; None for a short one."""
-
-
 def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
     """Resolve the words of *query* without scoring anything, if it has one form."""
     texts = query.confidence_texts
@@ -173,16 +160,23 @@ def read_words(index: BM25Index, query: Query) -> AnalyzedQuery:
     return max(_match(index, query, texts), key=_max_coverage)
 
 
-def score_lexical(index: BM25Index, query: Query) -> LexicalScores:
-    """Score every entity by the words of *query*."""
+def score_lexical(index: BM25Index, query: Query) -> Hits:
+    """Score every entity by the words of *query*.
+
+    Returns:
+        The form of the query that the catalog matches most of, by which confidence is measured;
+        its scores are the best over all forms.
+    """
     forms = _match(index, query, query.confidence_texts)
     with_context = _match(index, query, query.texts) if query.context else []
+    scores = np.maximum.reduce([form.scores for form in (*forms, *with_context)])
+    return replace(max(forms, key=_max_coverage), scores=scores)
+
+
+def score_clauses(index: BM25Index, query: Query) -> list[Vector]:
+    """Return each entity's best score over the clauses of *query*; no array for a short query."""
     clauses = [index.match(query.tokens(text)).scores for text in query.clauses]
-    return LexicalScores(
-        best=max(forms, key=_max_coverage),
-        scores=_maximum([form.scores for form in (*forms, *with_context)]),
-        clauses=_maximum(clauses) if clauses else None,
-    )
+    return [np.maximum.reduce(clauses)] if clauses else []
 
 
 def _match(index: BM25Index, query: Query, texts: Sequence[str]) -> list[Hits]:
@@ -207,10 +201,6 @@ def _mean(original: Hits, english: Hits) -> Hits:
 
 def _max_coverage(hits: Hits) -> float:
     return float(hits.coverage.max(initial=0.0))
-
-
-def _maximum(rows: Sequence[Vector]) -> Vector:
-    return rows[0] if len(rows) == 1 else np.maximum.reduce(rows)
 
 
 def score_graph(graph: ToolGraph, query: Query) -> Hits:

@@ -16,7 +16,6 @@ from gateway.options import GraphOptions, SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
-from gateway.search.retrieve import LexicalScores
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, RankingPolicy, SearchResult, ToolDefinition
 from graphs import Document
@@ -58,19 +57,10 @@ def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, 
     return {text_key(text): row for text, row in rows}
 
 
-def lexical_scores(
-    words: Sequence[float],
-    *,
-    coverage: Sequence[float] = (),
-    clauses: Sequence[float] | None = None,
-) -> LexicalScores:
+def lexical_scores(words: Sequence[float], *, coverage: Sequence[float]) -> Hits:
     """Make the scores of a query without words."""
-    scores = np.asarray(words, np.float32)
-    held = np.asarray(coverage or [0] * len(words), np.float32)
-    return LexicalScores(
-        best=Hits(terms=(), scores=scores, coverage=held),
-        scores=scores,
-        clauses=None if clauses is None else np.asarray(clauses, np.float32),
+    return Hits(
+        terms=(), scores=np.asarray(words, np.float32), coverage=np.asarray(coverage, np.float32)
     )
 
 

@@ -40,7 +40,7 @@ from gateway.search.query import Query
 from gateway.search.rank import parameters
 from gateway.search.rank.fusion import lexical_deviations
 from gateway.search.results import to_match
-from gateway.search.retrieve import find_candidates, score_lexical
+from gateway.search.retrieve import find_candidates, score_clauses, score_lexical
 from gateway.search.state import with_timeout, with_vectors
 from gateway.types import Evidence, Filters, Match
 from gateway.usage.call_log import Task
@@ -156,13 +156,15 @@ def _score_task(
     Returns:
         Deviations, shape (n,).
     """
-    index, lexical = snapshot.vectors, score_lexical(snapshot.lexical, query)
+    words = [score_lexical(snapshot.lexical, query).scores]
+    words += score_clauses(snapshot.lexical, query)
+    index = snapshot.vectors
     if index is None or index.mean is None or not query.is_embedded:
-        return _deviations(lexical.scores)
+        return _deviations(words[0])
     everything = np.arange(len(snapshot.entities))
     candidates = find_candidates(index, query.vectors, mask=mask, count=options.pool(1))
     scores = candidates.deviations(candidates.strengths_at(everything))
-    scores += lexical_deviations(lexical, everything, mask, options.lexical_weight)
+    scores += lexical_deviations(words, everything, mask, options.lexical_weight)
     following = following_clauses(query.vectors.clauses, index, index.mean, last)
     if len(following):
         served = [_deviations(_cosines(index, clause)) for clause in following]

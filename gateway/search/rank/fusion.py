@@ -29,7 +29,7 @@ from gateway.search.rank.parameters import (
     SERVER_GROUP_CLAUSES,
     SERVER_GROUP_WEIGHTS,
 )
-from gateway.search.retrieve import Candidates, LexicalScores
+from gateway.search.retrieve import Candidates
 from gateway.types import Entity
 from gateway.usage.rerank import POOL_FACTOR, rerank
 
@@ -57,7 +57,7 @@ class RankedList:
 
 def fuse(
     candidates: Candidates,
-    lexical: LexicalScores,
+    words: Sequence[Vector],
     *,
     mask: Mask,
     weight: float,
@@ -68,7 +68,8 @@ def fuse(
 
     Args:
         candidates: The vector candidates.
-        lexical: The scores of the whole catalog by words.
+        words: The scores of the whole catalog by the words of the request, and by those of its
+            best clause if it is long; shape (n,) each.
         mask: Eligible entities, shape (n,).
         weight: What one deviation in words adds, in deviations of vectors.
         server_ids: The number of each entity's server, shape (n,).
@@ -76,20 +77,19 @@ def fuse(
     """
     positions = candidates.pool
     scores = candidates.deviations(candidates.strengths)
-    scores += lexical_deviations(lexical, positions, mask, weight)
+    scores += lexical_deviations(words, positions, mask, weight)
     scores += group_scores(server_ids, positions, scores, clause_count)
     scores += clause_gains(len(positions), candidates.nearest_to_clauses(MAX_GAINING_CLAUSES))
     return RankedList.of(positions, scores)
 
 
 def lexical_deviations(
-    lexical: LexicalScores, positions: Positions, mask: Mask, weight: float
+    words: Sequence[Vector], positions: Positions, mask: Mask, weight: float
 ) -> Vector:
     """Return the scores by words at *positions*, in deviations, times *weight*."""
     total = np.zeros(len(positions), dtype=np.float32)
-    for scores in (lexical.scores, lexical.clauses):
-        if scores is not None:
-            total += weight * deviations(scores[positions], Distribution.of(scores[mask]))
+    for scores in words:
+        total += weight * deviations(scores[positions], Distribution.of(scores[mask]))
     return total
 
 

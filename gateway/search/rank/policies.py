@@ -42,10 +42,10 @@ from gateway.search.rank.parameters import (
     WORD_IN_NAME,
     WORD_IS_NAME,
 )
-from gateway.search.retrieve import Candidates, LexicalScores
+from gateway.search.retrieve import Candidates
 from gateway.types import Entity, RankingPolicy, Scoring
 from graphs.lexical.bm25_index import BM25Index
-from graphs.lexical.query import AnalyzedQuery
+from graphs.lexical.query import AnalyzedQuery, Hits
 
 log = logging.getLogger("gateway.search")
 _Flags = NDArray[np.bool_]
@@ -56,7 +56,7 @@ class PolicyEvidence:
     """What is known of the catalog for one query."""
 
     snapshot: Snapshot
-    lexical: LexicalScores
+    lexical: Hits
     candidates: Candidates | None
     """None without vectors."""
     mask: Mask
@@ -70,12 +70,12 @@ class PolicyEvidence:
     def keywords(self) -> Keywords:
         """The keyword scores."""
         snapshot = self.snapshot
-        return count_keywords(snapshot.lexical, self.lexical.best, snapshot.entities, self.tools)
+        return count_keywords(snapshot.lexical, self.lexical, snapshot.entities, self.tools)
 
     def lists(self, candidates: Candidates) -> tuple[Positions, Positions]:
         """Return what vectors and words rank, best first, at most `count` each."""
         lexical = self.lexical
-        words = by_words(lexical.scores, self.mask & (lexical.best.coverage >= HYBRID_COVERAGE))
+        words = by_words(lexical.scores, self.mask & (lexical.coverage >= HYBRID_COVERAGE))
         near = candidates.pool[has_vectors(candidates, candidates.pool)]
         return near[: self.count], words.positions[: self.count]
 

@@ -24,7 +24,6 @@ from gateway.search.rank.fusion import (
 from gateway.search.retrieve import Candidates, find_candidates
 from gateway.testing import HashingEmbedder
 from tests.fakes import ListSource, entity, tool
-from tests.search.conftest import lexical_scores
 
 positions = st.lists(st.integers(0, 12), max_size=10, unique=True)
 evidence = st.lists(st.tuples(st.floats(-1, 1, width=16), st.floats(0, 9, width=16)), max_size=30)
@@ -57,7 +56,7 @@ def fused(
     size = len(words)
     return fuse(
         found,
-        lexical_scores(words, clauses=clauses),
+        [np.asarray(each, np.float32) for each in (words, clauses) if each is not None],
         mask=np.asarray(mask or [True] * size, bool),
         weight=weight,
         server_ids=np.zeros(size, np.intp),

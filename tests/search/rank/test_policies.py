@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,10 +15,11 @@ from gateway.runtime.vectors import unit_rows
 from gateway.search.rank import policies
 from gateway.search.rank.fusion import RankedList
 from gateway.search.rank.policies import Keywords, PolicyEvidence, count_keywords, explain
-from gateway.search.retrieve import Candidates, LexicalScores, find_candidates
+from gateway.search.retrieve import Candidates, find_candidates
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
 from graphs import BM25Index
+from graphs.lexical.query import Hits
 from tests.conftest import OpenGateway
 from tests.fakes import compile_snapshot, entity, names, tool
 from tests.search.conftest import lexical_scores
@@ -83,7 +83,7 @@ def ranked(
 
 
 def evidence_of(
-    catalog: Sequence[Entity], lexical: LexicalScores, candidates: Candidates | None
+    catalog: Sequence[Entity], lexical: Hits, candidates: Candidates | None
 ) -> PolicyEvidence:
     """Put evidence together, all of *catalog* eligible."""
     everything = np.ones(len(catalog), bool)
@@ -277,7 +277,7 @@ def test_an_additive_score_is_explained_without_ranks() -> None:
     """No lists were fused."""
     catalog = [thing("send_mail", "Send a letter.")]
     index = compile_snapshot(catalog).lexical
-    lexical = replace(lexical_scores([1]), best=index.match("send"))
+    lexical = index.match("send")
 
     for candidates, score in ((near([0.2]), 1.0), (None, 10 / 13.5)):
         evidence = evidence_of(catalog, lexical, candidates)
