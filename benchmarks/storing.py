@@ -37,7 +37,7 @@ from gateway.storage.call_log import USAGE
 from gateway.storage.catalog import CATALOG
 from gateway.storage.protocol import SqliteStore
 from gateway.storage.vectors import VECTORS
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 
 WRITERS = 2
 SLOTS = 24
@@ -161,7 +161,7 @@ def _write(folder: Path, writer: int, version: int, seed: int) -> None:
         elif kind == "e":
             store.entries.put([_entry(writer, number, version) for number in (slot, slot + SLOTS)])
         else:
-            store.call_log.note(Call(tool=f"{writer}/{version}", outcome="ok"))
+            store.call_log.note(CallNote(tool=f"{writer}/{version}", outcome="ok"))
         os.write(acks, f"{kind} {slot} {version}\n".encode())
         version += 1
 

@@ -32,7 +32,7 @@ from gateway import Embedder, Gateway, Options
 from gateway.options import CacheOptions, UsageOptions
 from gateway.options.search import Learn
 from gateway.testing import ManualClock
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 
 HISTORIES = ("base", "replayed", "shuffled")
 _SEED = 7
@@ -212,7 +212,7 @@ async def _remember(gateway: Gateway, clock: ManualClock, tasks: Sequence[Sequen
     ledger.forget()
     for number, tools in enumerate(tasks):
         for tool in tools:
-            ledger.note(Call(tool=tool, outcome="ok", task=str(number)))
+            ledger.note(CallNote(tool=tool, outcome="ok", task=str(number)))
     snapshot = await gateway.snapshot(vectors=True)
     for _ in range(2):
         clock.tick(_LATER_S)

@@ -14,8 +14,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
-from gateway.access.gate import AccessGate
 from gateway.access.limits import Limiter
+from gateway.call.calls import Calls
+from gateway.call.gate import AccessGate
 from gateway.embed.protocol import Embedder
 from gateway.embed.resolve import resolve_embedder
 from gateway.index.graph_documents import GraphSource, source_of
@@ -31,7 +32,6 @@ from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import CachedSearch, Caches, cached_search
 from gateway.search.expand.next_steps import evaluate_usage, suggest_next_steps
-from gateway.search.invoke import invoke
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.sources.entries import ENTRIES
@@ -298,18 +298,19 @@ class Gateway(GatewayViews):
             UpstreamError: The tool's source failed, or did not answer in time.
             ClosedError: After `aclose`.
         """
-        return await invoke(
-            await self.snapshot(),
-            self._registry.all(),
-            tool,
-            arguments or {},
-            caller=caller,
-            call_id=call_id,
+        return await self.calls.invoke(
+            tool, arguments or {}, caller=caller, call_id=call_id, task=task, approved=approved
+        )
+
+    @property
+    def calls(self) -> Calls:
+        """Finds tools by their names and calls them, with the hooks of this gateway around."""
+        return Calls(
+            snapshot=self.snapshot,
+            registry=self._registry,
             telemetry=self.telemetry,
-            usage=self.usage,
             gate=self.gate,
-            task=task,
-            approved=approved,
+            usage=self.usage,
         )
 
     def audience(self, caller: Caller) -> Hashable:

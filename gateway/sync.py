@@ -6,10 +6,10 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from gateway.call.resources import ResourceLibrary
 from gateway.catalog.catalog import Catalog
 from gateway.gateway import Gateway
 from gateway.runtime.background_loop import Bridge
-from gateway.search.resources import ResourceLibrary
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -44,8 +44,8 @@ from gateway.testing import Call, HashingEmbedder, ScriptedModel, Turn, script
 from gateway.types import Access, Caller, Filters, Status, ToolDefinition
 from graphs import Document, Link
 from tests.adapters.conformance import client_of
+from tests.call.test_resources import Shop, thing
 from tests.fakes import tool
-from tests.search.test_resources import Shop, thing
 from tests.serve.test_http import served
 
 SCOPES = ("read", "write")

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.call.resources import ResourceLibrary
 from gateway.catalog.catalog import Catalog
 from gateway.errors import ClosedError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.search.resources import ResourceLibrary
 from gateway.sync import SyncCatalog, SyncGateway, SyncLibrary
 from gateway.testing import HashingEmbedder
 from gateway.types import Counts, Filters, SearchResult, ToolDefinition

@@ -14,7 +14,6 @@ from gateway.errors import Failed, NotApprovedError, attempt
 from gateway.gateway import Gateway
 from gateway.options import Confirm
 from gateway.runtime.background_loop import in_thread
-from gateway.search.invoke import find_callable
 from gateway.types import ANYONE, Caller, Entity, JsonObject
 
 
@@ -84,16 +83,14 @@ async def request_approval(
         InvalidArgumentsError: If the arguments do not fit: then there is nothing to ask.
         StoreError: If the audit log cannot be written, and calls are refused then.
     """
-    snapshot, gate = await gateway.snapshot(), gateway.gate
-    entity = await find_callable(snapshot, tool, caller, gate, arguments)
-    policy, confirm = snapshot.policies.decide(entity, caller), gateway.options.chat.confirm
+    call = await gateway.calls.find(tool, caller, arguments)
+    entity, confirm = call.entity, gateway.options.chat.confirm
+    policy = call.policies.decide(entity, caller)
     rule = policy.rule if policy.action == "ask" else ""
     if not rule and not needs_approval(entity, confirm, can_ask=approve is not None):
         return entity
     await check_arguments(entity, arguments)
-    note = partial(
-        gate.note, policies=snapshot.policies, entity=entity, caller=caller, arguments=arguments
-    )
+    note = partial(gateway.gate.note, call=call)
     if approve is None:
         await note("refused")
         wanted = f"by the policy {rule!r}" if rule else f"ChatOptions.confirm is {confirm!r}"

@@ -28,7 +28,6 @@ from gateway.programs.stubs import HEADER, declare, identifiers
 from gateway.runtime.cache import Cache
 from gateway.runtime.json_schema import as_object
 from gateway.runtime.text import one_line
-from gateway.search.invoke import find_callable
 from gateway.types import Caller, Entity, InvokeResult, JsonObject
 
 _WORD = re.compile(r"\w+")
@@ -145,15 +144,15 @@ class ProgramFunctions:
         if call.name == self.names.search:
             return await self._search(call)
         tool, arguments = self._target(call)
-        snapshot = await self.gateway.snapshot()
-        entity = await find_callable(snapshot, tool, self.caller, self.gateway.gate, arguments)
+        found = await self.gateway.calls.find(tool, self.caller, arguments)
+        entity = found.entity
         if entity.hints.destructive is True and not self.gateway.options.programs.destructive:
             raise NotApprovedError(
                 f"{entity.exposed_name!r} destroys, and no program may call it: call it directly"
             )
         confirm = self.gateway.options.chat.confirm
         is_asked = needs_approval(entity, confirm, can_ask=self.can_ask)
-        is_asked |= snapshot.policies.decide(entity, self.caller).action == "ask"
+        is_asked |= found.policies.decide(entity, self.caller).action == "ask"
         # Taken out: a decision is for one call, whatever number the next one claims to have.
         decided = self.decisions.pop(call.id, None)
         if decided is None and is_asked:

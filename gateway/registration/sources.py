@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace as replaced
 from pathlib import Path
 
-from gateway.access.gate import AccessGate
+from gateway.call.gate import AccessGate
 from gateway.catalog.catalog import Catalog, View
 from gateway.errors import ConfigError, attempt
 from gateway.manifests.manifest import names_owner

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
 import numpy as np
 
-from gateway.embed.cache import Embed, QueryEmbeddings
+from gateway.embed.cache import Embed
 from gateway.errors import Failed
 from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
@@ -28,13 +27,14 @@ from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
 from gateway.search.explanation import evidence_ranks, filtered_entities
 from gateway.search.query import Query
+from gateway.search.query_vectors import request_vectors
 from gateway.search.rank.choice import Chosen, best_of_each, choose
 from gateway.search.rank.copies import move_copies
 from gateway.search.rank.fusion import RankedList, fuse, pin_exact_names, rerank_by_usage
 from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
-from gateway.search.state import SearchState, with_timeout, with_vectors
+from gateway.search.state import SearchState, with_vectors
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.types.caller import all_seen_by
@@ -178,7 +178,7 @@ class Search:
         elif self.is_preparing():
             state.add_diagnostic("embed", "model_preparing")
         elif snapshot.ranks_by_vectors(state.mask):
-            rows = await self._request_vectors(state, self.embed, queries)
+            rows = await request_vectors(state, self.embed, queries)
         embedded = [
             query.with_vectors(rows) if rows.keys() >= set(query.texts_to_embed) else query
             for query in queries
@@ -186,34 +186,6 @@ class Search:
         if not all(query.is_embedded for query in embedded):
             _note_fallback(state)
         return embedded
-
-    async def _request_vectors(
-        self, state: SearchState, embed: Embed, queries: Sequence[Query]
-    ) -> dict[str, Vector]:
-        """Embed all queries in one request; if that fails or is late, each in one of its own."""
-        groups = [list(dict.fromkeys(query.texts_to_embed)) for query in queries]
-        everything, dimensions = list(dict.fromkeys(chain(*groups))), state.snapshot.dimensions
-        results: list[QueryEmbeddings | None] = []
-        if len(groups) > 1:
-            work = embed(everything, dimensions)
-            result = await with_timeout(work, self.options.query_timeout_s / 2)
-            if not isinstance(result, Failed):
-                groups, results = [everything], [result]
-        if not results:
-            works = [embed(texts, dimensions) for texts in groups]
-            results = await state.attempt_stage("embed", "embedding_failed", works)
-        state.record_time("embed")
-        answers = [(texts, found) for texts, found in zip(groups, results, strict=True) if found]
-        state.counts = replace(
-            state.counts,
-            embedded_texts=sum(found.embedded for _, found in answers),
-            tokens=sum(found.tokens for _, found in answers),
-        )
-        return {
-            text: row
-            for texts, found in answers
-            for text, row in zip(texts, found.vectors, strict=True)
-        }
 
     def _rank(self, state: SearchState, query: Query) -> Ranking:
         """Rank one query by vectors if it has any, else by the policy or the graph."""

@@ -14,12 +14,12 @@ from typing import Any
 from mcp import types
 from mcp.server import Server
 
+from gateway.call.resources import ResourceLibrary
 from gateway.catalog.entries import Entry
 from gateway.catalog.identity import to_gateway_uri
 from gateway.errors import InvalidRequestError
 from gateway.manifests.skills import front_matter, write_skill
 from gateway.mcp.skills import EXTENSION, FILE, FILES, FRONT, file_of, is_skill_name
-from gateway.search.resources import ResourceLibrary
 from gateway.serve.auth import caller_of
 from gateway.serve.client import Context, raise_as_mcp_error
 from gateway.serve.resources import ResourceHandlers, page

@@ -28,8 +28,8 @@ from mcp.server.subscriptions import (
 )
 from mcp.shared.subscriptions import event_to_notification
 
+from gateway.call.resources import ResourceLibrary
 from gateway.errors import Failed, InvalidRequestError, attempt
-from gateway.search.resources import ResourceLibrary
 from gateway.serve.auth import ConnectionContext, caller_of
 from gateway.serve.client import Context, client_identity, is_stateless, raise_as_mcp_error
 from gateway.types import ANYONE, Caller, Entity, Kind

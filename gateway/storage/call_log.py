@@ -20,7 +20,7 @@ from gateway.usage.call_log import (
     KEEP_QUERIES_S,
     MOST_CALLS,
     MOST_QUERIES,
-    Call,
+    CallNote,
     SearchNote,
     SearchTally,
     ServedQuery,
@@ -114,7 +114,7 @@ class SqlCallLog:
         self._writing = threading.Lock()
         self._swept_day = 0
 
-    def note(self, call: Call) -> None:
+    def note(self, call: CallNote) -> None:
         """See `CallLog.note`."""
         self._calls.append(row_of(call, self._wall()))
         self._write()
@@ -294,7 +294,7 @@ def _take(waiting: deque[T]) -> list[T]:
     return [waiting.popleft() for _ in range(len(waiting))]
 
 
-def row_of(call: Call, at: float) -> tuple[object, ...]:
+def row_of(call: CallNote, at: float) -> tuple[object, ...]:
     """Return what is kept of a call, in the order of `COLUMNS`."""
     shape = json.dumps(dict(call.shape), ensure_ascii=False, sort_keys=True)
     labels = label(call.tenant), label(call.task)

@@ -33,7 +33,7 @@ MAX_QUERY_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class CallNote:
     """One call of a tool."""
 
     tool: str
@@ -107,7 +107,7 @@ class ServedQuery:
 class CallLog(Protocol):
     """Where calls are noted. Every method may raise `StoreError`."""
 
-    def note(self, call: Call) -> None:
+    def note(self, call: CallNote) -> None:
         """Record one call."""
 
     def note_searches(self, searches: Sequence[SearchNote]) -> None:

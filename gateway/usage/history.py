@@ -12,22 +12,33 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar
 
-from gateway.errors import ClosedError, Failed, attempt, attempt_call
+from gateway.call.hooks import Call, Proceed
+from gateway.errors import ClosedError, Failed, GatewayError, attempt, attempt_call
 from gateway.index.snapshot import Snapshot
 from gateway.options import UsageOptions
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
 from gateway.runtime.secret_scanner import redact
 from gateway.runtime.telemetry import Telemetry
-from gateway.types import SearchResult
+from gateway.types import InvokeResult, SearchResult
 from gateway.usage.analytics import ToolUse, UsageReport, tool_use, usage_report
-from gateway.usage.call_log import MAX_QUERY_CHARS, Call, CallLog, SearchNote, Tally, Task
+from gateway.usage.call_log import (
+    MAX_QUERY_CHARS,
+    CallLog,
+    CallNote,
+    Outcome,
+    SearchNote,
+    Tally,
+    Task,
+    shape_of,
+)
 from gateway.usage.evaluation import UsageEvaluation
 from gateway.usage.rerank import Outcomes, decay, multiplier
 from gateway.usage.transitions import LearnedSteps, TransitionCounts, is_predictive
@@ -131,7 +142,31 @@ class UsageTracker:
         self._will_write = False
         self._writing = threading.Lock()
 
-    async def note(self, call: Call) -> None:
+    async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
+        """Note how a call of a tool ends; a hook around each call."""
+        if call.action != "call":
+            return await proceed(call)
+        began = time.perf_counter()
+
+        def ended(outcome: Outcome) -> CallNote:
+            return CallNote(
+                tool=call.entity.id,
+                shape=shape_of(call.entity, call.arguments),
+                outcome=outcome,
+                seconds=time.perf_counter() - began,
+                task=call.task,
+                tenant=call.caller.tenant,
+            )
+
+        try:
+            result = await proceed(call)
+        except GatewayError:
+            await self.note(ended("failed"))
+            raise
+        await self.note(ended("tool_error" if result.is_error else "ok"))
+        return result
+
+    async def note(self, call: CallNote) -> None:
         """Note a call that has ended, if calls are noted."""
         if self.options.record:
             await self._attempt(self._written, self.call_log.note, call)

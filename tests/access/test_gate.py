@@ -30,9 +30,9 @@ from gateway.serve.api.problems import refusal
 from gateway.serve.mcp_server import mcp_server
 from gateway.storage.protocol import AccessStore, SqliteStore
 from gateway.types import Caller, Hints, InvokeResult, JsonObject
+from tests.call.test_resources import Shop, thing
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, tool
-from tests.search.test_resources import Shop, thing
 
 ADA = Caller(user="ada", tenant="acme", attributes={TOKEN: "dashboard"})
 BOB = Caller(user="bob")

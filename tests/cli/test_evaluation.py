@@ -12,7 +12,7 @@ from gateway.storage.call_log import USAGE as LEDGER
 from gateway.storage.call_log import SqlCallLog
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ScriptedModel, Turn
-from gateway.usage.call_log import Call, SearchNote
+from gateway.usage.call_log import CallNote, SearchNote
 from tests.cli.running import Place
 
 ASKED = """
@@ -160,7 +160,7 @@ def test_recorded_searches_become_requests(place: Place) -> None:
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", LEDGER))
     for task, tool in (("1", "time/convert_time"), ("2", "time/gone")):
         ledger.note_searches([SearchNote(query=f"query {task}", found=(tool,), task=task)])
-        ledger.note(Call(tool=tool, outcome="ok", task=task))
+        ledger.note(CallNote(tool=tool, outcome="ok", task=task))
     ledger.close()
     words = ("eval", "requests", "--no-rules", "-c", config, "--json")
     made = place.run(*words, "--usage", "--unanswerable", "0", env=env).json["requests"]

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.sqlite import SqliteDatabase
-from gateway.usage.call_log import Call, SearchNote, label
+from gateway.usage.call_log import CallNote, SearchNote, label
 from tests.cli.running import Place
 
 
@@ -18,7 +18,7 @@ def used(place: Place) -> Place:
         for step in range(3):
             failed = (number, step) == (0, 2)
             ledger.note(
-                Call(
+                CallNote(
                     tool=f"srv/{'abcde'[number % 5]}{step}",
                     outcome="tool_error" if failed else "ok",
                     task=str(number),
@@ -75,7 +75,7 @@ def test_what_a_tenant_taught_is_written_down_only_where_it_is_named(place: Plac
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for task in "12":
         for tool in ("srv/a", "srv/b"):
-            ledger.note(Call(tool=tool, outcome="ok", task=task, tenant="acme"))
+            ledger.note(CallNote(tool=tool, outcome="ok", task=task, tenant="acme"))
     ledger.close()
 
     exported = [
@@ -97,7 +97,7 @@ def test_chance_is_reported_as_such(place: Place) -> None:
     ledger = SqlCallLog(SqliteDatabase(place.cache / "usage.sqlite3", USAGE))
     for task in "12":
         for tool in ("srv/a", "srv/b"):
-            ledger.note(Call(tool=tool, outcome="ok", task=task))
+            ledger.note(CallNote(tool=tool, outcome="ok", task=task))
     ledger.close()
 
     shown, exported = place.run("usage", "show"), place.run("usage", "export")

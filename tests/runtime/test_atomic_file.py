@@ -17,7 +17,7 @@ from gateway.storage.catalog import SqlCatalog
 from gateway.storage.oauth_tokens import FileTokens
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import HashingEmbedder
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 from tests.fakes import ListSource, definitions
 
 TOOLS = definitions(30)
@@ -53,7 +53,7 @@ async def test_all_that_a_gateway_writes_is_for_its_owner_alone(tmp_path: Path) 
     catalog = SqlCatalog.in_files(catalog_store_path(options))
     catalog.record_seen("owner", {"srv/approve_invoice": "digest"})
     calls = SqlCallLog(SqliteDatabase(ledger_path(options), USAGE))
-    calls.note(Call(tool="srv/approve_invoice", outcome="ok"))
+    calls.note(CallNote(tool="srv/approve_invoice", outcome="ok"))
     FileTokens(home / "tokens" / "key").write("secret")
     # While the stores are open: SQLite takes its own files away at the end.
     written, others = {path.name for path in home.rglob("*")}, open_to_others(tmp_path)

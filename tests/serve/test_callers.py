@@ -20,9 +20,9 @@ from gateway.serve.api.app import api_routes
 from gateway.serve.auth import BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.types import ANYONE, Access, Caller, Hints
+from tests.call.test_resources import Shop, thing
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, tool
-from tests.search.test_resources import Shop, thing
 from tests.serve.test_http import served
 
 CLERK = Caller(user="ada", tenant="acme", scopes=frozenset({"billing"}))

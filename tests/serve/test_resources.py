@@ -15,9 +15,9 @@ from gateway.serve.mcp_server import mcp_server
 from gateway.serve.resources import readable_block
 from gateway.sources.transforms import Filter, Rename
 from gateway.types import JsonObject
+from tests.call.test_resources import Shop, thing
 from tests.conftest import OpenGateway
 from tests.fakes import suspicious
-from tests.search.test_resources import Shop, thing
 from tests.serve.upstream import ERAS, Fixture
 
 

@@ -25,9 +25,9 @@ from gateway.serve.mcp_server import Expose, mcp_server
 from gateway.serve.subscriptions import Subscriptions
 from gateway.types import Access
 from gateway.types.listing import WatchCallbacks
+from tests.call.test_resources import Shop, thing
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, suspicious, tool
-from tests.search.test_resources import Shop, thing
 from tests.serve.conftest import Make
 from tests.serve.test_http import served
 from tests.serve.test_mcp_server import text_of

@@ -15,7 +15,7 @@ from gateway.usage.call_log import (
     DAY_S,
     KEEP_COUNTS_DAYS,
     KEEP_QUERIES_S,
-    Call,
+    CallNote,
     SearchNote,
     shape_of,
 )
@@ -28,8 +28,8 @@ def database(open_database: OpenDatabase) -> Database:
     return open_database(USAGE)
 
 
-def call(tool: str, **fields: object) -> Call:
-    return Call(tool=tool, **({"outcome": "ok"} | fields))  # type: ignore[arg-type]
+def call(tool: str, **fields: object) -> CallNote:
+    return CallNote(tool=tool, **({"outcome": "ok"} | fields))  # type: ignore[arg-type]
 
 
 def test_no_value_and_no_name_of_a_host_is_kept(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ from gateway.storage.oauth_tokens import FileTokens
 from gateway.storage.protocol import SqliteStore
 from gateway.testing import HashingEmbedder
 from gateway.types.listing import Listing
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 
 folder = Path(sys.argv[1])
 clock_s = 0.0
@@ -85,7 +85,7 @@ OPERATIONS = {{
     "entries": lambda name: store.entries.put([Entry(kind="agent", name=name)]),
     "listings": lambda name: store.listings.keep(name, name, Listing()),
     "approvals": lambda name: store.listings.record_seen(name, {{name: name}}),
-    "calls": lambda name: store.call_log.note(Call(tool=name, outcome="ok")),
+    "calls": lambda name: store.call_log.note(CallNote(tool=name, outcome="ok")),
     "tokens": lambda name: FileTokens(folder / "tokens" / name).write(name),
     "audit": lambda name: Audit(path=folder / "audit.jsonl").record("asked", name=name),
     "search": lambda name: ask(f"search {{name}}", False),

@@ -18,7 +18,7 @@ from gateway.storage.database import Schema
 from gateway.storage.programs import PROGRAMS
 from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 from gateway.storage.vectors import VECTORS
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 
 FILES = Path(__file__).parent / "files"
 
@@ -111,7 +111,7 @@ def test_calls_of_an_older_file_are_still_there(version: int, tmp_path: Path) ->
     ledger = SqlCallLog(
         SqliteDatabase(made(f"usage-{version}", tmp_path), USAGE), wall=lambda: 100.0
     )
-    ledger.note(Call(tool="new", outcome="ok"))
+    ledger.note(CallNote(tool="new", outcome="ok"))
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in ledger.lines()]
     assert [("srv/pay",)] == [each.tools for each in ledger.tasks("acme")]

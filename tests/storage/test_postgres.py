@@ -20,7 +20,7 @@ from gateway.options import Options
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.protocol import WatchedStore, own_vectors, resolve_store
 from gateway.types.listing import Listing
-from gateway.usage.call_log import Call, SearchNote
+from gateway.usage.call_log import CallNote, SearchNote
 from tests.postgres_server import PostgresServer
 
 WAIT_S = 30
@@ -66,7 +66,7 @@ def test_a_store_works_again_as_soon_as_its_server_does(
     try:
         with pytest.raises(StoreError, match="check that the server runs") as down:
             store.entries.rows()
-        store.call_log.note(Call(tool="t", outcome="ok"))
+        store.call_log.note(CallNote(tool="t", outcome="ok"))
         for _ in range(2):
             store.call_log.note_searches([SearchNote(found=("t",), query="a\0b")])
     finally:
@@ -107,10 +107,10 @@ def test_two_writers_of_the_same_keys_never_wait_for_each_other_in_a_circle(open
 _RACER = """
 import sys
 from gateway.storage.postgres import PostgresStore
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 store = PostgresStore(sys.argv[1], schema=sys.argv[2])
 input()
-store.call_log.note(Call(tool="t", outcome="ok"))
+store.call_log.note(CallNote(tool="t", outcome="ok"))
 store.close()
 """
 
@@ -175,7 +175,7 @@ def test_a_text_that_it_cannot_keep_is_refused_and_nothing_of_the_batch_is_kept(
         lambda: store.vectors.put("m", {"good": vector, text: vector}),
         lambda: store.listings.record_seen("o", {"good": "1", text: "1"}),
         lambda: store.listings.note_failure("f", text),
-        lambda: store.call_log.note(Call(tool=text, outcome="ok")),
+        lambda: store.call_log.note(CallNote(tool=text, outcome="ok")),
         lambda: store.vectors.get("m", [text]),
     ]
 
@@ -283,12 +283,12 @@ def test_after_the_connection_was_lost_everything_may_have_changed(
 _FORK = """
 import os, sys
 from gateway.storage.postgres import PostgresStore
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 store = PostgresStore(sys.argv[1], schema=sys.argv[2])
-store.call_log.note(Call(tool="before", outcome="ok"))
+store.call_log.note(CallNote(tool="before", outcome="ok"))
 child = os.fork()
 for _ in range(20):
-    store.call_log.note(Call(tool="child" if child == 0 else "parent", outcome="ok"))
+    store.call_log.note(CallNote(tool="child" if child == 0 else "parent", outcome="ok"))
 if child == 0:
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0

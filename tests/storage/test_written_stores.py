@@ -19,7 +19,7 @@ from gateway.catalog.entries import Entry, entry_from_json
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.protocol import SqliteStore
 from gateway.types.listing import Listing
-from gateway.usage.call_log import DAY_S, Call, SearchNote, ServedQuery, Tally
+from gateway.usage.call_log import DAY_S, CallNote, SearchNote, ServedQuery, Tally
 from tests.postgres_server import PostgresServer
 
 FILES = Path(__file__).parent / "files"
@@ -109,7 +109,7 @@ def test_listings_and_approvals_are_read_and_more_are_written(store: KeptStore) 
 
 def test_calls_and_searches_are_read_and_more_are_written(store: KeptStore) -> None:
     log = store.call_log
-    log.note(Call(tool="new", outcome="ok"))
+    log.note(CallNote(tool="new", outcome="ok"))
     log.note_searches([SearchNote(found=("srv/pay",), tenant="acme")])
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in log.lines()]

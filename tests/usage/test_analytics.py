@@ -9,7 +9,7 @@ from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.types import Hints, ToolDefinition
 from gateway.usage.analytics import TenantSearches, usage_report
-from gateway.usage.call_log import Call, SearchNote, label
+from gateway.usage.call_log import CallNote, SearchNote, label
 from tests import fakes
 
 
@@ -25,7 +25,7 @@ def test_what_is_never_found_and_never_called_is_named_by_server(tmp_path: Path)
     ]
     ledger = SqlCallLog(SqliteDatabase(tmp_path / "usage.db", USAGE))
     ledger.note_searches([SearchNote(found=("one/a", "two/c", "gone/x"))])
-    ledger.note(Call(tool="one/a", outcome="failed"))
+    ledger.note(CallNote(tool="one/a", outcome="failed"))
     report = usage_report(fakes.compile_snapshot(tools), ledger)
     ledger.close()
 

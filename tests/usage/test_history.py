@@ -23,7 +23,7 @@ from gateway.storage.database import Database
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ManualClock
 from gateway.types import Access, Caller, Hints, InvokeResult, JsonObject
-from gateway.usage.call_log import Call, SearchNote
+from gateway.usage.call_log import CallNote, SearchNote
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.metrics import counted
@@ -201,7 +201,7 @@ async def test_an_exact_name_stays_first(open_gateway: OpenGateway, tmp_path: Pa
 
     gateway.add_tool(typed, hints=Hints(keywords=("letter x",), aliases=("letter x",)))
     for _ in range(50):
-        gateway.usage.call_log.note(Call(tool="local/typed", outcome="ok"))
+        gateway.usage.call_log.note(CallNote(tool="local/typed", outcome="ok"))
 
     first, second, *_ = (await gateway.search("letter_x")).matches
 
@@ -224,7 +224,7 @@ async def test_outcomes_of_one_tenant_move_nothing_for_another(
 
     async def note(tenant: str) -> list[tuple[list[str], list[float]]]:
         for _ in range(30):
-            ledger.note(Call(tool="local/letter_y", outcome="ok", tenant=tenant))
+            ledger.note(CallNote(tool="local/letter_y", outcome="ok", tenant=tenant))
         return [await found(each) for each in ("acme", "other", "")]
 
     before = await found("acme")

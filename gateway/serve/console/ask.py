@@ -20,7 +20,6 @@ from gateway.gateway import Gateway
 from gateway.quality.requests import EvalRequest, save_request
 from gateway.runtime.background_loop import in_thread
 from gateway.search.explanation import reasons
-from gateway.search.invoke import find_callable
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN, CALL, check_right
 from gateway.serve.console.forms import FormField, form_fields, read_form, with_faults
@@ -244,8 +243,7 @@ class AskPage:
 
     async def _tool(self, visit: Visit, key: str) -> Entity:
         try:
-            snapshot, gate = await self._gateway.snapshot(), self._gateway.gate
-            return await find_callable(snapshot, key, visit.caller, gate, {})
+            return (await self._gateway.calls.find(key, visit.caller, {})).entity
         except errors.UnknownToolError as error:
             raise RefusedError(404, "unknown_tool", str(error)) from None
 

@@ -20,7 +20,7 @@ from gateway.quality.report import Cost, CurvePoint
 from gateway.serve.auth import ADMIN, BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Access, Caller
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
 from tests.serve.console.catalogs import MARKUP, RIGHT_TO_LEFT, SMALL
@@ -267,7 +267,7 @@ async def test_calls_are_shown_where_they_are_noted(
     options = replace(small_gateway.options, usage=UsageOptions(record=True))
     noting = open_gateway(options=options)
     noting.add_source(ListSource("mail", SMALL))
-    await noting.usage.note(Call(tool="mail/play_music", outcome="ok"))
+    await noting.usage.note(CallNote(tool="mail/play_music", outcome="ok"))
     save_report(report(*GOOD), tmp_path)
     silent, noted = [
         await serve_console(each, reports=tmp_path) for each in (small_gateway, noting)

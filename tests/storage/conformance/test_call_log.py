@@ -9,8 +9,8 @@ from gateway.testing import ManualClock
 from gateway.usage.call_log import (
     DAY_S,
     KEEP_QUERIES_S,
-    Call,
     CallLog,
+    CallNote,
     SearchNote,
     SearchTally,
     ServedQuery,
@@ -28,8 +28,8 @@ def ledger(store: Store) -> CallLog:
     return store.call_log
 
 
-def call(tool: str, **fields: object) -> Call:
-    return Call(tool=tool, **({"outcome": "ok"} | fields))  # type: ignore[arg-type]
+def call(tool: str, **fields: object) -> CallNote:
+    return CallNote(tool=tool, **({"outcome": "ok"} | fields))  # type: ignore[arg-type]
 
 
 def test_calls_are_counted_by_tool_day_and_tenant(ledger: CallLog, wall: ManualClock) -> None:

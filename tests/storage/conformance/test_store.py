@@ -11,7 +11,7 @@ from gateway.catalog.entries import Entry
 from gateway.errors import StoreError
 from gateway.storage.protocol import Store
 from gateway.types.listing import Listing
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 from tests.storage.conformance.stores import Opener
 
 THREADS = 8
@@ -24,7 +24,7 @@ def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
     store.vectors.put("m", {"a": np.ones(2, np.float32)})
     store.entries.put([Entry(kind="agent", name="a")])
     store.listings.keep("f", "srv", Listing())
-    store.call_log.note(Call(tool="t", outcome="ok"))
+    store.call_log.note(CallNote(tool="t", outcome="ok"))
     store.close()
     store.close()
 
@@ -46,7 +46,7 @@ def test_a_text_that_is_no_unicode_is_refused_and_nothing_of_its_batch_is_kept(
     with pytest.raises(StoreError):
         store.entries.put_rules({"good": "{}", "\ud800": "{}"})
     with pytest.raises(StoreError):
-        store.call_log.note(Call(tool="\ud800", outcome="ok"))
+        store.call_log.note(CallNote(tool="\ud800", outcome="ok"))
 
     assert {} == store.vectors.get("m", ["good"]) == dict(store.entries.rules())
     assert [] == [*store.call_log.lines()]
@@ -63,7 +63,7 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
             store.entries.put([Entry(kind="agent", name=name)])
             store.listings.keep(name, "srv", Listing(digests={"a": name}))
             store.listings.record_seen("o", {name: name})
-            store.call_log.note(Call(tool=name, outcome="ok"))
+            store.call_log.note(CallNote(tool=name, outcome="ok"))
             recorded = store.listings.listing(name)
             whole &= recorded is not None and recorded.listing.digests == {"a": name}
             whole &= store.vectors.get("m", [name])[name].tolist() == [thread] * 8

@@ -8,10 +8,10 @@ from typing import Any, overload
 
 import pytest
 
+from gateway.call.resources import ResourceLibrary
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
-from gateway.search.resources import ResourceLibrary
 from gateway.sources.combined import CombinedSource
 from gateway.sources.mcp import ClientCapabilities
 from gateway.sources.registry import Registration, Registry

@@ -5,17 +5,18 @@ A thing is named by its id, by its address here, or as its own server calls it, 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeGuard
+from typing import TypeGuard
 
-from gateway.access.gate import AccessGate
+from gateway.call.hooks import Action, Call, CallHook, with_hooks
+from gateway.call.resource_names import candidates, described_by, entities_of
 from gateway.catalog.identity import SERVER_KINDS, entity_id, from_gateway_uri
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
-from gateway.mcp.naming import canonical_uri, matches_template
-from gateway.mcp.skills import FILES, FRONT, is_as_listed, is_file_of
+from gateway.mcp.naming import canonical_uri
+from gateway.mcp.skills import FILES, FRONT, is_as_listed
 from gateway.runtime.json_schema import as_object, as_objects, as_text
 from gateway.runtime.text import visible_json
 from gateway.sources.cached import CachedSource
@@ -31,6 +32,7 @@ from gateway.types import (
     Content,
     Entity,
     Filters,
+    InvokeResult,
     JsonObject,
     Kind,
     PromptMessage,
@@ -60,7 +62,7 @@ class ResourceLibrary:
     registry: Registry
     snapshot: Callable[[], Awaitable[Snapshot]]
     capabilities: ClientCapabilities
-    gate: AccessGate
+    gate: CallHook
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call *changed* on any thread when the catalog may differ; give what ends that."""
@@ -107,15 +109,13 @@ class ResourceLibrary:
             LimitExceededError: A policy allows *caller* no more reads for a while.
             UpstreamError: The server failed, or the file is another.
         """
-        return await self._admitted(
-            "read", owner, caller, {}, lambda: self._read(owner, caller), "contents"
-        )
+        return await self._with_hooks("read", owner, caller, {}, partial(self._read, owner, caller))
 
     async def _read(self, owner: tuple[str, str], caller: Caller) -> JsonObject:
         server, uri = owner
         result = await self._ask("resources/read", owner, {"uri": uri}, caller)
         wanted = canonical_uri(uri)
-        for entity in _entities_of(await self.snapshot(), server).values():
+        for entity in entities_of(await self.snapshot(), server).values():
             files = entity.definition.details.get(FILES) if entity.kind == "skill" else None
             if not isinstance(files, list):
                 continue
@@ -158,27 +158,31 @@ class ResourceLibrary:
         """
         more = {} if arguments is None else {"arguments": dict(arguments)}
         work = partial(self.ask, "prompts/get", owner, "name", more, caller=caller)
-        return await self._admitted("prompt", owner, caller, more, work, "messages")
+        return await self._with_hooks("prompt", owner, caller, more, work)
 
-    async def _admitted(
+    async def _with_hooks(
         self,
-        action: Literal["read", "prompt"],
+        action: Action,
         owner: tuple[str, str],
         caller: Caller,
         arguments: JsonObject,
         work: Callable[[], Awaitable[JsonObject]],
-        blocks: str,
     ) -> JsonObject:
-        """Do *work* if policies let it pass; return it without what they hide in its *blocks*."""
+        """Return the answer of *work*, as the hooks around it let it pass."""
         snapshot = await self.snapshot()
         entity = _entity_at(snapshot, "resource" if action == "read" else "prompt", *owner)
-        admitted = await self.gate.admit(
-            snapshot.policies, entity, caller, arguments, action=action
+
+        async def send(call: Call) -> InvokeResult:
+            return InvokeResult(tool_id=call.entity.id, structured=await work())
+
+        call = Call(
+            action=action,
+            entity=entity,
+            arguments=arguments,
+            caller=caller,
+            policies=snapshot.policies,
         )
-        async with admitted.acting():
-            result = await work()
-        await admitted.end("ok")
-        return admitted.redactor.blocks(result, blocks)
+        return as_object((await with_hooks((self.gate,), send)(call)).structured)
 
     async def ask(
         self,
@@ -238,7 +242,7 @@ class ResourceLibrary:
         placed = from_gateway_uri(kind, name)
         if placed is not None and placed[0] in self.registry and kind == "resource":
             return await self._real_visible(*placed, caller, name)
-        matches, exact = _candidates(await self.entities(kind, caller=caller), kind, name)
+        matches, exact = candidates(await self.entities(kind, caller=caller), kind, name)
         if not matches:
             raise _missing(kind, name)
         owners = set()
@@ -273,7 +277,7 @@ class ResourceLibrary:
         """
         snapshot = await self.snapshot()
         # Entries are called by their ids; their namespace may be the name of a server.
-        known = _entities_of(snapshot, server)
+        known = entities_of(snapshot, server)
         own = {
             at: each
             for at, each in known.items()
@@ -284,7 +288,7 @@ class ResourceLibrary:
         entity = _entity_at(snapshot, "resource", server, uri)
         is_denied = snapshot.policies.decide(entity, caller).action == "deny"
         names = {at: each.name for at, each in own.items() if each.kind in _READABLE}
-        if described := _described_by(names, uri):
+        if described := described_by(names, uri):
             is_open = all(seen[positions].any() for positions in described)
         else:
             every = frozenset({ALL_SCOPES})
@@ -324,54 +328,6 @@ class ResourceLibrary:
         """Return the source that `owner` gives names of."""
         source = self._source(server)
         return source.inner if _configured(source) else source
-
-
-def _candidates(
-    entities_of_kind: Sequence[Entity], kind: Kind, name: str
-) -> tuple[Sequence[Entity], bool]:
-    """Return what *name* may mean, and whether it says so exactly: by id or exposed name."""
-    exact = [each for each in entities_of_kind if name in {each.id, each.exposed_name}]
-    if exact:
-        return exact, True
-    own = [each for each in entities_of_kind if each.name == name]
-    like = own or [
-        each
-        for each in entities_of_kind
-        if kind == "resource" and matches_template(each.name, name)
-    ]
-    return like, False
-
-
-def _entities_of(snapshot: Snapshot, server: str) -> dict[int, Entity]:
-    """Return the entities of one server by position; the others are not looked at."""
-    positions = snapshot.eligibility.of_server(server).tolist()
-    return {at: snapshot.entities[at] for at in positions}
-
-
-def _described_by(names: Mapping[int, str], uri: str) -> list[list[int]]:
-    """Return the positions of what a server says of *uri*; one of each list must be open.
-
-    Args:
-        names: The URIs, templates and skills of the server, by position.
-        uri: As the client wrote it. What is listed in other spellings counts, each one, unless
-            this one is listed too.
-    """
-    wanted = canonical_uri(uri)
-    spellings = {at: canonical_uri(name) for at, name in names.items()}
-    files = [at for at, name in spellings.items() if is_file_of(name, wanted)]
-    same = [at for at, name in names.items() if name == uri]
-    if same:
-        return [[*same, *files]]
-    if equal := [at for at, name in spellings.items() if name == wanted]:
-        return [[at] for at in equal]
-    heads = {
-        at: len(name.partition("{")[0])
-        for at, name in spellings.items()
-        if matches_template(name, wanted)
-    }
-    # Of several templates the narrowest is meant.
-    templates = [at for at, head in heads.items() if head == max(heads.values())]
-    return [files or templates] if files or templates else []
 
 
 def _configured(source: Source | None) -> TypeGuard[TransformedSource]:

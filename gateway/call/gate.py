@@ -1,0 +1,96 @@
+"""The one gate before every call and read: policies, limits and the audit log, in this order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.access.audit import AuditDecision, Auditor, AuditRow, new_row
+from gateway.access.limits import Limiter, charges_of
+from gateway.access.redaction import Redactor
+from gateway.call.hooks import Call, Proceed
+from gateway.errors import LimitExceededError, NotApprovedError
+from gateway.runtime.json_schema import as_object
+from gateway.types import Diagnostic, InvokeResult
+from gateway.types.caller import acting_for
+
+_BLOCKS = {"read": "contents", "prompt": "messages"}
+"""The list of blocks in the answer to each action but a call."""
+
+
+@dataclass(eq=False, repr=False)
+class AccessGate:
+    """The policies, limits and audit log of one gateway, as a hook around its calls."""
+
+    auditor: Auditor
+    limiter: Limiter
+
+    async def around(self, call: Call, proceed: Proceed) -> InvokeResult:
+        """Let a call pass if policies and limits do, and hide parts of its answer.
+
+        Raises:
+            NotApprovedError: A policy wants the call approved, and it was not.
+            LimitExceededError: A limit is reached.
+            StoreError: The audit log cannot be written, and calls are refused then.
+        """
+        row = self._row(call)
+        await self._check_approval(call, row)
+        notes = await self._charge(call, row)
+        notes += await self.auditor.note(row)
+        try:
+            with acting_for(call.caller):
+                result = await proceed(call)
+        except BaseException as error:
+            failed = replace(row, decision="failed", detail=type(error).__name__)
+            await self.auditor.note(failed, first=False)
+            raise
+        result = self._redacted(call, result)
+        ended = replace(row, decision="tool_error" if result.is_error else "ok")
+        notes += await self.auditor.note(ended, first=False)
+        return replace(result, diagnostics=(*result.diagnostics, *notes)) if notes else result
+
+    def redactor(self, call: Call) -> Redactor:
+        """Return what hides parts of the arguments and the answer of *call*."""
+        rules = call.policies.besides("redact", call.entity, call.caller)
+        return Redactor([rule for _, rule in rules])
+
+    async def note(self, decision: AuditDecision, call: Call, detail: str = "") -> None:
+        """Keep a decision about a call that is not sent, or not yet, with its *detail*.
+
+        Raises:
+            StoreError: As `around`.
+        """
+        await self.auditor.note(replace(self._row(call), decision=decision, detail=detail))
+
+    def _row(self, call: Call) -> AuditRow:
+        rule = call.policies.decide(call.entity, call.caller).rule
+        entity, server = call.entity.id, call.entity.server
+        row = new_row(call.action, call.caller, entity=entity, server=server, rule=rule)
+        return replace(row, arguments=self.auditor.digest(call.arguments))
+
+    async def _check_approval(self, call: Call, row: AuditRow) -> None:
+        wants = call.policies.decide(call.entity, call.caller).action == "ask"
+        if not wants or call.action != "call":
+            return
+        if call.approved:
+            await self.auditor.note(replace(row, decision="approved"))
+            return
+        await self.auditor.note(replace(row, decision="refused"))
+        raise NotApprovedError(
+            f"{call.entity.id!r} needs an approval by the policy {row.rule!r}, and was "
+            "called without: do not repeat the call, say what you wanted to do"
+        )
+
+    async def _charge(self, call: Call, row: AuditRow) -> tuple[Diagnostic, ...]:
+        limits = call.policies.besides("limit", call.entity, call.caller)
+        try:
+            return await self.limiter.charge(tuple(charges_of(limits, call.entity, call.caller)))
+        except LimitExceededError as error:
+            await self.auditor.note(replace(row, decision="limited", rule=error.rule))
+            raise
+
+    def _redacted(self, call: Call, result: InvokeResult) -> InvokeResult:
+        redactor = self.redactor(call)
+        if call.action == "call":
+            return redactor.result(result)
+        answer = as_object(result.structured)
+        return replace(result, structured=redactor.blocks(answer, _BLOCKS[call.action]))
