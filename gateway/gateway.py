@@ -31,7 +31,8 @@ from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import CachedSearch, Caches, cached_search
-from gateway.search.expand.next_steps import evaluate_usage, suggest_next_steps
+from gateway.search.expand.next_steps import suggest_next_steps
+from gateway.search.expand.step_evaluation import evaluate_usage
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.sources.entries import ENTRIES

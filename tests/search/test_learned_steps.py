@@ -17,7 +17,7 @@ from gateway.search.expand.supplements import Gatherer, learned_steps_after
 from gateway.search.rank.parameters import LEARNED_SCALE, LEARNED_WEIGHT, POPULARITY_SHARE
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import ANYONE, Caller, Entity, Filters, Match
-from gateway.usage.call_log import Call
+from gateway.usage.call_log import CallNote
 from gateway.usage.transitions import LearnedSteps, Transition
 from graphs import Document, Edge, parse
 from tests.conftest import OpenGateway
@@ -61,7 +61,7 @@ def opened(
     )
     for number, (tenant, tools) in enumerate(tasks):
         for each in tools:
-            call = Call(tool=f"shelf/{each}", outcome="ok", task=str(number), tenant=tenant)
+            call = CallNote(tool=f"shelf/{each}", outcome="ok", task=str(number), tenant=tenant)
             gateway.usage.call_log.note(call)
     return gateway
 
@@ -200,9 +200,8 @@ async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
     snapshot = await gateway.snapshot()
     spot = snapshot.position("shelf/find_room")
     shown = edge("shelf/send_mail", before="shelf/find_room", confidence=0.001)
-    assert snapshot.graph is not None
     mask = snapshot.mask(Filters())
-    weighed = score_next_steps(snapshot, snapshot.graph, [spot], task=None, mask=mask)
+    weighed = score_next_steps(snapshot, [spot], mask=mask, learned=LearnedSteps())
 
     def scores(confidence: float) -> dict[str, float]:
         sure = edge("shelf/send_mail", before="shelf/find_room", confidence=confidence)

@@ -10,9 +10,9 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.options import GraphOptions, Options, UsageOptions
-from gateway.search.expand.next_steps import MAX_CALLS, evaluate_usage
+from gateway.search.expand.step_evaluation import MAX_CALLS, evaluate_usage
 from gateway.testing import ManualClock
-from gateway.usage.call_log import Call, Task
+from gateway.usage.call_log import CallNote, Task
 from gateway.usage.rerank import Outcomes
 from tests.conftest import OpenGateway
 from tests.fakes import tool
@@ -95,7 +95,9 @@ async def test_auto_turns_on_what_was_measured_to_help(
     gateway = opened(open_gateway, tmp_path, learn="auto", rerank="auto", refresh_s=0.0)
     for number, task in enumerate(HISTORY if helpful else shuffled(HISTORY)):
         for name in task:
-            gateway.usage.call_log.note(Call(tool=f"shelf/{name}", outcome="ok", task=str(number)))
+            gateway.usage.call_log.note(
+                CallNote(tool=f"shelf/{name}", outcome="ok", task=str(number))
+            )
     first, second, *_ = WAYS[0]
 
     before = await gateway.next_steps([first])

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
+from gateway.index.eligibility import Positions
+from gateway.index.vectors import VectorIndex, VectorQuery
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import Vector
+from gateway.search.expand.next_steps import suggest_next_steps
+from gateway.testing import HashingEmbedder
 from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
-from tests.fakes import compile_snapshot, eligibility_of
+from tests.fakes import compile_snapshot, eligibility_of, plain_embed
+from tests.search.conftest import snapshot_of
 
 WORDS = ("invoice", "payment", "ticket", "flight", "album", "lesson")
 
@@ -63,3 +74,45 @@ def test_filters_are_remembered_up_to_a_bound() -> None:
         known.mask(Filters(scopes=frozenset({str(number)})))
 
     assert len(known.masks) <= 64
+
+
+class CountedRows(VectorIndex):
+    """Vectors that count the rows that are scored apart from a scan for the nearest ones."""
+
+    rows_scored = 0
+
+    def score(
+        self, query: VectorQuery, positions: Positions | None = None
+    ) -> tuple[Vector, Vector]:
+        if positions is not None:
+            CountedRows.rows_scored += len(positions)
+        return super().score(query, positions)
+
+
+async def test_next_steps_score_as_many_rows_of_a_large_catalog_as_of_a_small_one() -> None:
+    """Candidates and a sample for the mean are scored, however many tools there are."""
+    counts = []
+    for size in (1200, 3600):
+        embedder = HashingEmbedder()
+        snapshot = snapshot_of(entities(size), embedder)
+        vectors = snapshot.vectors
+        assert vectors is not None
+        matrix = vectors.rows(np.arange(vectors.size))
+        counted = replace(snapshot, vectors=CountedRows(matrix=matrix, mean=vectors.mean))
+        CountedRows.rows_scored = 0
+
+        found = await suggest_next_steps(
+            counted,
+            ["do7"],
+            query="pay the invoice",
+            embed=plain_embed(embedder),
+            filters=Filters(),
+            limit=5,
+            options=SearchOptions(),
+        )
+
+        assert 5 == len(found)
+        counts.append(CountedRows.rows_scored)
+
+    assert max(counts) < 5000
+    assert counts[1] < 1.5 * counts[0]

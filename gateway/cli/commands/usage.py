@@ -16,7 +16,7 @@ from gateway.cli.commands.graph import document_output
 from gateway.cli.session import audited, command_options, open_session, open_store, read_optional
 from gateway.cli.tables import document
 from gateway.errors import InvalidRequestError
-from gateway.search.expand.next_steps import evaluate_usage
+from gateway.search.expand.step_evaluation import evaluate_usage
 from gateway.storage.protocol import resolve_store
 from gateway.usage.analytics import usage_report
 from gateway.usage.call_log import CallLog

@@ -6,27 +6,26 @@ the task, to the tool just used, and its server. Of a long request, the clause t
 served and what follows it count most. Without vectors only what an edge leads to, or what holds
 words of the task, is suggested.
 
-`evaluate_usage` judges past tasks, each by all the others. For each call that followed another, all
-tools are ranked as next steps three times: plainly, with the transitions of the other tasks, and
-with the outcomes of their calls. The right one is the tool that was called next. There is no query,
-since queries are never kept.
+Only candidates are scored: the `CANDIDATES` tools nearest to the task, to its next clauses and to
+the tool just used, the tools of its server, and whatever an edge leads to.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import nsmallest
 
 import numpy as np
 
 from gateway.embed.cache import Embed
 from gateway.errors import Failed, InvalidRequestError
-from gateway.index.eligibility import Mask
+from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph, node_of
-from gateway.index.vectors import CatalogVectors, VectorQuery
+from gateway.index.vectors import SAMPLE_ROWS, CatalogVectors, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, top
 from gateway.search.expand.supplements import (
@@ -43,17 +42,12 @@ from gateway.search.results import to_match
 from gateway.search.retrieve import find_candidates, score_clauses, score_lexical
 from gateway.search.state import with_timeout, with_vectors
 from gateway.types import Evidence, Filters, Match
-from gateway.usage.call_log import Task
-from gateway.usage.evaluation import UsageEvaluation, measure_gain
 from gateway.usage.history import NO_SIGNALS, UsageSignals
-from gateway.usage.rerank import Outcomes, decay, multiplier, rerank
-from gateway.usage.transitions import LearnedSteps, TransitionCounts
+from gateway.usage.transitions import LearnedSteps
 from graphs.expansion import Neighbour, expand
 
-MAX_CALLS = 400
-"""Calls that are judged, those of the newest tasks."""
-MAX_RANK = 50
-"""A tool further down counts as not found."""
+CANDIDATES = 200
+"""Tools that each signal brings in."""
 
 
 async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gateway.next_steps`)
@@ -94,18 +88,21 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
     if not used or snapshot.graph is None:
         return ()
     task = await _read_task(snapshot, query, embed, options) if query else None
-    suggest = partial(
-        _suggest,
-        used=used,
-        task=task,
-        filters=filters,
-        limit=limit,
-        options=options,
-        learned=usage.learned,
-    )
-    found = await with_vectors(
-        snapshot.vectors, partial(suggest, snapshot), options.query_timeout_s
-    )
+
+    def suggest(index: Snapshot) -> tuple[Match, ...]:
+        mask, learned = index.mask(filters), usage.learned
+        signals = [] if task is None else _task_signals(index, used, task, mask, options)
+        scores = score_next_steps(index, used, signals=signals, mask=mask, learned=learned)
+        best = scores.best(limit, learned, supported_only=True)
+        return tuple(
+            to_match(
+                index.entities[step.position], score=step.score, evidence=Evidence(path=step.path)
+            )
+            for step in best
+        )
+
+    work = partial(suggest, snapshot)
+    found = await with_vectors(snapshot.vectors, work, options.query_timeout_s)
     return suggest(replace(snapshot, vectors=None)) if isinstance(found, Failed) else found
 
 
@@ -123,66 +120,108 @@ async def _read_task(
     return query.with_vectors(dict(zip(texts, embedded.vectors, strict=True)))
 
 
-def _suggest(  # noqa: PLR0913  (keyword-only, those of `suggest_next_steps`)
-    snapshot: Snapshot,
-    *,
-    used: Sequence[int],
-    task: Query | None,
-    filters: Filters,
-    limit: int,
-    options: SearchOptions,
-    learned: LearnedSteps,
-) -> tuple[Match, ...]:
-    graph, mask = snapshot.graph, snapshot.mask(filters)
-    if graph is None:
-        return ()
-    served = _score_task(snapshot, used[-1], task, mask, options) if task else None
-    scores = score_next_steps(snapshot, graph, used, task=served, mask=mask)
-    return tuple(
-        to_match(
-            snapshot.entities[step.position], score=step.score, evidence=Evidence(path=step.path)
-        )
-        for step in scores.best(limit, learned, supported_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Signal:
+    """One reason to use a tool next: it chooses candidates, and scores those of all reasons."""
+
+    nearest: Positions
+    """The eligible entities for which it speaks most, at most a few hundred."""
+    score: Callable[[Positions], Vector]
+    """Returns what it adds to the entities at positions, in deviations."""
+
+
+def _task_signals(
+    snapshot: Snapshot, used: Sequence[int], query: Query, mask: Mask, options: SearchOptions
+) -> list[Signal]:
+    """Return what a task says of tools, as a search would, and what its next clauses say.
+
+    Without vectors its words alone speak.
+    """
+    index, lexical = snapshot.vectors, snapshot.lexical
+    words = [score_lexical(lexical, query).scores, *score_clauses(lexical, query)]
+    named = top(np.where(mask, words[0], np.float32(0)), CANDIDATES)
+    by_words = named[words[0][named] > 0]
+    if index is None or index.mean is None or not query.is_embedded:
+        distribution = Distribution.of(words[0])
+        return [Signal(nearest=by_words, score=lambda at: deviations(words[0][at], distribution))]
+    masks = _masks(snapshot, used, mask)
+    near = _nearness(index, query.vectors, masks, parameters.TASK_WEIGHT)
+    weight = parameters.TASK_WEIGHT * options.lexical_weight
+    worded = Signal(nearest=by_words, score=lambda at: lexical_deviations(words, at, mask, weight))
+    following = [
+        _nearness(index, _alone(clause), masks, parameters.FOLLOWING_CLAUSE_WEIGHT)
+        for clause in following_clauses(query.vectors.clauses, index, index.mean, used[-1])
+    ]
+    if not following:
+        return [near, worded]
+    served = Signal(
+        nearest=np.concatenate([clause.nearest for clause in following]),
+        score=lambda at: np.max([clause.score(at) for clause in following], axis=0),
+    )
+    return [near, worded, served]
+
+
+def _nearness(
+    index: CatalogVectors, vectors: VectorQuery, masks: Sequence[Mask], weight: float
+) -> Signal:
+    """Return the nearness to the vectors of one query, times *weight*, among the first mask."""
+    found = [find_candidates(index, vectors, mask=eligible, count=CANDIDATES) for eligible in masks]
+    every = found[0]
+    return Signal(
+        nearest=np.concatenate([candidates.pool for candidates in found]),
+        score=lambda at: weight * every.deviations(every.strengths_at(at)),
     )
 
 
-def _score_task(
-    snapshot: Snapshot, last: int, query: Query, mask: Mask, options: SearchOptions
-) -> Vector:
-    """Score every entity for a task, as a search would, and for the clauses after *last*.
+def _neighbours(index: CatalogVectors, mean: Vector, last: int, masks: Sequence[Mask]) -> Signal:
+    """Return the cosine with the tool at *last*, both measured from the catalog's mean.
 
-    Without vectors it is scored by words alone.
-
-    Returns:
-        Deviations, shape (n,).
+    What all tools share makes no two of them neighbours.
     """
-    words = [score_lexical(snapshot.lexical, query).scores]
-    words += score_clauses(snapshot.lexical, query)
-    index = snapshot.vectors
-    if index is None or index.mean is None or not query.is_embedded:
-        return _deviations(words[0])
-    everything = np.arange(len(snapshot.entities))
-    candidates = find_candidates(index, query.vectors, mask=mask, count=options.pool(1))
-    scores = candidates.deviations(candidates.strengths_at(everything))
-    scores += lexical_deviations(words, everything, mask, options.lexical_weight)
-    following = following_clauses(query.vectors.clauses, index, index.mean, last)
-    if len(following):
-        served = [_deviations(_cosines(index, clause)) for clause in following]
-        scores += parameters.FOLLOWING_CLAUSE_WEIGHT * np.max(served, axis=0)
-    return scores
+    away = index.rows(np.asarray([last]))[0] - mean
+    eligible = np.flatnonzero(masks[0])
+    sample = eligible[:: max(1, len(eligible) // SAMPLE_ROWS)]
+
+    def cosines(positions: Positions) -> Vector:
+        along = _products(index, away, positions) - float(away @ mean)
+        squared = 1 - 2 * _products(index, mean, positions) + float(mean @ mean)
+        length = np.sqrt(np.maximum(squared, parameters.MIN_SQUARED_LENGTH))
+        return np.asarray(along / length, dtype=np.float32)
+
+    distribution = Distribution.of(cosines(sample))
+    found = [index.search(_alone(away), mask=each, count=CANDIDATES).pool for each in masks]
+    return Signal(
+        nearest=np.concatenate(found),
+        score=lambda at: parameters.NEIGHBOUR_WEIGHT * deviations(cosines(at), distribution),
+    )
+
+
+def _masks(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> list[Mask]:
+    """Return *mask*, and that of the servers of *used* if not all of their tools are candidates."""
+    near = mask & _of_servers(snapshot, used)
+    return [mask] if np.count_nonzero(near) <= CANDIDATES else [mask, near]
+
+
+def _of_servers(snapshot: Snapshot, used: Sequence[int]) -> Mask:
+    """Return which entities are of a server that one of *used* is of, shape (n,)."""
+    servers = {snapshot.entities[position].server for position in used}
+    masks = [snapshot.eligibility.has("server", server) for server in servers]
+    return np.asarray(np.any(masks, axis=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NextStepScores:
-    """The scores of every tool, before what calls have shown."""
+    """The scores of the candidates, before what calls have shown."""
 
     graph: ToolGraph
     last: int
     """The tool just used."""
+    positions: Positions
+    """Those of the candidates, ascending, shape (m,); each may be suggested."""
     scores: Vector
-    """One for each entity, shape (n,); minus infinity where it may not be suggested."""
+    """Shape (m,)."""
     supported: Mask
-    """Which the vectors, or words of the task, speak for, shape (n,)."""
+    """Which of them the vectors, or words of the task, speak for, shape (m,)."""
     edges: Mapping[int, Neighbour]
     """The graph's next steps, by position."""
 
@@ -193,12 +232,12 @@ class NextStepScores:
 
         A learned edge changes nothing of one that the host declared, and lifts no tool above it.
         """
-        scores = self.scores.copy()
+        scores = dict(zip(self.positions.tolist(), self.scores.tolist(), strict=True))
         declared = {at for at, edge in self.edges.items() if is_declared(edge)}
-        ceiling = min((float(scores[position]) for position in declared), default=math.inf)
-        below = np.nextafter(np.float32(ceiling), np.float32(-np.inf))
+        ceiling = min((scores[position] for position in declared), default=math.inf)
+        below = math.nextafter(ceiling, -math.inf)
         for position, confidence in confidences(self.graph, learned, self.last).items():
-            if position not in declared:
+            if position in scores and position not in declared:
                 gain = parameters.LEARNED_WEIGHT * math.log1p(parameters.LEARNED_SCALE * confidence)
                 scores[position] = min(scores[position] + gain, below)
         paths = {
@@ -207,52 +246,69 @@ class NextStepScores:
         }
         paths |= {position: self.graph.steps(edge.path) for position, edge in self.edges.items()}
         if supported_only:
-            unsupported = ~self.supported
-            unsupported[list(paths)] = False
-            scores[unsupported] = -np.inf
-        allowed = int(np.isfinite(scores).sum())
+            supported = {*paths, *self.positions[self.supported].tolist()}
+            scores = {
+                position: score for position, score in scores.items() if position in supported
+            }
+        best = nsmallest(limit, scores, key=lambda position: (-scores[position], position))
         return tuple(
-            Supplement(position=at, score=float(scores[at]), path=paths.get(at, ()))
-            for at in top(scores, min(limit, allowed)).tolist()
+            Supplement(position=at, score=scores[at], path=paths.get(at, ())) for at in best
         )
 
 
 def score_next_steps(
-    snapshot: Snapshot, graph: ToolGraph, used: Sequence[int], *, task: Vector | None, mask: Mask
+    snapshot: Snapshot,
+    used: Sequence[int],
+    *,
+    signals: Sequence[Signal] = (),
+    mask: Mask,
+    learned: LearnedSteps,
 ) -> NextStepScores:
     """Score what may come after the tools at *used*, never one of them.
 
     Args:
-        snapshot: The index.
-        graph: Its graph.
+        snapshot: The index, which has a graph.
         used: Positions of the tools just used, the last one last; not empty.
-        task: How well each entity serves the task, shape (n,), in deviations; None if the task is
-            unknown.
+        signals: What the task says; none if it is unknown.
         mask: What may be suggested.
+        learned: What calls have shown; it makes candidates, and moves no score yet.
     """
-    scores = np.zeros(len(snapshot.entities), dtype=np.float32)
-    if task is not None:
-        scores += parameters.TASK_WEIGHT * task
-    if snapshot.vectors is not None and snapshot.vectors.mean is not None:
-        near = _cosines_with(snapshot.vectors, snapshot.vectors.mean, used[-1])
-        scores += parameters.NEIGHBOUR_WEIGHT * _deviations(near)
-    supported = mask if snapshot.vectors is not None else scores > 0
-    for server in {snapshot.entities[position].server for position in used}:
-        scores += parameters.SERVER_WEIGHT * snapshot.eligibility.has("server", server)
-    allowed = mask.copy()
-    allowed[list(used)] = False
-    edges = _edges_after(graph, used, mask)
-    for position, neighbour in edges.items():
-        scores[position] += parameters.EDGE_WEIGHT * neighbour.score
-    declared = [at for at, edge in edges.items() if is_declared(edge) and allowed[at]]
-    if declared:
-        others = allowed.copy()
-        others[declared] = False
-        gap = float(scores.max(initial=-np.inf, where=others)) - float(scores[declared].min())
-        scores[declared] += max(gap + parameters.DECLARED_LEAD, 0.0)
-    scores = np.where(allowed, scores, -np.inf).astype(np.float32)
+    index, graph = snapshot.vectors, snapshot.graph
+    if graph is None:
+        raise AssertionError
+    if index is not None and index.mean is not None:
+        masks = _masks(snapshot, used, mask)
+        signals = [*signals, _neighbours(index, index.mean, used[-1], masks)]
+    edges, near = _edges_after(graph, used, mask), _of_servers(snapshot, used)
+    pools = [signal.nearest for signal in signals]
+    pools += [np.flatnonzero(near & mask)[:CANDIDATES], np.array([*edges], dtype=np.intp)]
+    pools.append(np.array([*confidences(graph, learned, used[-1])], dtype=np.intp))
+    if index is None:
+        # Nothing tells the others apart but their names.
+        pools.append(np.flatnonzero(mask)[:CANDIDATES])
+    positions = np.unique(np.concatenate(pools))
+    positions = positions[mask[positions] & ~np.isin(positions, used)]
+    scores = np.zeros(len(positions), dtype=np.float32)
+    for signal in signals:
+        scores += signal.score(positions)
+    supported = scores > 0 if index is None else np.ones(len(positions), dtype=np.bool_)
+    scores += parameters.SERVER_WEIGHT * near[positions]
+    is_declared_step = np.zeros(len(positions), dtype=np.bool_)
+    for place in np.flatnonzero(np.isin(positions, [*edges])):
+        edge = edges[int(positions[place])]
+        scores[place] += parameters.EDGE_WEIGHT * edge.score
+        is_declared_step[place] = is_declared(edge)
+    if is_declared_step.any():
+        best = float(scores.max(initial=-np.inf, where=~is_declared_step))
+        gap = best - float(scores[is_declared_step].min())
+        scores[is_declared_step] += max(gap + parameters.DECLARED_LEAD, 0.0)
     return NextStepScores(
-        graph=graph, last=used[-1], scores=scores, supported=supported, edges=edges
+        graph=graph,
+        last=used[-1],
+        positions=positions,
+        scores=scores,
+        supported=supported,
+        edges={at: edge for at, edge in edges.items() if at in positions},
     )
 
 
@@ -315,88 +371,10 @@ def following_clauses(clauses: Matrix, index: CatalogVectors, mean: Vector, used
     return clauses[first : first + parameters.FOLLOWING_CLAUSES]
 
 
-def _cosines_with(index: CatalogVectors, mean: Vector, position: int) -> Vector:
-    """Return the cosine of each entity with the one at *position*, shape (n,).
-
-    Both are measured from the catalog's mean: what all tools share makes no two of them neighbours.
-    """
-    away = index.rows(np.asarray([position]))[0] - mean
-    along = _cosines(index, away) - float(away @ mean)
-    shared = _cosines(index, mean)
-    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean @ mean), parameters.MIN_SQUARED_LENGTH))
-    return np.asarray(along / length, dtype=np.float32)
+def _products(index: CatalogVectors, vector: Vector, positions: Positions) -> Vector:
+    """Return the product of the row at each position with *vector*, shape (m,)."""
+    return index.score(_alone(vector), positions)[0]
 
 
-def _cosines(index: CatalogVectors, vector: Vector) -> Vector:
-    """Return the product of each row with *vector*, shape (n,)."""
-    return index.score(VectorQuery(texts=vector[None], clauses=vector[None][:0]))[0]
-
-
-def _deviations(scores: Vector) -> Vector:
-    return deviations(scores, Distribution.of(scores))
-
-
-def evaluate_usage(
-    snapshot: Snapshot, tasks: Sequence[Task], outcomes: Mapping[str, Outcomes]
-) -> UsageEvaluation:
-    """Judge each task by what the others say.
-
-    Args:
-        snapshot: The catalog; tools that are not in it are passed over.
-        tasks: Oldest first.
-        outcomes: How the calls of each tool ended, those of the tasks too.
-    """
-    if snapshot.vectors is not None and snapshot.vectors.blocking:
-        # Each call would scan the database twice.
-        snapshot = replace(snapshot, vectors=None)
-    learn: list[list[float]] = []
-    reranked: list[list[float]] = []
-    counts = TransitionCounts.of(
-        [task.tools for task in tasks], [decay(task.age_s) for task in tasks]
-    )
-    left = MAX_CALLS
-    for task in reversed(tasks):
-        if left <= 0:
-            break
-        weight = decay(task.age_s)
-        counts.remove(task.tools, weight)
-        others = dict(outcomes)
-        for tool in task.tools:
-            counted = others.get(tool, Outcomes())
-            others[tool] = replace(counted, succeeded=max(counted.succeeded - weight, 0.0))
-        gains = list(_judge(snapshot, task, counts, others))
-        counts.add(task.tools, weight)
-        left -= len(gains)
-        learn.append([gain for gain, _ in gains])
-        reranked.append([gain for _, gain in gains])
-    return UsageEvaluation(learn=measure_gain(learn), rerank=measure_gain(reranked))
-
-
-def _judge(
-    snapshot: Snapshot, task: Task, counts: TransitionCounts, others: Mapping[str, Outcomes]
-) -> Iterator[tuple[float, float]]:
-    """Yield for each call of *task* what transitions and what outcomes would have gained."""
-    mask, by_id, graph = snapshot.mask(Filters()), snapshot.eligibility.by_id, snapshot.graph
-    if graph is None:
-        return
-    positions = [by_id[tool] for tool in dict.fromkeys(task.tools) if tool in by_id]
-    visible = [position for position in positions if mask[position]]
-    for index in range(1, len(visible)):
-        used, target = visible[:index], visible[index]
-        scores = score_next_steps(snapshot, graph, used, task=None, mask=mask)
-        plain = scores.best(MAX_RANK, LearnedSteps())
-        base = _reciprocal_rank(plain, target)
-        last = snapshot.entities[used[-1]].id
-        learned = scores.best(MAX_RANK, counts.learned_steps(before=(last,)))
-        ids = [snapshot.entities[step.position].id for step in plain]
-        multipliers = {tool: multiplier(others[tool]) for tool in ids if tool in others}
-        order = rerank(ids, [step.score for step in plain], multipliers)
-        yield (
-            _reciprocal_rank(learned, target) - base,
-            _reciprocal_rank([plain[place] for place in order], target) - base,
-        )
-
-
-def _reciprocal_rank(steps: Sequence[Supplement], target: int) -> float:
-    positions = [step.position for step in steps]
-    return 1 / (1 + positions.index(target)) if target in positions else 0.0
+def _alone(vector: Vector) -> VectorQuery:
+    return VectorQuery(texts=vector[None], clauses=vector[None][:0])
