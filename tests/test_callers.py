@@ -32,7 +32,7 @@ from gateway.discovery.tool_list import ToolList
 from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import GatewayError
 from gateway.gateway import Gateway
-from gateway.options import AccessPolicy, CatalogOptions, DiscoveryOptions, Options
+from gateway.options import AccessPolicy, CatalogOptions, DiscoveryOptions
 from gateway.provision.discover import discover, overview_for_model
 from gateway.serve.api.app import api_app
 from gateway.serve.auth import WRITE, BearerToken
@@ -45,6 +45,7 @@ from gateway.types import Access, Caller, Filters, Status, ToolDefinition
 from graphs import Document, Link
 from tests.adapters.conformance import client_of
 from tests.call.test_resources import Shop, thing
+from tests.conftest import PATIENT
 from tests.fakes import tool
 from tests.serve.test_http import served
 
@@ -110,7 +111,8 @@ class World:
             embedder=HashingEmbedder(64),
             graph=documents,
             vector_store=MemoryVectorStore(),
-            options=Options(
+            options=replace(
+                PATIENT,
                 catalog=CatalogOptions(rules=rules),
                 policies=policies,
                 discovery=DiscoveryOptions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from itertools import repeat, starmap
@@ -18,27 +19,32 @@ from tests.postgres_server import PostgresServer
 
 def test_while_the_server_hangs_one_search_waits(postgres: PostgresServer) -> None:
     """Others fail at once until it answers."""
-    database = PostgresDatabase(postgres.url, "hung")
-    table = PgvectorTable(database, "ab12", 0.2)
+    database = PostgresDatabase(f"{postgres.url}&application_name=hung", "hung")
+    table = PgvectorTable(database, "ab12", 2)
     table.count()
     with psycopg.connect(postgres.url, autocommit=True) as admin:
-        query = """SELECT pid FROM pg_stat_activity
-            WHERE application_name = 'tool-gateway' AND query <> '' AND state = 'idle'
-            AND backend_start = (SELECT max(backend_start) FROM pg_stat_activity
-                WHERE application_name = 'tool-gateway')"""
-        row = admin.execute(query).fetchone()
-    assert row is not None
-    os.kill(row[0], signal.SIGSTOP)
-    threads = [Thread(target=table.count, daemon=True) for _ in range(2)]
+        query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'hung'"
+        # On a busy machine the pool opens a second connection while it waits for the first one.
+        hung = [pid for (pid,) in admin.execute(query)]
+
+    def count() -> None:
+        with contextlib.suppress(StoreError):
+            table.count()
+
+    for pid in hung:
+        os.kill(pid, signal.SIGSTOP)
+    # One more than hung connections: the last one gets a connection of its own, and ends.
+    threads = [Thread(target=count, daemon=True) for _ in [*hung, None]]
     try:
         for thread in threads:
             thread.start()
-        while len([thread for thread in threads if thread.is_alive()]) > 1:
+        while all(thread.is_alive() for thread in threads):
             threads[0].join(0.01)
         with pytest.raises(StoreError, match="does not answer"):
-            list(starmap(table.count, repeat((), 10_000)))
+            list(starmap(table.count, repeat((), 100_000)))
     finally:
-        os.kill(row[0], signal.SIGCONT)
+        for pid in hung:
+            os.kill(pid, signal.SIGCONT)
         for thread in threads:
             thread.join()
     assert 0 == table.count()

@@ -210,8 +210,8 @@ def timeline(spans: Sequence[SpanRecord]) -> TraceData:
     shown = [
         TimelineSpan(
             level=level,
-            offset=100_000 * (span.start - start) / ms,
-            width=max(100 * span.ms / ms, 0.5),
+            offset=100 * (1000 * (span.start - start) / ms),
+            width=max(100 * (span.ms / ms), 0.5),
             span=span,
         )
         for tree in reversed(trees(spans))

@@ -15,7 +15,7 @@ from playwright.async_api import expect
 
 from gateway.gateway import Gateway
 from gateway.options import Options
-from gateway.serve.console.activity import TraceFilter, select, totals, trees
+from gateway.serve.console.activity import TraceFilter, select, timeline, totals, trees
 from gateway.serve.console.spans import MAX_STREAMS, SpanRecord, SpanRing
 from gateway.serve.http_options import HttpOptions
 from gateway.serve.mcp_server import mcp_server
@@ -227,6 +227,13 @@ async def test_an_address_filters_traces_and_their_export(watched: Watched) -> N
     assert {data["traces"][0]["span"]["trace"]} == {line["trace"] for line in lines}
     assert "attachment" in export.headers["content-disposition"]
     assert '<option value="failed" selected>' in page.text
+
+
+def test_the_bar_of_a_span_ends_within_its_trace() -> None:
+    """1.38 is a duration for which `100 * ms / ms` is more than 100."""
+    (shown,) = timeline([span("root", ms=1.38)]).spans
+
+    assert (0, 100) == (shown.offset, shown.width)
 
 
 async def test_a_trace_is_shown_as_a_tree(watched: Watched) -> None:
