@@ -26,7 +26,6 @@ _MODULES = {
     "Role": "graphs.expansion",
     "Section": "graphs.markdown.document",
     "ShapeViolation": "graphs.rdf.shapes",
-    "Step": "graphs.expansion",
     "Term": "graphs.rdf.sparql",
     "Text": "graphs.markdown.document",
     "TextEvidence": "graphs.text_search",

@@ -11,7 +11,6 @@ from graphs.errors import QueryTimeoutError as QueryTimeoutError
 from graphs.expansion import Expansion as Expansion
 from graphs.expansion import Neighbour as Neighbour
 from graphs.expansion import Role as Role
-from graphs.expansion import Step as Step
 from graphs.expansion import expand as expand
 from graphs.facts.extraction import extract_facts as extract_facts
 from graphs.facts.fact import Fact as Fact
@@ -75,7 +74,6 @@ __all__ = [
     "Role",
     "Section",
     "ShapeViolation",
-    "Step",
     "Term",
     "Text",
     "TextEvidence",

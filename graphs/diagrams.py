@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from networkx import ego_graph
 
-from graphs.graph import GraphIndex, NetworkEdge
+from graphs.facts.fact import Fact
+from graphs.graph import GraphIndex, edges_of
 
 
 def to_mermaid(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> str:
@@ -21,8 +23,7 @@ def to_mermaid(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -
     names = _names(edges, centre)
     lines = [f'  {name}["{_mermaid_text(index.label(node))}"]' for node, name in names.items()]
     lines += [
-        f"  {names[subject]} -->|{predicate}| {names[target]}"
-        for subject, target, predicate, _ in edges
+        f"  {names[edge.subject]} -->|{edge.predicate}| {names[edge.object]}" for edge in edges
     ]
     return "\n".join(["graph LR", *lines]) + "\n"
 
@@ -33,27 +34,26 @@ def to_dot(index: GraphIndex, *, centre: str | None = None, hops: int = 1) -> st
     names = _names(edges, centre)
     lines = [f"  {name} [label={_dot_text(index.label(node))}];" for node, name in names.items()]
     lines += [
-        f"  {names[subject]} -> {names[target]} [label={_dot_text(predicate)}];"
-        for subject, target, predicate, _ in edges
+        f"  {names[edge.subject]} -> {names[edge.object]} [label={_dot_text(edge.predicate)}];"
+        for edge in edges
     ]
     return "\n".join(["digraph {", "  rankdir=LR;", *lines, "}"]) + "\n"
 
 
-def _excerpt(index: GraphIndex, centre: str | None, hops: int) -> list[NetworkEdge]:
+def _excerpt(index: GraphIndex, centre: str | None, hops: int) -> list[Fact]:
     """Return the edges near *centre*, by subject, predicate and object; none if it is unknown."""
     network = index.network
     if centre is not None:
         if centre not in network:
             return []
         network = ego_graph(network, centre, radius=hops, undirected=True)
-    edges = network.edges(keys=True, data=True)
-    return sorted(edges, key=lambda edge: (edge[0], edge[2], edge[1]))
+    return sorted(edges_of(network), key=attrgetter("subject", "predicate", "object"))
 
 
-def _names(edges: Iterable[NetworkEdge], centre: str | None) -> dict[str, str]:
+def _names(edges: Iterable[Fact], centre: str | None) -> dict[str, str]:
     nodes = dict.fromkeys([] if centre is None else [centre])
-    for subject, target, _, _ in edges:
-        nodes |= dict.fromkeys((subject, target))
+    for edge in edges:
+        nodes |= dict.fromkeys((edge.subject, edge.object))
     return {node: f"n{number}" for number, node in enumerate(nodes)}
 
 

@@ -8,14 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import log2
 from typing import Literal, TypeAlias
 
+from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import PREDICATES
-from graphs.graph import EdgeRole, GraphIndex, NetworkEdge
+from graphs.graph import EdgeRole, GraphIndex
 from graphs.parameters import MAX_GROUP_SIZE
 
 Role = Literal["related", "next_step", "prerequisite"]
@@ -29,30 +30,10 @@ SHARED_CONCEPTS: Mapping[Role, tuple[EdgeRole, EdgeRole]] = {
 """The roles of the edges to a concept and back from it, by which two nodes are neighbours."""
 _RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(MAX_GROUP_SIZE + 1))
 """What a shared concept counts, by its number of other members."""
-_Move: TypeAlias = tuple[str, float, tuple[NetworkEdge, ...]]
+_Move: TypeAlias = tuple[str, float, tuple[Fact, ...]]
 """Where it leads, how near that is, and the edges of the way."""
-_Ranked: TypeAlias = tuple[float, str, str, tuple[NetworkEdge, ...]]
+_Ranked: TypeAlias = tuple[float, str, str, tuple[Fact, ...]]
 """A neighbour as it is sorted: minus its score, its label, its id; then its way."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One statement on the way from a seed to a neighbour."""
-
-    subject: str
-    """The node that it is about."""
-    predicate: str
-    """A name of the vocabulary."""
-    object: str
-    """The node that it points to."""
-    path: str
-    """The file that it was read from; empty if from none."""
-    line: int
-    """The line of the file, counted from 1; 0 if unknown."""
-    declared: bool
-    """Whether the host states it."""
-    origin: str = ""
-    """Which rule derived it; empty if a document states it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +46,7 @@ class Neighbour:
     """What it is to the seed."""
     score: float
     """How near it is, in (0, 1]; comparable within one role."""
-    path: tuple[Step, ...]
+    path: tuple[Fact, ...]
     """The statements that lead from the seed to it, in order."""
 
 
@@ -84,7 +65,6 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
     seeds: Sequence[str],
     *,
     role: Role,
-    within: Collection[str] | None = None,
     excluded: ExcludeNode | None = None,
     declared_only: bool = False,
     hops: int = 1,
@@ -98,7 +78,6 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
         role: ``related``: stated relations, either way, and shared rare groups. ``next_step``:
             stated next steps, and takers of what a seed produces. ``prerequisite``: what a
             seed requires, and makers of what it consumes.
-        within: Which nodes may be found; None for all. Others are not walked through either.
         excluded: Which nodes are neither found nor on the way to one that is; None for none.
         declared_only: Whether only statements of the host count.
         hops: How many times neighbours of neighbours are followed, >= 1.
@@ -113,7 +92,6 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
         role=role,
         declared_only=declared_only,
         seeds=dict.fromkeys(seeds),
-        reachable=None if within is None else frozenset(within).union(seeds),
         excluded=excluded,
     )
     found: dict[str, _Ranked] = {}
@@ -125,7 +103,7 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
     # No two have the same id, so that ways are never compared.
     nearest = found.values() if role == "prerequisite" else sorted(found.values())
     neighbours = (
-        Neighbour(node=node, role=role, score=-score, path=tuple(map(_step, way)))
+        Neighbour(node=node, role=role, score=-score, path=way)
         for score, _, node, way in islice(nearest, max(limit, 0))
     )
     return Expansion(neighbours=tuple(neighbours), visited=traversal.visited)
@@ -137,8 +115,6 @@ class _Traversal:
     role: Role
     declared_only: bool
     seeds: dict[str, None]
-    reachable: frozenset[str] | None
-    """Which nodes may be found or walked through; None for all."""
     excluded: ExcludeNode | None
     visited: int = 0
 
@@ -154,7 +130,7 @@ class _Traversal:
         return found
 
     def _next_level(self, level: Sequence[_Ranked], reached: set[str]) -> list[_Ranked]:
-        best: dict[str, tuple[float, tuple[NetworkEdge, ...]]] = {}
+        best: dict[str, tuple[float, tuple[Fact, ...]]] = {}
         for distance, _, node, way in level:
             for end, weight, edges in self._moves(node):
                 score = weight * -distance
@@ -166,19 +142,19 @@ class _Traversal:
     def _moves(self, node: str) -> Iterator[_Move]:
         """Yield the moves from *node*, some to the same node."""
         for edge in self._read(self.index.edges_from(node, self.role)):
-            if self._may_reach(edge[1]):
-                yield edge[1], _strength(edge), (edge,)
+            if self._may_reach(edge.object):
+                yield edge.object, _strength(edge), (edge,)
         if self.role != "related":
             yield from self._through_concepts(node)
             return
         for edge in self._read(self.index.edges_to(node, self.role)):
-            if self._may_reach(edge[0]):
-                yield edge[0], _strength(edge), (edge,)
+            if self._may_reach(edge.subject):
+                yield edge.subject, _strength(edge), (edge,)
         yield from self._fellow_members(node)
 
     def _fellow_members(self, node: str) -> Iterator[_Move]:
         """Yield each fellow member once, the nearer the more and the rarer groups are shared."""
-        shared: dict[str, tuple[float, float, tuple[NetworkEdge, ...]]] = {}
+        shared: dict[str, tuple[float, float, tuple[Fact, ...]]] = {}
         for fellow, weight, way in self._through_concepts(node):
             distance, best, best_way = shared.get(fellow, (1.0, 0.0, ()))
             strongest = (weight, way) if weight > best else (best, best_way)
@@ -190,44 +166,28 @@ class _Traversal:
     def _through_concepts(self, node: str) -> Iterator[_Move]:
         there, back = SHARED_CONCEPTS[self.role]
         for first in self.index.edges_from(node, there):
-            concept = first[1]
+            concept = first.object
             members = self.index.members(concept, back)
             if not members or (self.excluded is not None and self.excluded(concept)):
                 continue
             if not self._read([first]):
                 continue
-            others = [edge for edge in self._read(members) if edge[0] != node]
+            others = [edge for edge in self._read(members) if edge.subject != node]
             rarity = _RARITY[len(others)]
             near = _strength(first)
             for edge in others:
-                if self._may_reach(edge[0]):
-                    yield edge[0], min(near, _strength(edge)) * rarity, (first, edge)
+                if self._may_reach(edge.subject):
+                    yield edge.subject, min(near, _strength(edge)) * rarity, (first, edge)
 
-    def _read(self, edges: Sequence[NetworkEdge]) -> Sequence[NetworkEdge]:
+    def _read(self, edges: Sequence[Fact]) -> Sequence[Fact]:
         """Count *edges*, and return those that count."""
         self.visited += len(edges)
-        return [edge for edge in edges if edge[3]["declared"]] if self.declared_only else edges
+        return [edge for edge in edges if edge.declared] if self.declared_only else edges
 
     def _may_reach(self, node: str) -> bool:
-        if self.reachable is not None and node not in self.reachable:
-            return False
-        if self.excluded is not None and self.excluded(node):
-            return False
-        return not self.index.is_concept(node)
+        is_excluded = self.excluded is not None and self.excluded(node)
+        return not is_excluded and not self.index.is_concept(node)
 
 
-def _strength(edge: NetworkEdge) -> float:
-    return PREDICATES[edge[2]].weight * float(edge[3]["weight"])
-
-
-def _step(edge: NetworkEdge) -> Step:
-    subject, target, predicate, data = edge
-    return Step(
-        subject=subject,
-        predicate=predicate,
-        object=target,
-        path=data["path"],
-        line=data["line"],
-        declared=data["declared"],
-        origin=data["rule"],
-    )
+def _strength(edge: Fact) -> float:
+    return PREDICATES[edge.predicate].weight * edge.weight

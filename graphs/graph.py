@@ -1,32 +1,28 @@
-"""The graph: typed edges as arrays, with an index of its texts.
+"""The graph: a `networkx.MultiDiGraph` of typed edges, with an index of the texts of its documents.
 
 * Nodes are known by their ids. A node's kind is ``document``, ``group`` (a concept or thing that
   the host declares members of), ``concept`` or ``other``.
-* An edge's data has ``role``, ``weight``, ``declared``, ``rule`` (empty if a document states it),
-  ``path`` and ``line``.
+* Only nodes with an edge are in the network. Documents without an edge are nodes of the graph too.
+* The key of an edge is its predicate. Its data is ``fact``: the statement that the edge was read
+  from.
 * A group, topic or kind of data is a node; its members are not linked to each other.
-* A host gets a `networkx.MultiDiGraph` of all this, made when it asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from operator import attrgetter
+from typing import Literal, TypeAlias
 
-import numpy as np
+import networkx as nx
 
 from graphs.facts.fact import Fact
 from graphs.facts.provenance import Triple, merge_facts
 from graphs.facts.vocabulary import CONCEPT_BASE, PREDICATES
 from graphs.lexical.bm25_index import BM25Index
 from graphs.parameters import MAX_GROUP_SIZE
-
-if TYPE_CHECKING:
-    # networkx takes longer to import than all other parts of a start.
-    import networkx as nx
 
 EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]
 EDGE_PREDICATES: Mapping[str, EdgeRole] = {
@@ -35,35 +31,28 @@ EDGE_PREDICATES: Mapping[str, EdgeRole] = {
     if row.role != "text" and row.role != "fact"  # noqa: PLR1714  (mypy narrows by these)
 }
 """The role of each predicate that makes an edge."""
-EdgeData: TypeAlias = Mapping[str, Any]
 Network: TypeAlias = "nx.MultiDiGraph[str]"
-NetworkEdge: TypeAlias = tuple[str, str, str, EdgeData]
-"""Subject, object, predicate and data."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphIndex:
     """A compiled graph; immutable. `graphs.graph_builder.GraphBuilder` makes it."""
 
-    nodes: Sequence[str]
-    """Ids; first those that have a row in `texts`, in its order."""
-    labels: Sequence[str]
-    """Their names; the id of a node that has none."""
-    kinds: Sequence[str]
-    """Their kinds; empty for a row of `texts` that is no node of the graph."""
-    edges: np.ndarray
-    """Subject, object and attributes of each edge, by subject, int32, shape (edges, 3)."""
-    attributes: Sequence[tuple[str, EdgeData]]
-    """Predicate and data."""
+    network: Network
+    """The nodes that have an edge, and the edges."""
+    documents: Sequence[str]
+    """The nodes that have a row in `texts`, in its order."""
+    labels: Mapping[str, str]
+    """Names of nodes, keyed by id; a node without a name is absent."""
+    kinds: Mapping[str, str]
+    """Kinds of all nodes, keyed by id. A row of `texts` that is not a node is absent."""
     texts: BM25Index
     """The texts that nodes are found by."""
     statements: Callable[[], Iterable[Iterable[Fact]]] = tuple
     """Returns the facts that the graph was compiled from, by their source."""
     forbidden: frozenset[Triple] = frozenset()
     """What the host forbids to derive: subject, predicate, empty for any, and object."""
-    _members: dict[tuple[str, str], tuple[NetworkEdge, ...]] = field(
-        default_factory=dict, repr=False
-    )
+    _members: dict[tuple[str, str], tuple[Fact, ...]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
@@ -71,71 +60,62 @@ class GraphIndex:
         return merge_facts(self.statements(), self.forbidden)
 
     @cached_property
-    def documents(self) -> Sequence[str]:
-        """The nodes that have a row in `texts`, in its order."""
-        return self.nodes[: self.texts.size]
-
-    @cached_property
     def rows(self) -> Mapping[str, int]:
-        """The position of each node in `nodes`; for a document its row in `texts`."""
-        return dict(zip(self.nodes, range(len(self.nodes)), strict=True))
-
-    @cached_property
-    def _outgoing(self) -> np.ndarray:
-        """Where the edges of each node begin in `edges`."""
-        return _starts(self.edges[:, 0], len(self.nodes))
-
-    @cached_property
-    def _incoming(self) -> tuple[np.ndarray, np.ndarray]:
-        """The edges by object, and where those of each node begin."""
-        order = np.argsort(self.edges[:, 1], kind="stable")
-        return self.edges[order], _starts(self.edges[order, 1], len(self.nodes))
+        """The row of each document in `texts`."""
+        return {node: row for row, node in enumerate(self.documents)}
 
     @property
-    def node_count(self) -> int:
-        """How many nodes there are."""
-        return sum(map(bool, self.kinds))
-
-    @property
-    def network(self) -> Network:
-        """A new `networkx.MultiDiGraph` of the nodes and edges, with the predicates as keys."""
-        return self.renamed({})
+    def edges(self) -> Iterator[Fact]:
+        """Every edge once."""
+        return edges_of(self.network)
 
     def renamed(self, names: Mapping[str, str]) -> Network:
-        """Return the same, with nodes renamed by *names*; the others keep their ids."""
-        import networkx as nx  # noqa: PLC0415  (heavy; a start need not pay for it)
+        """Return a new network of all nodes, in which data are plain values.
 
+        The data of a node are ``label`` and ``kind``; of an edge ``role``, ``rule`` (empty if
+        a document states it), ``weight``, ``declared``, ``path`` and ``line``.
+
+        Args:
+            names: New ids, keyed by id; the other nodes keep theirs.
+        """
         network: Network = nx.MultiDiGraph()
-        nodes = [names.get(node, node) for node in self.nodes]
-        for node, label, kind in zip(nodes, self.labels, self.kinds, strict=True):
-            if kind:
-                network.add_node(node, label=label, kind=kind)
-        for start, end, number in self.edges.tolist():
-            predicate, data = self.attributes[number]
-            network.add_edge(nodes[start], nodes[end], key=predicate, **data)
+        for node, kind in self.kinds.items():
+            network.add_node(names.get(node, node), label=self.label(node), kind=kind)
+        for fact in self.edges:
+            network.add_edge(
+                names.get(fact.subject, fact.subject),
+                names.get(fact.object, fact.object),
+                key=fact.predicate,
+                role=EDGE_PREDICATES[fact.predicate],
+                rule=fact.origin,
+                weight=fact.weight,
+                declared=fact.declared,
+                path=fact.path,
+                line=fact.line,
+            )
         return network
 
     def label(self, node: str) -> str:
         """Return the name of *node*; the id itself where it has none or is unknown."""
-        row = self.rows.get(node)
-        return node if row is None else self.labels[row]
+        return self.labels.get(node, node)
 
     def is_concept(self, node: str) -> bool:
         """Return whether *node* is a group, a topic or a kind of data: nothing one can use."""
-        if not node.startswith(CONCEPT_BASE):
-            return False
-        row = self.rows.get(node)
-        return row is None or self.kinds[row] != "document"
+        return node.startswith(CONCEPT_BASE) and self.kinds.get(node) != "document"
 
-    def edges_from(self, node: str, role: EdgeRole | None = None) -> list[NetworkEdge]:
+    def edges_from(self, node: str, role: EdgeRole | None = None) -> list[Fact]:
         """Return the edges that start at *node*, by their ends; of one *role*, or all."""
-        return self._edges(node, role, self.edges, self._outgoing)
+        if node not in self.network:
+            return []
+        return _ordered(self.network.out_edges(node, data="fact"), role)
 
-    def edges_to(self, node: str, role: EdgeRole | None = None) -> list[NetworkEdge]:
+    def edges_to(self, node: str, role: EdgeRole | None = None) -> list[Fact]:
         """Return the edges that end at *node*, by their starts; of one *role*, or all."""
-        return self._edges(node, role, *self._incoming)
+        if node not in self.network:
+            return []
+        return _ordered(self.network.in_edges(node, data="fact"), role)
 
-    def members(self, concept: str, role: EdgeRole) -> tuple[NetworkEdge, ...]:
+    def members(self, concept: str, role: EdgeRole) -> tuple[Fact, ...]:
         """Return the edges of a role that end at *concept*; none if there are too many.
 
         They are remembered: a concept stands next to many nodes.
@@ -147,23 +127,22 @@ class GraphIndex:
             self._members[concept, role] = cached
         return cached
 
-    def _edges(
-        self, node: str, role: EdgeRole | None, edges: np.ndarray, starts: np.ndarray
-    ) -> list[NetworkEdge]:
-        row = self.rows.get(node)
-        if row is None:
-            return []
-        found: list[NetworkEdge] = []
-        for start, end, number in edges[starts[row] : starts[row + 1]].tolist():
-            predicate, data = self.attributes[number]
-            if role is None or data["role"] == role:
-                found.append((self.nodes[start], self.nodes[end], predicate, data))
-        found.sort(key=_ends)
-        return found
+
+def network_of(edges: Iterable[Fact]) -> Network:
+    """Return the network of *edges*, each of which is given once."""
+    network: Network = nx.MultiDiGraph()
+    for fact in edges:
+        network.add_edge(fact.subject, fact.object, key=fact.predicate, fact=fact)
+    return network
 
 
-_ends = itemgetter(0, 1, 2)
+def edges_of(network: Network) -> Iterator[Fact]:
+    """Yield the edges of a network that `network_of` made."""
+    edges: Iterable[tuple[str, str, Fact]] = network.edges(data="fact")
+    return (fact for _, _, fact in edges)
 
 
-def _starts(ascending: np.ndarray, count: int) -> np.ndarray:
-    return ascending.searchsorted(np.arange(count + 1))
+def _ordered(edges: Iterable[tuple[str, str, Fact]], role: EdgeRole | None) -> list[Fact]:
+    facts = (fact for _, _, fact in edges)
+    found = [fact for fact in facts if role in {None, EDGE_PREDICATES[fact.predicate]}]
+    return sorted(found, key=attrgetter("subject", "object", "predicate"))

@@ -1,26 +1,26 @@
 """Documents and derived facts -> a compiled graph, again and again.
 
-What is dear is kept for each source of facts: its edges as numbers, its labels; and for each node
-its tokens. Every build makes the arrays anew from these, so that it gives what a first build gives.
+What is dear is kept for each source of facts: its edges and its labels; and for each node its
+tokens. The network is made anew only if an edge changed, so readers never see a change. Every build
+gives what a first build gives.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import attrgetter
+from itertools import chain
 from typing import Any, TypeAlias
 
-import numpy as np
+import networkx as nx
 
 from graphs.facts.extraction import DocumentReader
 from graphs.facts.fact import Fact
-from graphs.facts.provenance import Triple, is_banned, stronger
+from graphs.facts.provenance import Triple, merge_facts
 from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, NO_NAMES
-from graphs.graph import EDGE_PREDICATES, EdgeData, GraphIndex
+from graphs.graph import EDGE_PREDICATES, GraphIndex, Network, edges_of, network_of
 from graphs.lexical.analysis import DocumentTokens, Fields, Phrase, Vocabulary
 from graphs.lexical.bm25_index import BM25Index
 from graphs.markdown.document import Document
@@ -35,10 +35,6 @@ FIELDS: Mapping[str, str] = {
     "text": "text",
 }
 """The field of each predicate whose text is searched."""
-_KINDS = "", "other", "concept", "group", "document"
-_NO_NODES = np.zeros(0, dtype=np.int32)
-_ATTRIBUTES = "predicate", "weight", "declared", "origin", "path", "line"
-_attributes_of = attrgetter(*_ATTRIBUTES)
 _LabelOrder: TypeAlias = tuple[bool, bool, str, int, str, str]
 """As names are ordered, the best first; the fifth part is the name."""
 _Added: TypeAlias = tuple[str, Phrase]
@@ -47,23 +43,51 @@ _Added: TypeAlias = tuple[str, Phrase]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
-    """What one source states; nodes are numbers of one builder."""
+    """What one source states."""
 
     facts: Iterable[Fact]
-    edges: np.ndarray
-    """Subject, object and attributes of each edge, int32, shape (edges, 3)."""
-    documents: np.ndarray
-    """Int32."""
-    labels: Mapping[int, _LabelOrder]
+    edges: Sequence[Fact]
+    documents: Sequence[str]
+    """The nodes that are documents."""
+    labels: Mapping[str, _LabelOrder]
     """The best name of each node, if the host states any of it."""
-    derived_labels: tuple[np.ndarray, Sequence[str]]
-    """Else the nodes, int32, and their best names."""
+    derived_labels: Mapping[str, str]
+    """Else the best name of each node."""
     texts: Mapping[str, list[_Added]]
-    """The texts of each node, by its id, if they are needed."""
-    members: Sequence[tuple[str, int]]
-    """The id of each member that the host declares, and its group."""
+    """The texts of each node, if they are needed."""
     declared: bool
     """Whether the host states any of it."""
+
+    @classmethod
+    def of(cls, facts: Iterable[Fact], *, whole: bool) -> _Source:
+        """Read what a source states; its texts only if it is *whole*, or the host states them."""
+        edges: list[Fact] = []
+        documents: list[str] = []
+        texts: defaultdict[str, list[_Added]] = defaultdict(list)
+        labels: dict[str, _LabelOrder] = {}
+        declared = False
+        for fact in facts:
+            declared |= fact.declared
+            if fact.predicate == "type" and fact.object == DOCUMENT_TYPE:
+                documents.append(fact.subject)
+            elif fact.literal and fact.predicate in FIELDS:
+                field = FIELDS[fact.predicate]
+                texts[fact.subject].append((field, (fact.object, fact.language)))
+                if field == "name":
+                    order = _label_order(fact)
+                    labels[fact.subject] = min(order, labels.get(fact.subject, order))
+            elif fact.predicate in EDGE_PREDICATES and not fact.literal:
+                edges.append(fact)
+        derived = {} if declared else labels
+        return cls(
+            facts=facts,
+            edges=edges,
+            documents=documents,
+            labels=labels if declared else {},
+            derived_labels={node: sys.intern(order[4]) for node, order in derived.items()},
+            texts=texts if declared or whole else {},
+            declared=declared,
+        )
 
 
 class GraphBuilder:
@@ -83,20 +107,16 @@ class GraphBuilder:
         self._weights = weights
         self._fields = fields
         self._reader = DocumentReader()
+        self._sources: dict[int, _Source] = {}
+        """By the id of their facts, which they hold."""
+        self._edges: tuple[object, Network] = None, nx.MultiDiGraph()
+        """All edges that were stated last, with what may not be derived; and their network."""
         self._used = 0
-        """How many nodes and terms the last graph has."""
+        """How many terms the last graph has."""
         self._forget()
 
     def _forget(self) -> None:
         self._vocabulary = Vocabulary(self._weights)
-        self._nodes: dict[str, int] = {}
-        """Number of each node."""
-        self._concepts: list[int] = []
-        """The numbers of those that are concepts by their ids."""
-        self._attributes: dict[tuple[object, ...], int] = {}
-        """Number of each predicate with its data."""
-        self._sources: dict[int, _Source] = {}
-        """By the id of their facts, which they hold."""
         self._tokens: dict[str, tuple[object, Sequence[_Added], DocumentTokens]] = {}
         """The row of each node, the texts that are added to it, and the tokens of both."""
 
@@ -128,156 +148,39 @@ class GraphBuilder:
             self._forget_unused()
         read, bans = self._reader.read(documents, names, others)
         statements: list[Iterable[Fact]] = [*read, *derived]
-        for node in rows or ():
-            # Ids of rows are held by the caller too.
-            self._number(node)
         self._sources = {
-            id(facts): self._sources.get(id(facts)) or self._read(facts, whole=rows is None)
+            id(facts): self._sources.get(id(facts)) or _Source.of(facts, whole=rows is None)
             for facts in statements
         }
         sources = list(self._sources.values())
         labels = _labels(sources)
-        described = np.concatenate([_NO_NODES, *(source.documents for source in sources)])
+        described = dict.fromkeys(chain.from_iterable(source.documents for source in sources))
         if rows is None:
-            rows = dict.fromkeys(self._sorted(described, labels), ())
+            ordered = sorted(described, key=lambda node: (labels.get(node, node), node))
+            rows = dict.fromkeys(ordered, ())
             added = _added(sources, labels, rows)
         else:
             added = _added([source for source in sources if source.declared], labels, rows)
         if texts is None or added:
             texts = self._index(rows, added)
-        stated = np.concatenate([np.zeros((0, 3), np.int32), *(source.edges for source in sources)])
-        named_nodes = np.fromiter(labels, np.intp, count=len(labels))
-        order = self._order(rows, [described, stated[:, :2].ravel(), named_nodes])
-        edges = self._edges(stated, order, bans)
-        ids = list(self._nodes)
-        nodes = [ids[number] for number in order.tolist()]
-        named = zip(map(labels.get, order.tolist()), nodes, strict=True)
-        groups = [group for source in sources for _, group in source.members]
-        self._used = len(nodes) + len(texts.names)
+        self._used = len(texts.names)
+        network = self._network(sources, bans)
         return GraphIndex(
-            nodes=nodes,
-            labels=[node if label is None else label for label, node in named],
-            kinds=self._kinds(order, edges, groups, described),
-            edges=edges,
-            attributes=[(str(key[0]), _data(key)) for key in self._attributes],
+            network=network,
+            documents=list(rows),
+            labels=labels,
+            kinds=_kinds(network, described),
             texts=texts,
             statements=lambda: statements,
             forbidden=bans,
         )
 
-    def _read(self, facts: Iterable[Fact], *, whole: bool) -> _Source:
-        """Read what a source states; its texts only if it is *whole*, or the host states them."""
-        edges: list[tuple[int, int, int]] = []
-        documents: list[int] = []
-        texts: defaultdict[str, list[_Added]] = defaultdict(list)
-        members: list[tuple[str, int]] = []
-        labels: dict[int, _LabelOrder] = {}
-        declared = False
-        for fact in facts:
-            declared |= fact.declared
-            role = EDGE_PREDICATES.get(fact.predicate)
-            if fact.predicate == "type" and fact.object == DOCUMENT_TYPE:
-                documents.append(self._number(fact.subject))
-            elif fact.literal and fact.predicate in FIELDS:
-                field = FIELDS[fact.predicate]
-                texts[fact.subject].append((field, (fact.object, fact.language)))
-                if field == "name":
-                    number, order = self._number(fact.subject), _label_order(fact)
-                    labels[number] = min(order, labels.get(number, order))
-            elif role and not fact.literal:
-                edges.append(self._edge(fact))
-                if role == "member" and fact.declared:
-                    members.append((fact.subject, edges[-1][1]))
-        derived = {} if declared else labels
-        names = [sys.intern(order[4]) for order in derived.values()]
-        return _Source(
-            facts=facts,
-            edges=np.array(edges, dtype=np.int32).reshape(-1, 3),
-            documents=np.array(documents, dtype=np.int32),
-            labels=labels if declared else {},
-            derived_labels=(np.array([*derived], dtype=np.int32), names),
-            texts=texts if declared or whole else {},
-            members=members,
-            declared=declared,
-        )
-
-    def _edge(self, fact: Fact) -> tuple[int, int, int]:
-        key = _attributes_of(fact)
-        number = self._attributes.setdefault(key, len(self._attributes))
-        return self._number(fact.subject), self._number(fact.object), number
-
-    def _number(self, node: str) -> int:
-        number = self._nodes.get(node)
-        if number is None:
-            number = self._nodes[node] = len(self._nodes)
-            if node.startswith(CONCEPT_BASE):
-                self._concepts.append(number)
-        return number
-
-    def _sorted(self, documents: np.ndarray, labels: Mapping[int, str]) -> list[str]:
-        """Return the ids of *documents* by their names."""
-        ids = list(self._nodes)
-        named = {ids[number]: labels.get(number, ids[number]) for number in documents.tolist()}
-        return sorted(named, key=lambda node: (named[node], node))
-
-    def _order(self, rows: Collection[str], others: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the numbers of *rows*, then all further ones of *others*."""
-        first = np.fromiter((self._nodes[node] for node in rows), np.intp, count=len(rows))
-        used = np.zeros(len(self._nodes), dtype=np.bool_)
-        used[np.concatenate(others)] = True
-        used[first] = False
-        return np.concatenate([first, np.flatnonzero(used)])
-
-    def _kinds(
-        self, order: np.ndarray, edges: np.ndarray, groups: list[int], described: np.ndarray
-    ) -> list[str]:
-        kinds = np.zeros(len(self._nodes), dtype=np.intp)
-        kinds[order[edges[:, :2]]] = _KINDS.index("other")
-        kinds[self._concepts] = _KINDS.index("concept")
-        kinds[groups] = _KINDS.index("group")
-        kinds[described] = _KINDS.index("document")
-        return [_KINDS[kind] for kind in kinds[order].tolist()]
-
-    def _edges(self, stated: np.ndarray, order: np.ndarray, bans: frozenset[Triple]) -> np.ndarray:
-        """Return each edge once, as its strongest statement, without those that *bans* name.
-
-        Args:
-            stated: All statements of edges, in the numbers of this builder.
-            order: The numbers of all nodes; the result has their places.
-            bans: What may not be derived.
-        """
-        places = np.zeros(len(self._nodes), dtype=np.int32)
-        places[order] = np.arange(len(order))
-        edges = np.column_stack([places[stated[:, :2]], stated[:, 2]])
-        predicates: dict[object, int] = {}
-        numbers = [predicates.setdefault(key[0], len(predicates)) for key in self._attributes]
-        keys = (edges[:, 0].astype(np.int64) * len(order) + edges[:, 1]) * len(predicates)
-        keys += np.array(numbers, dtype=np.int64)[edges[:, 2]]
-        by_key = np.argsort(keys, kind="stable")
-        edges, keys = edges[by_key], keys[by_key]
-        starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        if bans or len(starts) < len(edges):
-            return self._strongest(edges, starts, order, bans)
-        return edges
-
-    def _strongest(
-        self, edges: np.ndarray, starts: np.ndarray, order: np.ndarray, bans: frozenset[Triple]
-    ) -> np.ndarray:
-        ids, attributes = list(self._nodes), list(self._attributes)
-        counts = np.diff(starts, append=len(edges))
-        chosen = edges[starts].copy()
-        allowed = np.ones(len(starts), dtype=np.bool_)
-        banned = [self._number(node) for subject, _, end in bans for node in (subject, end)]
-        suspects = np.isin(order[chosen[:, 0]], banned)
-        for place in np.flatnonzero((counts > 1) | suspects).tolist():
-            rivals = edges[starts[place] : starts[place] + counts[place]].tolist()
-            facts = [_fact(ids[order[s]], ids[order[e]], attributes[a]) for s, e, a in rivals]
-            facts = [fact for fact in facts if not is_banned(fact, bans)]
-            allowed[place] = bool(facts)
-            if facts:
-                chosen[place, 2] = self._edge(reduce(stronger, facts))[2]
-        found: np.ndarray = chosen[allowed]
-        return found
+    def _network(self, sources: Iterable[_Source], bans: frozenset[Triple]) -> Network:
+        """Return the network of all edges; the same one as before if no edge changed."""
+        edges = [source.edges for source in sources]
+        if self._edges[0] != (edges, bans):
+            self._edges = (edges, bans), network_of(merge_facts(edges, bans))
+        return self._edges[1]
 
     def index(self, rows: Mapping[str, object]) -> BM25Index:
         """Index the texts of *rows*; those that are the same object are not tokenized again.
@@ -302,8 +205,8 @@ class GraphBuilder:
         return BM25Index.compile(tokens, self._vocabulary)
 
     def _forget_unused(self) -> None:
-        """Begin anew if most of what is numbered is of the past."""
-        if len(self._nodes) + len(self._vocabulary.terms) > 2 * self._used + MAX_UNUSED:
+        """Begin anew if most of the terms that are numbered are of the past."""
+        if len(self._vocabulary.terms) > 2 * self._used + MAX_UNUSED:
             self._forget()
 
 
@@ -313,7 +216,7 @@ def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
 
 
 def _added(
-    sources: Iterable[_Source], labels: Mapping[int, str], rows: Container[str]
+    sources: Iterable[_Source], labels: Mapping[str, str], rows: Container[str]
 ) -> dict[str, list[_Added]]:
     """Return what *sources* add to the texts of *rows*, but for rows without any."""
     added: defaultdict[str, list[_Added]] = defaultdict(list)
@@ -321,19 +224,30 @@ def _added(
         for node, texts in source.texts.items():
             if node in rows:
                 added[node] += texts
-        for node, group in source.members:
-            if group in labels and node in rows:
-                added[node].append(("group", (labels[group], "")))
+        for edge in filter(_is_group_edge, source.edges):
+            if edge.object in labels and edge.subject in rows:
+                added[edge.subject].append(("group", (labels[edge.object], "")))
     return added
 
 
-def _labels(sources: Sequence[_Source]) -> dict[int, str]:
+def _is_group_edge(edge: Fact) -> bool:
+    """Return whether the host declares that the edge's subject is a member of its object."""
+    return edge.declared and EDGE_PREDICATES[edge.predicate] == "member"
+
+
+def _kinds(network: Network, documents: Iterable[str]) -> dict[str, str]:
+    """Return the kinds of the nodes of *network* and of *documents*."""
+    groups = {edge.object for edge in edges_of(network) if _is_group_edge(edge)}
+    kinds = {node: "concept" if node.startswith(CONCEPT_BASE) else "other" for node in network}
+    return kinds | dict.fromkeys(groups, "group") | dict.fromkeys(documents, "document")
+
+
+def _labels(sources: Sequence[_Source]) -> dict[str, str]:
     """Return the best name of each node that the host declares, or else the first."""
-    found: dict[int, str] = {}
+    found: dict[str, str] = {}
     for source in reversed(sources):
-        numbers, names = source.derived_labels
-        found.update(zip(numbers.tolist(), names, strict=True))
-    best: dict[int, _LabelOrder] = {}
+        found |= source.derived_labels
+    best: dict[str, _LabelOrder] = {}
     for source in sources:
         for node, order in source.labels.items():
             best[node] = min(order, best.get(node, order))
@@ -343,17 +257,6 @@ def _labels(sources: Sequence[_Source]) -> dict[int, str]:
 def _label_order(fact: Fact) -> _LabelOrder:
     other = fact.predicate != "name"
     return not fact.declared, other, fact.path, fact.line, fact.object, fact.language
-
-
-def _data(key: tuple[object, ...]) -> EdgeData:
-    data = dict(zip(_ATTRIBUTES, key, strict=True))
-    rule, predicate = data.pop("origin"), data.pop("predicate")
-    return {"role": EDGE_PREDICATES[str(predicate)], "rule": rule, **data}
-
-
-def _fact(subject: str, target: str, key: tuple[object, ...]) -> Fact:
-    stated: dict[str, Any] = dict(zip(_ATTRIBUTES, key, strict=True))
-    return Fact(subject=subject, object=target, literal=False, **stated)
 
 
 def _merged(fields: Fields, added: Sequence[_Added]) -> Fields:

@@ -7,17 +7,12 @@ from itertools import islice, pairwise
 
 import networkx as nx
 
-from graphs.graph import NetworkEdge
+from graphs.facts.fact import Fact
 
 
 def shortest_paths(
-    edges: Iterable[NetworkEdge],
-    start: str,
-    end: str,
-    *,
-    cost: Callable[[NetworkEdge], float],
-    limit: int,
-) -> list[list[NetworkEdge]]:
+    edges: Iterable[Fact], start: str, end: str, *, cost: Callable[[Fact], float], limit: int
+) -> list[list[Fact]]:
     """Return the cheapest paths between two nodes, along edges of any direction.
 
     Args:
@@ -30,7 +25,7 @@ def shortest_paths(
     network: nx.Graph[str] = nx.Graph()
     network.add_nodes_from((start, end))
     for edge in sorted(edges, key=cost, reverse=True):
-        network.add_edge(*edge[:2], cost=cost(edge), edge=edge)
+        network.add_edge(edge.subject, edge.object, cost=cost(edge), edge=edge)
     paths = nx.shortest_simple_paths(network, start, end, weight="cost")
     try:
         found = [pairwise(path) for path in islice(paths, limit)] if start != end else []

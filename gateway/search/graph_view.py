@@ -16,8 +16,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 import graphs
 from gateway.errors import InvalidRequestError
 from gateway.index.compiler import host_names
@@ -30,7 +28,7 @@ from gateway.usage.transitions import LearnedSteps
 from graphs.facts.fact import Fact
 from graphs.facts.provenance import is_banned
 from graphs.facts.vocabulary import PREDICATES, resolve
-from graphs.graph import EDGE_PREDICATES, EdgeRole, NetworkEdge
+from graphs.graph import EDGE_PREDICATES, EdgeRole
 from graphs.parameters import MAX_GROUP_SIZE
 
 EdgeOrigin = Literal["declared", "derived", "learned", "proposed"]
@@ -41,7 +39,8 @@ MAX_NODES = 60
 MAX_PATH_EDGES = 6
 MAX_EXPLORED = 2000
 """Nodes that are walked to from each end of a path, and prerequisites of one tool."""
-_EDGE_DATA = ("weight", "declared", "path", "line", "origin")
+_OVERLAY: tuple[EdgeOrigin, ...] = ("learned", "proposed")
+"""Origins of edges that are not compiled."""
 _OWN_RULES = {"memberOf": "groups"}
 """The rules whose edges stand in a tool's own document."""
 
@@ -122,15 +121,17 @@ class GraphView:
             hits = graphs.search_text(index, text, limit=limit, allowed=self._has)
             nodes += [hit.node for hit in hits]
         else:
-            counts = np.bincount(index.edges[:, :2].ravel(), minlength=len(index.nodes))
-            nodes += [index.nodes[row] for row in counts.argsort(kind="stable")[::-1][:limit]]
+            degrees = sorted(index.network.degree, key=lambda row: (-row[1], index.label(row[0])))
+            nodes += [node for node, _ in degrees]
         visible = filter(self._has, dict.fromkeys(nodes))
         return tuple(self._node(node, 0) for node in islice(visible, limit))
 
     def proposed(self) -> tuple[GraphEdge, ...]:
         """Return all edges that are only proposed, in the order of their documents."""
-        edges = (edge for node, edges in self._overlay.items() for edge in edges if edge[0] == node)
-        return tuple(self._edge(edge) for edge in edges if edge[3]["origin"] == "proposed")
+        edges = (
+            edge for node, edges in self._overlay.items() for edge in edges if edge.subject == node
+        )
+        return tuple(self._edge(edge) for edge in edges if edge.origin == "proposed")
 
     def around(self, name: str, *, hops: int = 1, limit: int = MAX_NODES) -> Neighbourhood:
         """Return what is at most *hops* edges away from a node, edges of any direction.
@@ -146,7 +147,7 @@ class GraphView:
         found = self._near(self.node(name), hops, limit)
         shown = dict(islice(found.items(), limit))
         edges = self._edges_between(shown)
-        edges.sort(key=lambda edge: (shown[edge[0]] + shown[edge[1]], *_rank(edge)))
+        edges.sort(key=lambda edge: (shown[edge.subject] + shown[edge.object], *_rank(edge)))
         return Neighbourhood(
             nodes=tuple(self._node(node, distance) for node, distance in shown.items()),
             edges=tuple(map(self._edge, edges)),
@@ -166,8 +167,8 @@ class GraphView:
                 if distance > 1 and self._is_large(node):
                     continue
                 for edge in edges:
-                    end = edge[1] if edge[0] == node else edge[0]
-                    rank = not edge[3]["declared"], score * _strength(edge), end
+                    end = edge.object if edge.subject == node else edge.subject
+                    rank = not edge.declared, score * _strength(edge), end
                     if end not in found:
                         ranks[end] = min(rank, ranks.get(end, rank))
             room = max(limit - len(found), 0)
@@ -179,12 +180,12 @@ class GraphView:
     def _is_large(self, node: str) -> bool:
         return self.graph.index.is_concept(node) and len(self._edges(node)) > MAX_GROUP_SIZE
 
-    def _edges_between(self, nodes: Collection[str]) -> list[NetworkEdge]:
+    def _edges_between(self, nodes: Collection[str]) -> list[Fact]:
         return [
             edge
             for node in nodes
             for edge in self._edges(node)
-            if node == edge[0] != edge[1] and edge[1] in nodes
+            if node == edge.subject != edge.object and edge.object in nodes
         ]
 
     def paths(self, start: str, end: str, *, limit: int = 3) -> tuple[tuple[GraphEdge, ...], ...]:
@@ -207,7 +208,7 @@ class GraphView:
         near = (self._near(each, MAX_PATH_EDGES // 2, MAX_EXPLORED) for each in ends)
         found = (node for nodes in near for node in islice(nodes, MAX_EXPLORED))
         nodes = {node for node in found if node in ends or not self._is_large(node)}
-        edges = (edge for edge in self._edges_between(nodes) if edge[3].get("origin") != "proposed")
+        edges = (edge for edge in self._edges_between(nodes) if edge.origin != "proposed")
         paths = graphs.shortest_paths(edges, *ends, cost=_cost, limit=limit)
         return tuple(tuple(map(self._edge, path)) for path in paths if len(path) <= MAX_PATH_EDGES)
 
@@ -221,14 +222,15 @@ class GraphView:
             InvalidRequestError: See `node`.
         """
         centre = self.node(name)
-        found, edges, queue = {centre: 0}, list[NetworkEdge](), [centre]
+        found, edges, queue = {centre: 0}, list[Fact](), [centre]
         for node in queue:
             for edge in self.graph.index.edges_from(node, "prerequisite"):
-                if edge[1] not in found and len(found) < MAX_EXPLORED:
-                    found[edge[1]] = found[node] + 1
-                    queue.append(edge[1])
-                edges += [edge] if edge[1] in found and edge[1] != node else ()
-        order = graphs.topological_groups(edge[:2] for edge in edges) or [[centre]]
+                if edge.object not in found and len(found) < MAX_EXPLORED:
+                    found[edge.object] = found[node] + 1
+                    queue.append(edge.object)
+                edges += [edge] if edge.object in found and edge.object != node else ()
+        needs = ((edge.subject, edge.object) for edge in edges)
+        order = graphs.topological_groups(needs) or [[centre]]
         names = self.graph.entity_id
         return PrerequisiteOrder(
             nodes=tuple(self._node(node, found[node]) for group in order for node in group),
@@ -258,7 +260,7 @@ class GraphView:
             raise InvalidRequestError(f"unknown predicate {predicate!r}: it is one of {choices}")
         ends = self.node(subject), self.node(target)
         for edge in self._edges(ends[0]):
-            if edge[:3] == (*ends, name) and edge[3]["declared"]:
+            if edge.declared and _key(edge) == (*ends, name):
                 place = self._edge(edge).source
                 raise InvalidRequestError(f"a document states this edge already: see {place}")
         position = self.graph.entity(ends[0])
@@ -280,32 +282,32 @@ class GraphView:
         return found or node_named(self.snapshot, self.graph, name, self.caller)
 
     def _has(self, node: str) -> bool:
-        row = self.graph.index.rows.get(node)
-        return row is not None and bool(self.graph.index.kinds[row])
+        return node in self.graph.index.kinds
 
-    def _edges(self, node: str) -> list[NetworkEdge]:
+    def _edges(self, node: str) -> list[Fact]:
         """Return the edges that start or end at *node*."""
         index, more = self.graph.index, self._overlay.get(node, ())
-        incoming = (edge for edge in index.edges_to(node) if edge[0] != node)
+        incoming = (edge for edge in index.edges_to(node) if edge.subject != node)
         return [*index.edges_from(node), *incoming, *more]
 
     @cached_property
-    def _overlay(self) -> dict[str, list[NetworkEdge]]:
+    def _overlay(self) -> dict[str, list[Fact]]:
         """The learned and proposed edges that are not compiled, by each of their ends."""
         names = host_names(self.snapshot.entities) if self.proposals else {}
         proposed = graphs.extract_facts(self.proposals, names=names)
-        overlay = defaultdict[str, list[NetworkEdge]](list)
+        overlay = defaultdict[str, list[Fact]](list)
         for fact in (*_learned_facts(self.learned), *proposed):
             guess = replace(fact, declared=False, origin=fact.origin or "proposed")
-            ends, role = (fact.subject, fact.object), EDGE_PREDICATES.get(fact.predicate)
+            ends = {fact.subject, fact.object}
             stated = (*self.graph.index.edges_from(fact.subject), *overlay.get(fact.subject, ()))
-            is_new = all((*ends, fact.predicate) != edge[:3] for edge in stated)
-            if not role or is_banned(guess, self.graph.index.forbidden) or not is_new:
+            is_known = _key(fact) in map(_key, stated)
+            if fact.predicate not in EDGE_PREDICATES or is_known:
                 continue
-            if all(map(self._has, ends)) and ends[0] != ends[1]:
-                data = {key: getattr(guess, key) for key in _EDGE_DATA}
+            if is_banned(guess, self.graph.index.forbidden):
+                continue
+            if len(ends) > 1 and all(map(self._has, ends)):
                 for end in ends:
-                    overlay[end].append((*ends, fact.predicate, {**data, "role": role}))
+                    overlay[end].append(guess)
         return overlay
 
     def _node(self, node: str, distance: int) -> GraphNode:
@@ -314,21 +316,21 @@ class GraphView:
         return GraphNode(
             id=self.graph.entity_id(node),
             name=entity.exposed_name if entity else index.label(node),
-            kind=str(entity.kind) if entity else index.kinds[index.rows[node]],
+            kind=str(entity.kind) if entity else index.kinds[node],
             distance=distance,
         )
 
-    def _edge(self, edge: NetworkEdge) -> GraphEdge:
-        subject, target, predicate, data = edge
-        origin: EdgeOrigin = data.get("origin", "declared" if data["declared"] else "derived")
-        place = f"{data['path']}:{data['line']}" if data["line"] else data["path"]
+    def _edge(self, edge: Fact) -> GraphEdge:
+        derived: EdgeOrigin = next((each for each in _OVERLAY if each == edge.origin), "derived")
+        origin = "declared" if edge.declared else derived
+        place = f"{edge.path}:{edge.line}" if edge.line else edge.path
         return GraphEdge(
-            subject=self.graph.entity_id(subject),
-            predicate=predicate,
-            object=self.graph.entity_id(target),
-            role=data["role"],
+            subject=self.graph.entity_id(edge.subject),
+            predicate=edge.predicate,
+            object=self.graph.entity_id(edge.object),
+            role=EDGE_PREDICATES[edge.predicate],
             origin=origin,
-            source=rule_of(predicate, data["rule"]) if origin == "derived" else place,
+            source=rule_of(edge.predicate, edge.origin) if origin == "derived" else place,
         )
 
 
@@ -351,16 +353,20 @@ def _learned_facts(learned: LearnedSteps) -> Iterator[Fact]:
         )
 
 
-def _strength(edge: NetworkEdge) -> float:
-    return PREDICATES[edge[2]].weight * float(edge[3]["weight"])
+def _key(edge: Fact) -> tuple[str, str, str]:
+    return edge.subject, edge.object, edge.predicate
 
 
-def _rank(edge: NetworkEdge) -> tuple[bool, float, tuple[str, ...]]:
+def _strength(edge: Fact) -> float:
+    return PREDICATES[edge.predicate].weight * edge.weight
+
+
+def _rank(edge: Fact) -> tuple[bool, float, tuple[str, str, str]]:
     """What the host declares is first, then the strongest."""
-    return not edge[3]["declared"], -_strength(edge), edge[:3]
+    return not edge.declared, -_strength(edge), _key(edge)
 
 
-def _cost(edge: NetworkEdge) -> float:
+def _cost(edge: Fact) -> float:
     """More edges cost more, whatever they are."""
-    unsure = 1.5 - _strength(edge) - bool(edge[3]["declared"]) / 2
+    unsure = 1.5 - _strength(edge) - edge.declared / 2
     return 1 + unsure / (2 * MAX_PATH_EDGES)

@@ -23,14 +23,15 @@ BILLING = "urn:tool-gateway:concept:billing"
 
 def test_documents_stand_by_label_before_all_other_nodes() -> None:
     """Equal scores are ordered by their rows."""
-    assert ["urn:t:2", "urn:t:1"] == INDEX.documents == INDEX.nodes[:2]
+    assert ["urn:t:2", "urn:t:1"] == INDEX.documents
 
 
 def test_nodes_and_edges_tell_what_they_are_and_where_they_come_from() -> None:
-    """As networkx keeps it."""
-    kinds = {node: data["kind"] for node, data in INDEX.network.nodes(data=True)}
+    """A host reads them as plain data."""
+    network = INDEX.renamed({"urn:t:1": "one"})
+    kinds = {node: data["kind"] for node, data in network.nodes(data=True)}
 
-    assert {"urn:t:1": "document", "urn:t:2": "document", BILLING: "group"} | {
+    assert {"one": "document", "urn:t:2": "document", BILLING: "group"} | {
         "urn:t:9": "other"
     } == kinds
     assert {
@@ -40,8 +41,18 @@ def test_nodes_and_edges_tell_what_they_are_and_where_they_come_from() -> None:
         "rule": "",
         "path": "a.md",
         "line": 4,
-    } == INDEX.network.get_edge_data("urn:t:1", BILLING, key="memberOf")
-    assert 3 == INDEX.network.number_of_edges()
+    } == network.get_edge_data("one", BILLING, key="memberOf")
+    assert 3 == network.number_of_edges() == INDEX.network.number_of_edges()
+
+
+def test_only_nodes_with_an_edge_are_in_the_network() -> None:
+    """A document without an edge is still found, named and given to a host."""
+    index = compile_facts(extract_facts([*DOCUMENTS, Document(id="urn:t:3", title="alone")]))
+
+    assert {"urn:t:1", "urn:t:2", "urn:t:9", BILLING} == {*index.network}
+    assert "document" == index.kinds["urn:t:3"] == index.renamed({}).nodes["urn:t:3"]["kind"]
+    assert "alone" == index.label("urn:t:3")
+    assert [] == index.edges_from("urn:t:3")
 
 
 def test_a_node_is_called_by_its_name_or_its_id() -> None:
@@ -63,7 +74,7 @@ def test_edges_are_read_from_both_ends_by_role() -> None:
 
     assert out == back
     assert [] == INDEX.edges_to("urn:t:1", "prerequisite") == INDEX.edges_from("no", "member")
-    assert ["urn:t:1", "urn:t:2"] == [edge[0] for edge in INDEX.members(BILLING, "member")]
+    assert ["urn:t:1", "urn:t:2"] == [edge.subject for edge in INDEX.members(BILLING, "member")]
 
 
 def test_a_concept_with_too_many_members_has_none_to_show() -> None:

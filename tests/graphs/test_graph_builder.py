@@ -132,6 +132,18 @@ def test_any_way_to_a_graph_gives_the_same_graph() -> None:
         same(fresh, found)
 
 
+def test_the_network_is_made_anew_only_if_an_edge_changed() -> None:
+    """A change of texts alone must not cost as much as one of edges."""
+    builder = GraphBuilder()
+    before = builder.build(DOCUMENTS)
+
+    text = builder.build([replace(DOCUMENTS[0], summary="Sends an invoice"), *DOCUMENTS[1:]])
+    edge = builder.build([replace(DOCUMENTS[0], related=()), *DOCUMENTS[1:]])
+
+    assert before.network is text.network
+    assert edge.network is not before.network
+
+
 def test_documents_that_share_a_node_leave_it_one_by_one() -> None:
     """A node stays as long as anything states it."""
     builder = GraphBuilder()
@@ -142,7 +154,7 @@ def test_documents_that_share_a_node_leave_it_one_by_one() -> None:
 
     both, one, none = (builder.build(some) for some in ([first, second], [second], []))
 
-    assert [3, 2, 0] == [each.node_count for each in (both, one, none)]
+    assert [3, 2, 0] == [len(each.kinds) for each in (both, one, none)]
     assert ["billing", "billing"] == [
         each.label("urn:tool-gateway:concept:billing") for each in (both, one)
     ]

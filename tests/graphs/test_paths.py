@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from graphs import shortest_paths, topological_groups
-from graphs.graph import NetworkEdge
+from graphs.facts.fact import Fact
 
 
-def edge(start: str, end: str, predicate: str, weight: float = 1.0) -> NetworkEdge:
-    return start, end, predicate, {"weight": weight}
+def edge(start: str, end: str, predicate: str, weight: float = 1.0) -> Fact:
+    return Fact(
+        subject=start, predicate=predicate, object=end, literal=False, weight=weight, declared=True
+    )
 
 
 def test_the_cheapest_paths_come_first_in_any_direction() -> None:
@@ -18,8 +20,8 @@ def test_the_cheapest_paths_come_first_in_any_direction() -> None:
     ]  # fmt: skip
 
     def found(end: str, limit: int = 9) -> list[str]:
-        paths = shortest_paths(edges, "a", end, cost=lambda each: each[3]["weight"], limit=limit)
-        return ["".join(each[2] for each in path) for path in paths]
+        paths = shortest_paths(edges, "a", end, cost=lambda each: each.weight, limit=limit)
+        return ["".join(each.predicate for each in path) for path in paths]
 
     assert ["yx", "z"] == found("c")
     assert ["yx"] == found("c", limit=1)

@@ -76,8 +76,8 @@ def show(
     derived = Counter(edge.predicate for edge in found if not edge.declared)
     counts = {
         "tools": session.report.tools,
-        "nodes": len(graph.index.network),
-        "documents": graph.index.kinds.count("document"),
+        "nodes": len(graph.index.kinds),
+        "documents": list(graph.index.kinds.values()).count("document"),
         "edges": len(found),
         "declared": declared.total(),
         "derived": derived.total(),

@@ -199,13 +199,16 @@ class Gatherer:
         room = limit - len(found)
         if room <= 0 or not (declared or left):
             return
-        nodes = self.graph.nodes
+        nodes, index = self.graph.nodes, self.graph.index
+
+        def is_outside(node: str) -> bool:
+            return self.graph.entity(node) not in left and not index.is_concept(node)
+
         expansion = expand(
-            self.graph.index,
+            index,
             [nodes[primary] for primary in self.seeds],
             role=role,
-            within=None if declared else [nodes[position] for position in left],
-            excluded=self.excluded,
+            excluded=self.excluded if declared else is_outside,
             declared_only=declared,
             limit=len(nodes) if declared else room,
         )

@@ -100,6 +100,6 @@ def sizes_of(snapshot: Snapshot, caller: Caller) -> dict[str, Any]:
         "entities": int(mask.sum()),
         "by_kind": Counter(snapshot.eligibility.kinds(np.flatnonzero(mask))),
         "vectors": int(vectors.has(np.flatnonzero(mask)).sum()) if vectors else 0,
-        "graph_nodes": graph.index.node_count if graph else 0,
+        "graph_nodes": len(graph.index.kinds) if graph else 0,
         "graph_edges": graph.edge_count if graph else 0,
     }
