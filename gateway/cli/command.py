@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import wraps
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 from rich.console import Console, RenderableType
@@ -102,6 +102,11 @@ def command(
 ) -> Callable[[F], F]:
     """Register a function as a command of *group*; its output is printed and ends the process.
 
+    A parameter declares its help as ``Annotated[Path, "--out", "-o", "A file."]``: the last
+    text is the help, and the texts before it are names that replace the parameter's own. A
+    keyword-only parameter is an option, any other parameter an argument. A flag without names has
+    an opposite only if it is on by default.
+
     A parameter ``caller`` is filled by the options --scope, --tenant and --user; None without any.
     A parameter ``selection`` is filled by --text, --kind, --server, --tag, --status and so on.
     Every command takes --verbose.
@@ -143,12 +148,27 @@ def command(
             parameters[key] = inspect.Parameter(
                 key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
             )
+        parameters = {key: _declared(each) for key, each in parameters.items()}
         run.__signature__ = signature.replace(parameters=[*parameters.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {key: each.annotation for key, each in parameters.items()}
         group.command(name, epilog=EPILOG)(run)
         return function
 
     return register
+
+
+def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return *parameter* as typer reads it: the texts of its annotation become names and help."""
+    if get_origin(parameter.annotation) is not Annotated:
+        return parameter
+    kind, *names, summary = get_args(parameter.annotation)
+    if not isinstance(summary, str):
+        return parameter
+    if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+        return parameter.replace(annotation=Annotated[kind, typer.Argument(help=summary)])
+    if parameter.default is False and not names:
+        names = [f"--{parameter.name.replace('_', '-')}"]
+    return parameter.replace(annotation=Annotated[kind, typer.Option(*names, help=summary)])
 
 
 def _caller(scope: Sequence[str] | None, tenant: str, user: str) -> Caller | None:

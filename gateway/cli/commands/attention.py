@@ -7,7 +7,6 @@ from typing import Annotated
 
 from rich.console import Group
 from rich.text import Text
-from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
@@ -23,11 +22,9 @@ app = command_group()
 @command(app)
 def attention(
     *,
-    live: Annotated[
-        bool, Option("--live", help="Start every server and list its tools first.")
-    ] = False,
+    live: Annotated[bool, "Start every server and list its tools first."] = False,
     reports: Annotated[
-        Path | None, Option(help="A folder of evaluation reports, if not that of the console.")
+        Path | None, "A folder of evaluation reports, if not that of the console."
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:

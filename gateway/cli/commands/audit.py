@@ -25,9 +25,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 _NOTHING = "the audit log has no such row: it is kept by gateway serve --http, or with audit.record"
 
 app = command_group("audit")
-Since = Annotated[
-    str, Option(help="A time (2026-11-26, 2026-11-26T08:00), or how long ago: 30m, 12h, 7d.")
-]
+Since = Annotated[str, "A time (2026-11-26, 2026-11-26T08:00), or how long ago: 30m, 12h, 7d."]
 
 
 @command(app, "list")
@@ -35,8 +33,8 @@ def list_(
     *,
     since: Since = "1d",
     limit: Annotated[int, Option("--limit", "-n", min=1, help="The newest so many.")] = 100,
-    user: Annotated[str, Option(help="Of this user alone.")] = "",
-    entity: Annotated[str, Option(help="About the entity of this id alone.")] = "",
+    user: Annotated[str, "Of this user alone."] = "",
+    entity: Annotated[str, "About the entity of this id alone."] = "",
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Show the newest rows, the oldest of them first."""

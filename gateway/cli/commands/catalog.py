@@ -29,7 +29,7 @@ _NOTHING = "the catalog holds no such thing: gateway catalog import, catalog add
 _ALL = Selection()
 
 app = command_group("catalog")
-NamespaceOption = Annotated[str, Option(help="Whose it is; part of the id.")]
+NamespaceOption = Annotated[str, "Whose it is; part of the id."]
 EntityIds = Annotated[options.Texts, Argument(metavar="ID", help="As list shows them.")]
 EntryId = Annotated[str, Argument(metavar="ID", help="As list shows it.")]
 
@@ -44,18 +44,16 @@ def _open_entries(config: Path) -> Iterator[SyncCatalog]:
 
 @command(app)
 def add(
-    kind: Annotated[str, Argument(help="agent, skill, server, or a kind of your own.")],
-    name: Annotated[str, Argument(help="Its name.")],
+    kind: Annotated[str, "agent, skill, server, or a kind of your own."],
+    name: Annotated[str, "Its name."],
     *,
-    title: Annotated[str, Option(help="Its name for people.")] = "",
-    description: Annotated[str, Option("--description", "-d", help="What it is for.")] = "",
+    title: Annotated[str, "Its name for people."] = "",
+    description: Annotated[str, "--description", "-d", "What it is for."] = "",
     namespace: NamespaceOption = "catalog",
     tag: options.Tag = None,
-    scope: Annotated[options.Texts, Option(help="What a caller needs; repeat it.")] = None,
-    status: Annotated[
-        Status, Option(help="Drafts and the deprecated are found only on demand.")
-    ] = "active",
-    metadata: Annotated[str, Option(help="A JSON object; '-' reads standard input.")] = "{}",
+    scope: Annotated[options.Texts, "What a caller needs; repeat it."] = None,
+    status: Annotated[Status, "Drafts and the deprecated are found only on demand."] = "active",
+    metadata: Annotated[str, "A JSON object; '-' reads standard input."] = "{}",
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Add an entry, or replace the one with the same kind, namespace and name."""
@@ -79,7 +77,7 @@ def add(
 def list_(
     *,
     selection: Selection = _ALL,
-    after: Annotated[str, Option(help="The id that the page before ended with.")] = "",
+    after: Annotated[str, "The id that the page before ended with."] = "",
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Entities a page.")] = 100,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
@@ -114,7 +112,7 @@ def show(
     key: EntryId,
     *,
     field: Annotated[
-        options.Texts, Option("--field", "-f", help="Only this of its metadata, as a.b; repeat it.")
+        options.Texts, "--field", "-f", "Only this of its metadata, as a.b; repeat it."
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
@@ -133,12 +131,10 @@ def show(
 def change(
     ids: EntityIds = None,
     *,
-    enable: Annotated[
-        bool | None, Option("--enable/--disable", help="Whether it may be found.")
-    ] = None,
-    new_status: Annotated[Status | None, Option("--set-status", help="The new status.")] = None,
-    add_tag: Annotated[options.Texts, Option(help="A tag to add; repeat it.")] = None,
-    remove_tag: Annotated[options.Texts, Option(help="A tag to take away; repeat it.")] = None,
+    enable: Annotated[bool | None, "--enable/--disable", "Whether it may be found."] = None,
+    new_status: Annotated[Status | None, "--set-status", "The new status."] = None,
+    add_tag: Annotated[options.Texts, "A tag to add; repeat it."] = None,
+    remove_tag: Annotated[options.Texts, "A tag to take away; repeat it."] = None,
     selection: Selection = _ALL,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
@@ -182,9 +178,7 @@ def remove(key: EntryId, *, config: options.Config = options.DEFAULT_CONFIG) -> 
 
 @command(app, "import")
 def import_(
-    paths: Annotated[
-        list[Path], Argument(help="Agent cards, SKILL.md, mcp.json, bundles, or folders of these.")
-    ],
+    paths: Annotated[list[Path], "Agent cards, SKILL.md, mcp.json, bundles, or folders of these."],
     *,
     namespace: NamespaceOption = "catalog",
     config: options.Config = options.DEFAULT_CONFIG,
@@ -203,15 +197,12 @@ def import_(
 def export(
     ids: EntityIds = None,
     *,
-    servers: Annotated[
-        bool, Option("--servers", help="The servers of the entities, as an mcp.json.")
-    ] = False,
+    servers: Annotated[bool, "The servers of the entities, as an mcp.json."] = False,
     virtual: Annotated[
         str, Option(metavar="NAME", help="The tools, as a virtual server of this name.")
     ] = "",
     out: Annotated[
-        Path | None,
-        Option("--out", "-o", help="A .json file, or for entries a folder; default: print it."),
+        Path | None, "--out", "-o", "A .json file, or for entries a folder; default: print it."
     ] = None,
     selection: Selection = _ALL,
     force: options.Force = False,

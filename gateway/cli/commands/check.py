@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.cli import options
@@ -43,9 +43,7 @@ def check(
         ),
     ],
     *,
-    live: Annotated[
-        bool, Option("--live", help="Start the servers of these tools and list them first.")
-    ] = False,
+    live: Annotated[bool, "Start the servers of these tools and list them first."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from rich.console import Group
-from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
@@ -38,10 +37,10 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 
 app = command_group()
 Outcome = Literal["imported", "replaced", "there", "conflict", "skipped"]
-ClientArgument = Annotated[Client, Argument(help="Whose file.")]
-ToFile = Annotated[Path | None, Option("--to", help="This file, instead of the user's own.")]
-ProjectFile = Annotated[bool, Option("--project", help="The file of the project in this folder.")]
-OwnName = Annotated[str, Option("--name", help="The gateway's name in that file.")]
+ClientArgument = Annotated[Client, "Whose file."]
+ToFile = Annotated[Path | None, "--to", "This file, instead of the user's own."]
+ProjectFile = Annotated[bool, "--project", "The file of the project in this folder."]
+OwnName = Annotated[str, "--name", "The gateway's name in that file."]
 _COPIES = "GATEWAY_TAKEN_OVER"
 """The variable in our entry that names the copies of a file from before servers were moved."""
 
@@ -80,8 +79,8 @@ class ServerImport:
 def import_(
     client: ClientArgument,
     *,
-    source: Annotated[Path | None, Option("--from", help="This file alone.")] = None,
-    replace: Annotated[bool, Option("--replace", help="Overwrite servers of that name.")] = False,
+    source: Annotated[Path | None, "--from", "This file alone."] = None,
+    replace: Annotated[bool, "Overwrite servers of that name."] = False,
     dry_run: options.DryRun = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
@@ -141,9 +140,7 @@ def install(
     to: ToFile = None,
     project: ProjectFile = False,
     name: OwnName = "gateway",
-    take_over: Annotated[
-        bool, Option("--take-over", help="Move the client's servers behind the gateway.")
-    ] = False,
+    take_over: Annotated[bool, "Move the client's servers behind the gateway."] = False,
     dry_run: options.DryRun = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:

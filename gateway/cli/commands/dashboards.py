@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
-
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.tables import table
 from gateway.errors import ConfigError
@@ -27,9 +25,9 @@ def _group() -> None:
 
 @command(app)
 def export(
-    folder: Annotated[Path, Argument(help="Where to write; made if it is missing.")],
+    folder: Annotated[Path, "Where to write; made if it is missing."],
     *,
-    replace: Annotated[bool, Option("--replace", help="Overwrite files that differ.")] = False,
+    replace: Annotated[bool, "Overwrite files that differ."] = False,
 ) -> Output:
     """Write two dashboards for Grafana, alerts for Prometheus, and a compose file that runs both.
 

@@ -112,7 +112,7 @@ _REQUESTS = (
 def demo(
     context: Context,
     *,
-    trace: Annotated[bool, Option("--trace", help="Print the tree of spans.")] = False,
+    trace: Annotated[bool, "Print the tree of spans."] = False,
     console: Annotated[
         bool | None,
         Option(

@@ -17,8 +17,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
-from typer import Option
-
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.commands.servers import ServerStatus, is_about, server_statuses, start_server
@@ -69,11 +67,9 @@ class Check:
 @command(app)
 def doctor(
     *,
-    connect: Annotated[
-        bool, Option("--connect", help="Start each server too, and use the network.")
-    ] = False,
+    connect: Annotated[bool, "Start each server too, and use the network."] = False,
     tokens: Annotated[
-        Path | None, Option(help="Check this file of --tokens too, and its identity providers.")
+        Path | None, "Check this file of --tokens too, and its identity providers."
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 from rich.console import Group, RenderableType
 from rich.text import Text
-from typer import Argument, Option
+from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
@@ -47,30 +47,24 @@ _SHOWN = 20
 """How many rows of a list are printed; --json has all."""
 _TOOL = ("tool=id", "found", "requests", "place=median_place", "by=first", "lacks=missing_words")
 MODEL_TIMEOUT_S = 60.0
-OutFile = Annotated[Path | None, Option("--out", "-o", help="A file to write.")]
+OutFile = Annotated[Path | None, "--out", "-o", "A file to write."]
 
 app = command_group("eval")
 
 
 @command(app)
 def requests(
-    files: Annotated[
-        list[Path] | None, Argument(help="Your own requests: Markdown tables or JSON Lines.")
-    ] = None,
+    files: Annotated[list[Path] | None, "Your own requests: Markdown tables or JSON Lines."] = None,
     *,
-    rules: Annotated[bool, Option("--rules/--no-rules", help="Make some for each tool.")] = True,
-    language: Annotated[
-        options.Texts, Option("--language", help="Of those made; repeatable. Default: en.")
-    ] = None,
-    typos: Annotated[bool, Option("--typos/--no-typos", help="Misspell one of them.")] = True,
+    rules: Annotated[bool, "Make some for each tool."] = True,
+    language: Annotated[options.Texts, "Of those made; repeatable. Default: en."] = None,
+    typos: Annotated[bool, "Misspell one of them."] = True,
     unanswerable: Annotated[
         int, Option(min=0, help="So many are asked again with their tools held out.")
     ] = 20,
-    usage: Annotated[
-        bool, Option("--usage", help="Take searches that were recorded and led to a call.")
-    ] = False,
+    usage: Annotated[bool, "Take searches that were recorded and led to a call."] = False,
     model: Annotated[
-        str, Option(help="A chat model that writes three more; its key is that of --normalize.")
+        str, "A chat model that writes three more; its key is that of --normalize."
     ] = "",
     out: OutFile = None,
     force: options.Force = False,
@@ -116,13 +110,9 @@ def requests(
 
 @command(app)
 def add(
-    file: Annotated[
-        Path, Argument(help="Your requests; a new file.md is a table, else JSON Lines.")
-    ],
-    request: Annotated[str, Argument(help="What somebody asks.")],
-    tools: Annotated[
-        str, Argument(help="What it wants: 'a, b', 'a -> b', 'a or b', 'none', as in a table.")
-    ],
+    file: Annotated[Path, "Your requests; a new file.md is a table, else JSON Lines."],
+    request: Annotated[str, "What somebody asks."],
+    tools: Annotated[str, "What it wants: 'a, b', 'a -> b', 'a or b', 'none', as in a table."],
 ) -> Output:
     """Add one request to your own, and its tools. No server is started."""
     wanted, ordered = parse_tools(tools)
@@ -134,20 +124,16 @@ def add(
 
 @command(app)
 def run(
-    requests_file: Annotated[Path, Argument(help="The requests: frozen ones, or your own.")],
+    requests_file: Annotated[Path, "The requests: frozen ones, or your own."],
     *,
     out: OutFile = None,
-    page: Annotated[Path | None, Option("--page", help="An HTML page to write.")] = None,
-    reports: Annotated[
-        Path | None, Option("--reports", help="A folder to keep the report in, by its time.")
-    ] = None,
+    page: Annotated[Path | None, "An HTML page to write."] = None,
+    reports: Annotated[Path | None, "A folder to keep the report in, by its time."] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,
     normalize: options.Normalize = "",
-    curve: Annotated[
-        bool, Option("--curve", help="Ask again among 3 and 10 times as many tools.")
-    ] = False,
+    curve: Annotated[bool, "Ask again among 3 and 10 times as many tools."] = False,
     caller: Caller | None = None,
 ) -> Output:
     """Ask all requests and report what is found, tool by tool; never found tools come first."""
@@ -174,18 +160,14 @@ def run(
 
 @command(app, "compare")
 def compare_runs(
-    runs: Annotated[list[Path], Argument(help="Two reports, the older one first.")],
+    runs: Annotated[list[Path], "Two reports, the older one first."],
     *,
-    baseline: Annotated[
-        Path | None, Option(help="The report to compare with; then name one other.")
-    ] = None,
+    baseline: Annotated[Path | None, "The report to compare with; then name one other."] = None,
     tolerance: Annotated[
         float, Option(min=0, max=1, help="How much worse a judged figure may get.")
     ] = 0.02,
-    strict: Annotated[bool, Option("--strict", help="Exit code 1 if it is worse.")] = False,
-    other_catalog: Annotated[
-        bool, Option("--other-catalog", help="Compare although the catalogs differ.")
-    ] = False,
+    strict: Annotated[bool, "Exit code 1 if it is worse."] = False,
+    other_catalog: Annotated[bool, "Compare although the catalogs differ."] = False,
 ) -> Output:
     """Compare two reports of 'gateway eval run', request by request.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import quote
 
-from typer import Argument, Option
+from typer import Option
 
 import graphs
 from gateway.cli import options
@@ -50,7 +50,7 @@ def open_view(session: CatalogSession, documents: Path | None, caller: Caller | 
 
 @command(app)
 def show(
-    tool: Annotated[str, Argument(help="Its id or its name; without one: counts.")] = "",
+    tool: Annotated[str, "Its id or its name; without one: counts."] = "",
     *,
     hops: Annotated[int, Option(min=1, max=3, help="Edges from the tool, at most.")] = 1,
     config: options.Config = options.DEFAULT_CONFIG,
@@ -112,11 +112,13 @@ def export(
     *,
     form: Annotated[
         Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"],
-        Option("--format", "-f", help="RDF, or a picture."),
+        "--format",
+        "-f",
+        "RDF, or a picture.",
     ] = "turtle",
-    centre: Annotated[str, Option(help="For a picture: the tool in its middle.")] = "",
+    centre: Annotated[str, "For a picture: the tool in its middle."] = "",
     hops: Annotated[int, Option(min=1, help="Edges from the centre, at most.")] = 1,
-    out: Annotated[Path | None, Option("--out", "-o", help="A file to write.")] = None,
+    out: Annotated[Path | None, "--out", "-o", "A file to write."] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     caller: Caller | None = None,
@@ -184,14 +186,11 @@ def _derived_document(
 
 @command(app)
 def validate(
-    path: Annotated[Path, Argument(help="A folder, a file or a bundle.")],
+    path: Annotated[Path, "A folder, a file or a bundle."],
     *,
-    shapes: Annotated[
-        Path | None, Option("--shapes", help="SHACL shapes of your own, as Turtle.")
-    ] = None,
+    shapes: Annotated[Path | None, "SHACL shapes of your own, as Turtle."] = None,
     config: Annotated[
-        Path | None,
-        Option("--config", "-c", help="An mcp.json whose tools the documents may name."),
+        Path | None, "--config", "-c", "An mcp.json whose tools the documents may name."
     ] = None,
 ) -> Output:
     """Check Markdown-LD documents, and the graph they make: for prerequisites in a circle, and with
@@ -228,11 +227,11 @@ def validate(
 
 @command(app)
 def find(
-    text: Annotated[str, Argument(help="A question in any language.")],
+    text: Annotated[str, "A question in any language."],
     *,
     mode: Annotated[
         Literal["words", "schema", "hybrid"],
-        Option(help="By words, by what names, descriptions and topics say, or by both."),
+        "By words, by what names, descriptions and topics say, or by both.",
     ] = "hybrid",
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Nodes at most.")] = 5,
     config: options.Config = options.DEFAULT_CONFIG,
@@ -262,10 +261,10 @@ def _place(node: graphs.FoundNode) -> str:
 def propose(
     *,
     out: options.Folder = None,
-    model: Annotated[str, Option(help="The chat model; its key is OPENAI_API_KEY.")] = "",
-    base_url: Annotated[str, Option(help="Another endpoint of the same wire format.")] = "",
-    server: Annotated[options.Texts, Option(help="Only this one; repeatable.")] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="Show what would be asked.")] = False,
+    model: Annotated[str, "The chat model; its key is OPENAI_API_KEY."] = "",
+    base_url: Annotated[str, "Another endpoint of the same wire format."] = "",
+    server: Annotated[options.Texts, "Only this one; repeatable."] = None,
+    dry_run: Annotated[bool, "Show what would be asked."] = False,
     force: options.Force = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
@@ -301,15 +300,13 @@ def propose(
 
 @command(app)
 def query(
-    text: Annotated[str, Argument(help="A read-only SPARQL query.")],
+    text: Annotated[str, "A read-only SPARQL query."],
     *,
     limit: Annotated[int, Option("--limit", "-n", min=1, help="Rows at most.")] = 1000,
     timeout_s: Annotated[
         float, Option("--timeout", min=0.1, help="Seconds that the query may take.")
     ] = 10.0,
-    service: Annotated[
-        options.Texts, Option(help="An endpoint that SERVICE may ask; repeatable.")
-    ] = None,
+    service: Annotated[options.Texts, "An endpoint that SERVICE may ask; repeatable."] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     caller: Caller | None = None,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, note
@@ -19,7 +19,7 @@ from gateway.cli.tables import table
 from gateway.index.graph_edits import Verdict
 from gateway.types import Caller
 
-Name = Annotated[str, Argument(help="A tool's id or name, or another node's id or label.")]
+Name = Annotated[str, "A tool's id or name, or another node's id or label."]
 
 
 @command(app)
@@ -61,10 +61,10 @@ def order(
 def _decision(verdict: Verdict, summary: str) -> Callable[..., Output]:
     def decide(
         subject: Name,
-        predicate: Annotated[str, Argument(help="Such as requires, nextStep, relatedTo.")],
+        predicate: Annotated[str, "Such as requires, nextStep, relatedTo."],
         target: Name,
         *,
-        documents: Annotated[Path, Option("--graph", "-g", help="The folder of your documents.")],
+        documents: Annotated[Path, "--graph", "-g", "The folder of your documents."],
         dry_run: options.DryRun = False,
         config: options.Config = options.DEFAULT_CONFIG,
         caller: Caller | None = None,

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from rich.console import Group, RenderableType
 from rich.text import Text
-from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
@@ -38,17 +37,15 @@ def lint(
     *,
     requests: Annotated[
         list[Path] | None,
-        Option("--requests", "-r", help="Your own requests, as for 'gateway eval'; repeatable."),
+        "--requests",
+        "-r",
+        "Your own requests, as for 'gateway eval'; repeatable.",
     ] = None,
-    suggest: Annotated[
-        bool, Option("--suggest/--no-suggest", help="Try search texts where requests miss a tool.")
-    ] = True,
-    model: Annotated[
-        str, Option(help="A chat model that writes them; its key is that of --normalize.")
-    ] = "",
+    suggest: Annotated[bool, "Try search texts where requests miss a tool."] = True,
+    model: Annotated[str, "A chat model that writes them; its key is that of --normalize."] = "",
     out: OutFile = None,
     force: options.Force = False,
-    strict: Annotated[bool, Option("--strict", help="Exit code 1 if there are findings.")] = False,
+    strict: Annotated[bool, "Exit code 1 if there are findings."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from typer import Argument
-
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.session import audited, command_options, open_store, read_config
@@ -15,7 +13,7 @@ from gateway.programs.store import decide, program_store, waiting_programs, wait
 
 app = command_group("programs")
 
-Key = Annotated[str, Argument(help="The key, as list shows it.")]
+Key = Annotated[str, "The key, as list shows it."]
 
 
 @command(app, "list")

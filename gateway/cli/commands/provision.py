@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
-from typer import Argument, Option
+from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, stderr, warn
@@ -47,7 +47,7 @@ app = command_group()
 
 @command(app)
 def discover(
-    intent: Annotated[str, Argument(help="What is wanted, in any language; none: all.")] = "",
+    intent: Annotated[str, "What is wanted, in any language; none: all."] = "",
     *,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
@@ -82,25 +82,23 @@ def discover(
 
 @command(app, has_set=False)
 def provision(
-    intent: Annotated[str, Argument(help="What tools are wanted for.")],
+    intent: Annotated[str, "What tools are wanted for."],
     *,
-    apply: Annotated[bool, Option("--apply", help="Do it, after consent; else only plan.")] = False,
+    apply: Annotated[bool, "Do it, after consent; else only plan."] = False,
     yes: Annotated[
-        bool, Option("--yes", "-y", help="Agree where no gate has a doubt; else agree to nothing.")
+        bool, "--yes", "-y", "Agree where no gate has a doubt; else agree to nothing."
     ] = False,
     registry: options.Registry = "",
     trust: options.Trust = None,
-    pick: Annotated[str, Option(help="The server that is wanted, by its whole name.")] = "",
+    pick: Annotated[str, "The server that is wanted, by its whole name."] = "",
     values: Annotated[
         options.Texts,
-        Option(
-            "--set",
-            help="NAME=VALUE that the server needs; secrets as NAME=env:NAME. An option has a dot.",
-        ),
+        "--set",
+        "NAME=VALUE that the server needs; secrets as NAME=env:NAME. An option has a dot.",
     ] = None,
-    into: Annotated[Path | None, Option(help="Another folder for all packages.")] = None,
+    into: Annotated[Path | None, "Another folder for all packages."] = None,
     bundled: Annotated[
-        bool | None, Option("--known/--no-known", help="Use the bundled list, the default.")
+        bool | None, "--known/--no-known", "Use the bundled list, the default."
     ] = None,
     config: options.Config = options.DEFAULT_CONFIG,
     strategy: options.Strategy = None,

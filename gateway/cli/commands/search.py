@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
-from typer import Argument, Option
+from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note, warn
@@ -60,7 +60,7 @@ app = command_group()
 
 @command(app)
 def search(
-    query: Annotated[str, Argument(help="What is wanted, in any language; '' browses.")],
+    query: Annotated[str, "What is wanted, in any language; '' browses."],
     *,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
@@ -72,9 +72,7 @@ def search(
     tag: options.Tag = None,
     status: options.Status = None,
     normalize: options.Normalize = "",
-    explain: Annotated[
-        bool, Option("--explain", help="Show why, what filters left out, and what a model reads.")
-    ] = False,
+    explain: Annotated[bool, "Show why, what filters left out, and what a model reads."] = False,
     caller: Caller | None = None,
 ) -> Output:
     """Search the tools of the configured servers, or what else the catalog holds (--kind)."""
@@ -175,7 +173,7 @@ def _evidence(name: str, match: Match, ranks: Mapping[str, int | None]) -> Rende
 @command(app)
 def tools(
     *,
-    refresh: Annotated[bool, Option("--refresh", help="Ask every server again.")] = False,
+    refresh: Annotated[bool, "Ask every server again."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:
@@ -198,12 +196,10 @@ def tools(
 
 @command(app)
 def call(
-    tool: Annotated[str, Argument(help="Its id (server/name) or its name.")],
-    arguments: Annotated[str, Argument(help="A JSON object; '-' reads standard input.")] = "{}",
+    tool: Annotated[str, "Its id (server/name) or its name."],
+    arguments: Annotated[str, "A JSON object; '-' reads standard input."] = "{}",
     *,
-    approve: Annotated[
-        bool, Option("--approve", help="Approve the call, where a policy wants that.")
-    ] = False,
+    approve: Annotated[bool, "Approve the call, where a policy wants that."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     caller: Caller | None = None,
 ) -> Output:
@@ -247,11 +243,10 @@ def parse_object(text: str, name: str) -> JsonObject:
 @command(app)
 def index(
     action: Annotated[
-        Literal["build", "show"],
-        Argument(help="build: list and embed; show: what is stored, without servers."),
+        Literal["build", "show"], "build: list and embed; show: what is stored, without servers."
     ] = "build",
     *,
-    rebuild: Annotated[bool, Option("--rebuild", help="Delete all stored vectors first.")] = False,
+    rebuild: Annotated[bool, "Delete all stored vectors first."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Build the index of the configured servers' tools, or show what is stored."""
@@ -272,9 +267,7 @@ def index(
 @command(app)
 def prepare(
     *,
-    servers: Annotated[
-        bool, Option("--servers/--no-servers", help="List and embed their tools too, or not.")
-    ] = True,
+    servers: Annotated[bool, "List and embed their tools too, or not."] = True,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Make the embedded model and the index ready ahead of their first use.

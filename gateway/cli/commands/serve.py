@@ -80,26 +80,19 @@ app = command_group()
 def serve(
     context: Context,
     *,
-    http: Annotated[bool, Option("--http/--stdio", help="Streamable HTTP, or pipes.")] = False,
+    http: Annotated[bool, "--http/--stdio", "Streamable HTTP, or pipes."] = False,
     expose: Annotated[
-        Literal["meta", "all"],
-        Option(help="meta: search and call; all: the catalog's tools, in pages."),
+        Literal["meta", "all"], "meta: search and call; all: the catalog's tools, in pages."
     ] = "meta",
-    host: Annotated[str, Option(help="Where to listen.")] = _DEFAULT.host,
-    port: Annotated[int, Option(help="0 takes a free one.")] = _DEFAULT.port,
-    token_env: Annotated[str, Option(help="The variable that holds the clients' token.")] = "",
-    allow_host: Annotated[
-        options.Texts, Option(help="Another host name that requests may use.")
-    ] = None,
-    allow_origin: Annotated[
-        options.Texts, Option(help="A web origin whose pages may send requests.")
-    ] = None,
+    host: Annotated[str, "Where to listen."] = _DEFAULT.host,
+    port: Annotated[int, "0 takes a free one."] = _DEFAULT.port,
+    token_env: Annotated[str, "The variable that holds the clients' token."] = "",
+    allow_host: Annotated[options.Texts, "Another host name that requests may use."] = None,
+    allow_origin: Annotated[options.Texts, "A web origin whose pages may send requests."] = None,
     extra: Annotated[
         options.Texts,
-        Option(
-            "--with",
-            help="discover; provision, which plans; install, which does it; route; next; programs.",
-        ),
+        "--with",
+        "discover; provision, which plans; install, which does it; route; next; programs.",
     ] = None,
     confirm: Annotated[
         Confirm | None,
@@ -108,13 +101,11 @@ def serve(
             show_default="destructive",
         ),
     ] = None,
-    api: Annotated[bool, Option("--api/--no-api", help="With --http: the catalog as JSON.")] = True,
+    api: Annotated[bool, "With --http: the catalog as JSON."] = True,
     tokens: Annotated[
-        Path | None, Option(help="With --http: tokens, identity providers and scopes, as TOML.")
+        Path | None, "With --http: tokens, identity providers and scopes, as TOML."
     ] = None,
-    metrics: Annotated[
-        bool, Option("--metrics", help="With --http: /metrics, for Prometheus to read.")
-    ] = False,
+    metrics: Annotated[bool, "With --http: /metrics, for Prometheus to read."] = False,
     console: Annotated[
         bool | None,
         Option(
@@ -123,7 +114,7 @@ def serve(
             show_default="if its extra is installed",
         ),
     ] = None,
-    open_console: Annotated[bool, Option("--open-console", help="Open it in a browser.")] = False,
+    open_console: Annotated[bool, "Open it in a browser."] = False,
     requests: Requests = None,
     reports: Reports = None,
     part: Annotated[str, Option(hidden=True)] = "",
@@ -201,10 +192,8 @@ def serve(
 def console(
     context: Context,
     *,
-    port: Annotated[int, Option(help="0 takes a free one.")] = 0,
-    browser: Annotated[
-        bool, Option("--browser/--no-browser", help="Open one, or only print the address.")
-    ] = True,
+    port: Annotated[int, "0 takes a free one."] = 0,
+    browser: Annotated[bool, "Open one, or only print the address."] = True,
     requests: Requests = None,
     reports: Reports = None,
     config: options.Config = options.DEFAULT_CONFIG,

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from typer import Argument, Option
+from typer import Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
@@ -87,23 +87,19 @@ class ServerTest:
 
 @command(app)
 def add(
-    name: Annotated[str, Argument(help="Its name in the configuration.")],
-    command: Annotated[
-        options.Texts, Argument(help="After '--': the program and its arguments.")
-    ] = None,
+    name: Annotated[str, "Its name in the configuration."],
+    command: Annotated[options.Texts, "After '--': the program and its arguments."] = None,
     *,
-    url: Annotated[str, Option(help="Instead of a program: its address.")] = "",
-    env: Annotated[options.Texts, Option("--env", "-e", help="NAME=VALUE for the program.")] = None,
-    header: Annotated[
-        options.Texts, Option("--header", "-H", help="'Name: value' for the address.")
-    ] = None,
-    cwd: Annotated[str, Option(help="The program's folder.")] = "",
+    url: Annotated[str, "Instead of a program: its address."] = "",
+    env: Annotated[options.Texts, "--env", "-e", "NAME=VALUE for the program."] = None,
+    header: Annotated[options.Texts, "--header", "-H", "'Name: value' for the address."] = None,
+    cwd: Annotated[str, "The program's folder."] = "",
     bearer_env: Annotated[
         str, Option(metavar="NAME", help="Sign in with the token in this variable.")
     ] = "",
-    oauth: Annotated[bool, Option("--oauth", help="Sign in by OAuth.")] = False,
-    oauth_set: Annotated[options.Texts, Option(help="KEY=VALUE of it, such as scope=read.")] = None,
-    replace: Annotated[bool, Option("--replace", help="Overwrite one of that name.")] = False,
+    oauth: Annotated[bool, "Sign in by OAuth."] = False,
+    oauth_set: Annotated[options.Texts, "KEY=VALUE of it, such as scope=read."] = None,
+    replace: Annotated[bool, "Overwrite one of that name."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Write a server into your configuration. Secrets become references, never copies."""
@@ -175,9 +171,7 @@ def _typed(key: str, text: str) -> object:
 
 @command(app)
 def remove(
-    names: Annotated[list[str], Argument(help="Which.")],
-    *,
-    config: options.Config = options.DEFAULT_CONFIG,
+    names: Annotated[list[str], "Which."], *, config: options.Config = options.DEFAULT_CONFIG
 ) -> Output:
     """Take servers out of your configuration."""
     read_config(config)
@@ -259,7 +253,7 @@ def is_about(warning: Diagnostic, server: str) -> bool:
 
 @command(app, "test")
 def run_tests(
-    names: Annotated[options.Texts, Argument(help="Which; none is all.")] = None,
+    names: Annotated[options.Texts, "Which; none is all."] = None,
     *,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:

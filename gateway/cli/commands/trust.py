@@ -11,7 +11,6 @@ from typing import Annotated
 
 from rich.console import Group
 from rich.text import Text
-from typer import Argument, Option
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.cli import options
@@ -42,10 +41,10 @@ app = command_group()
 @command(app)
 def approve(
     names: Annotated[
-        options.Texts, Argument(help="A server, or a tool as server/tool; none lists what changed.")
+        options.Texts, "A server, or a tool as server/tool; none lists what changed."
     ] = None,
     *,
-    everything: Annotated[bool, Option("--all", help="Approve all that changed.")] = False,
+    everything: Annotated[bool, "--all", "Approve all that changed."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Approve tools and command lines that changed since they were approved.
@@ -121,12 +120,10 @@ def _as_text(differences: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[
 
 @command(app)
 def login(
-    server: Annotated[str, Argument(help="Its name in the configuration.")],
+    server: Annotated[str, "Its name in the configuration."],
     *,
-    browser: Annotated[
-        bool, Option("--browser/--no-browser", help="Open one, or only print the address.")
-    ] = True,
-    forget: Annotated[bool, Option("--forget", help="Sign out instead.")] = False,
+    browser: Annotated[bool, "Open one, or only print the address."] = True,
+    forget: Annotated[bool, "Sign out instead."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from pydantic import TypeAdapter
 from rich.console import Group, RenderableType
-from typer import Argument, Option
 
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
@@ -28,11 +27,9 @@ app = command_group()
 
 @command(app)
 def tune(
-    requests: Annotated[
-        Path | None, Argument(help="Requests and their tools, as for 'gateway eval'.")
-    ] = None,
+    requests: Annotated[Path | None, "Requests and their tools, as for 'gateway eval'."] = None,
     *,
-    take_back: Annotated[bool, Option("--undo", help="Take back what was learned.")] = False,
+    take_back: Annotated[bool, "--undo", "Take back what was learned."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
     documents: options.Graph = None,
     strategy: options.Strategy = None,

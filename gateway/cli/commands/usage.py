@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 import graphs
 from gateway.cli import options
@@ -30,18 +30,16 @@ _NO_CALLS = (
 )
 _MAY_BE_CHANCE = "these orders may be chance: the tasks do not predict each other yet"
 
-_Tenant = Annotated[
-    str, Option("--tenant", help="With the calls of this tenant; else those without one.")
-]
+_Tenant = Annotated[str, "--tenant", "With the calls of this tenant; else those without one."]
 
 app = command_group("usage")
 
 
 @command(app)
 def show(
-    tool: Annotated[str, Argument(help="Its id, server/name; without one: all.")] = "",
+    tool: Annotated[str, "Its id, server/name; without one: all."] = "",
     *,
-    tenant: Annotated[str, Option(help="What this tenant learns from; else all calls.")] = "",
+    tenant: Annotated[str, "What this tenant learns from; else all calls."] = "",
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Show how calls ended, what that does to scores, and what follows what."""
@@ -148,9 +146,9 @@ def report(
 @command(app)
 def forget(
     *,
-    tool: Annotated[str, Option(help="The calls of one tool, server/name.")] = "",
-    tenant: Annotated[str, Option(help="The calls of one tenant.")] = "",
-    everything: Annotated[bool, Option("--all", help="All calls.")] = False,
+    tool: Annotated[str, "The calls of one tool, server/name."] = "",
+    tenant: Annotated[str, "The calls of one tenant."] = "",
+    everything: Annotated[bool, "--all", "All calls."] = False,
     config: options.Config = options.DEFAULT_CONFIG,
 ) -> Output:
     """Forget calls that were noted, and searches with them."""
