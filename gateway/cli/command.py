@@ -144,10 +144,7 @@ def command(
         added |= {"chosen": (options.Set, None)} if takes_set else {}
         added |= {"verbose": (options.Verbose, False)}
         added |= {"as_json": (options.Json, False)} if has_json else {}
-        for key, (annotation, default) in added.items():
-            parameters[key] = inspect.Parameter(
-                key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-            )
+        parameters |= {key: _option(key, *made) for key, made in added.items()}
         parameters = {key: _declared(each) for key, each in parameters.items()}
         run.__signature__ = signature.replace(parameters=[*parameters.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {key: each.annotation for key, each in parameters.items()}
@@ -155,6 +152,11 @@ def command(
         return function
 
     return register
+
+
+def _option(name: str, annotation: object, default: object) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
 def _declared(parameter: inspect.Parameter) -> inspect.Parameter:
