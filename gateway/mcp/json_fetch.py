@@ -1,4 +1,4 @@
-"""Fetch a small JSON document from a service that the host's own configuration names."""
+"""Fetch a JSON document from a service that the host's own configuration, or a user, names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.runtime import VERSION
 from gateway.runtime.library_logs import quiet_libraries
 
 _HEADERS = {
-    "accept": "application/json",
+    "accept": "application/json, application/sparql-results+json",
     # A packed document could be larger than its limit.
     "accept-encoding": "identity",
     "user-agent": f"tool-gateway/{VERSION}",
@@ -36,7 +36,8 @@ async def fetch_json(
     Args:
         url: Needs TLS, except on this machine.
         configured: The address that the host configured, and that led to *url*. Its host may be
-            private, or this machine; no other may.
+            private, or this machine; no other may. Empty if a user named *url*: its host may be
+            this machine, and no private one.
         max_bytes: A larger document is refused.
         timeout_s: A slower answer is given up.
         form: Is sent, if it is not None.
@@ -52,7 +53,7 @@ async def fetch_json(
         raise ConfigError(f"{shown!r} may not be asked without TLS: use https")
     auth = httpx2.BasicAuth(*(quote(text, safe="") for text in client)) if client else None
     method = "GET" if form is None else "POST"
-    transport = GuardedTransport(private, local=is_local(configured))
+    transport = GuardedTransport(private, local=is_local(configured or url))
     try:
         with quiet_libraries(shown):
             async with (

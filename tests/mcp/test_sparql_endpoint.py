@@ -50,9 +50,9 @@ def test_an_endpoint_answers_a_query(endpoint: str) -> None:
 @pytest.mark.parametrize(
     ("path", "query", "reason"),
     [
-        ("/away", QUERY, "cannot be asked"),
-        ("/gone", QUERY, "cannot be asked"),
-        ("/talk", QUERY, "answers no JSON"),
+        ("/away", QUERY, "answered 307"),
+        ("/gone", QUERY, "answered 404"),
+        ("/talk", QUERY, "sent no JSON"),
         ("/sparql", "ASK { }", "answers no SPARQL results"),
     ],
 )
