@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from gateway.errors import ConfigError, UpstreamError
 from gateway.mcp.json_fetch import fetch_json
@@ -21,7 +22,7 @@ def ask_endpoint(url: str, query: str, *, timeout_s: float) -> Mapping[str, obje
     form = {"query": query}
     asking = fetch_json(url, configured="", max_bytes=MAX_BYTES, timeout_s=timeout_s, form=form)
     try:
-        results = asyncio.run(asking)
+        results: Any = asyncio.run(asking)
     except UpstreamError as error:
         raise ConfigError(f"the SPARQL endpoint {error}") from error
     match results:

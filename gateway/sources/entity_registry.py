@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
@@ -75,31 +75,15 @@ class EntityRegistry:
             if definition.kind == "tool"
         }
         names = self._names(own_names, listed)
+        governance = _Governance(listed, rules)
         entities: dict[str, Entity] = {}
         for server, items in definitions.items():
-            access = {
-                key: _access(listed, server, item.kind, item.name, rules)
-                for key, item in items.items()
-            }
-            originals = listed[server].listing.originals
-            hinted = {
-                key: _with_host_hints(listed, server, item) if originals else item
-                for key, item in items.items()
-            }
-            governed = _governed(hinted, access, originals)
-            entities |= self._update_server(
-                server,
-                governed,
-                names,
-                access,
-                listed=listed,
-                vouched=_vouched(listed, server, items),
-            )
+            entities |= self._update_server(server, items, names, governance)
             for item in listed[server].listing.entities:
                 if item.described and item.server in listed:
                     # Its server is connected, and lists its tools itself.
                     continue
-                entry = _governed_entry(item, entities.get(item.parent), listed, rules)
+                entry = governance.entry(item, entities.get(item.parent))
                 previous = self.entities.get(entry.id)
                 entities[entry.id] = entry if previous is None or previous != entry else previous
         hide_denied(entities, policies, self.entities)
@@ -153,17 +137,19 @@ class EntityRegistry:
     def _update_server(
         self,
         server: str,
-        definitions: Mapping[str, ToolDefinition],
+        listed: Mapping[str, ToolDefinition],
         names: Mapping[str, str],
-        access: Mapping[str, Access],
-        *,
-        listed: Mapping[str, ListResult],
-        vouched: Container[str],
+        governance: _Governance,
     ) -> dict[str, Entity]:
         """Return the entities of *server*, by id; those that stay the same are the same objects."""
         entities: dict[str, Entity] = {}
-        result = listed[server]
+        result = governance.listed[server]
         trusted = result.registration.source.trusted
+        access = {
+            key: governance.access(server, item.kind, item.name) for key, item in listed.items()
+        }
+        vouched = governance.vouched(server, listed)
+        definitions = governance.definitions(server, listed, access)
         generations = {} if result.listing.originals else self._bindings.generations
         ids = (entity_id(kind, server, server) for kind in sorted(SERVER_KINDS))
         itself = next((key for key in ids if key in definitions), "")
@@ -172,9 +158,7 @@ class EntityRegistry:
             name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
             status, scopes = access[key].status or "active", access[key].scopes
             is_vouched, generation = trusted or key in vouched, generations.get(key, -1)
-            originals = (
-                _original_ids(listed, result, definition) if result.listing.originals else ()
-            )
+            originals = governance.original_ids(server, definition)
             values = (
                 *(definition, name, parent, trusted, is_vouched),
                 *(status, scopes, generation, originals),
@@ -189,145 +173,148 @@ class EntityRegistry:
         return entities
 
 
-def _access(
-    listed: Mapping[str, ListResult], server: str, kind: Kind, name: str, rules: AccessRules
-) -> Access:
-    """Return what holds for one item: what its source, its server and all rules say.
+@dataclass(frozen=True, slots=True)
+class _Governance:
+    """What the host says of all that is *listed*, by its *rules* and its hints."""
 
-    It is at least as closed as its server. An alias is at least as closed as its original.
-    """
-    result = listed.get(server)
-    whole = result.registration.access if result else NO_ACCESS_RULE
-    if kind in SERVER_KINDS:
-        return combine((whole, rules.access(server)))
-    whole = combine((whole, rules.of_server(server, name)))
-    # A server that is enabled enables no item that is disabled by itself.
-    access = whole if whole.enabled is None else replace(whole, enabled=None)
-    original = NO_ACCESS_RULE
-    if result is not None:
-        key = pin_key(kind, name)
-        access = combine((access, result.listing.access.get(key, NO_ACCESS_RULE)))
-        if found := result.listing.originals.get(key):
-            original = _access_by_all_names(listed, *found, kind, rules)
-    access = combine((access, original, rules.access(server, name)))
-    return limit(limit(access, whole), original)
+    listed: Mapping[str, ListResult]
+    rules: AccessRules
 
+    def access(self, server: str, kind: Kind, name: str) -> Access:
+        """Return what holds for one item: what its source, its server and all rules say.
 
-def _access_by_all_names(
-    listed: Mapping[str, ListResult], server: str, own: str, kind: Kind, rules: AccessRules
-) -> Access:
-    """Return what holds for what *server* calls *own*, under that name and those it is shown by."""
-    parts = []
-    for name in _names_of(listed, server, own, kind):
-        parts.append(_access(listed, server, kind, name, rules))
-        if kind == "tool" and not _host_hints(listed, server, name).enabled:
-            parts.append(Access(enabled=False))
-    return combine(parts)
+        It is at least as closed as its server. An alias is at least as closed as its original.
+        """
+        result = self.listed.get(server)
+        whole = result.registration.access if result else NO_ACCESS_RULE
+        if kind in SERVER_KINDS:
+            return combine((whole, self.rules.access(server)))
+        whole = combine((whole, self.rules.of_server(server, name)))
+        # A server that is enabled enables no item that is disabled by itself.
+        access = whole if whole.enabled is None else replace(whole, enabled=None)
+        original = NO_ACCESS_RULE
+        if result is not None:
+            key = pin_key(kind, name)
+            access = combine((access, result.listing.access.get(key, NO_ACCESS_RULE)))
+            if found := result.listing.originals.get(key):
+                original = self._access_by_all_names(*found, kind)
+        access = combine((access, original, self.rules.access(server, name)))
+        return limit(limit(access, whole), original)
 
+    def _access_by_all_names(self, server: str, own: str, kind: Kind) -> Access:
+        """Return what holds for the item *own* of *server*, under all names that show it."""
+        parts = []
+        for name in self._names_of(server, own, kind):
+            parts.append(self.access(server, kind, name))
+            if kind == "tool" and not self._host_hints(server, name).enabled:
+                parts.append(Access(enabled=False))
+        return combine(parts)
 
-def _names_of(listed: Mapping[str, ListResult], server: str, own: str, kind: Kind) -> Iterator[str]:
-    """Yield what *server* calls a thing itself, and the names that it is shown by."""
-    yield own
-    result = listed.get(server)
-    source = result.registration.source if result else None
-    if result is None or not isinstance(source, TransformedSource):
-        return
-    for item in result.listing.definitions:
-        if item.kind == kind and item.name != own and source.original_name(kind, item.name) == own:
-            yield item.name
+    def _names_of(self, server: str, own: str, kind: Kind) -> Iterator[str]:
+        """Yield what *server* calls a thing itself, and the names that it is shown by."""
+        yield own
+        result = self.listed.get(server)
+        source = result.registration.source if result else None
+        if result is None or not isinstance(source, TransformedSource):
+            return
+        for item in result.listing.definitions:
+            if (
+                item.kind == kind
+                and item.name != own
+                and source.original_name(kind, item.name) == own
+            ):
+                yield item.name
 
+    def _host_hints(self, server: str, name: str) -> Hints:
+        result = self.listed.get(server)
+        return result.registration.hints.get(name, _NO_HINTS) if result else _NO_HINTS
 
-def _host_hints(listed: Mapping[str, ListResult], server: str, name: str) -> Hints:
-    result = listed.get(server)
-    return result.registration.hints.get(name, _NO_HINTS) if result else _NO_HINTS
+    def original_ids(self, server: str, item: ToolDefinition) -> tuple[str, ...]:
+        """Return the ids of what an alias stands for, under all names that it is shown by."""
+        original = self.listed[server].listing.originals.get(pin_key(item.kind, item.name))
+        if original is None:
+            return ()
+        names = dict.fromkeys(self._names_of(*original, item.kind))
+        return tuple(entity_id(item.kind, original[0], name) for name in names)
 
+    def vouched(self, server: str, items: Mapping[str, ToolDefinition]) -> AbstractSet[str]:
+        """Return the ids of the tools and aliases whose behaviour the host's own hints state."""
+        result = self.listed[server]
+        own, originals = result.registration.hints, result.listing.originals
+        found = set()
+        for key, item in items.items() if own or originals else ():
+            hints = [own.get(item.name, _NO_HINTS)]
+            if original := originals.get(item.name):
+                names = self._names_of(*original, "tool")
+                hints += (self._host_hints(original[0], name) for name in names)
+            if item.kind == "tool" and any(
+                each.read_only is not None or each.destructive is not None for each in hints
+            ):
+                found.add(key)
+        return found
 
-def _original_ids(
-    listed: Mapping[str, ListResult], result: ListResult, item: ToolDefinition
-) -> tuple[str, ...]:
-    """Return the ids of what an alias stands for, under all names that it is shown by."""
-    server, own = result.listing.originals.get(pin_key(item.kind, item.name), ("", ""))
-    if not own:
-        return ()
-    names = dict.fromkeys(_names_of(listed, server, own, item.kind))
-    return tuple(entity_id(item.kind, server, name) for name in names)
+    def _with_host_hints(self, server: str, item: ToolDefinition) -> ToolDefinition:
+        """Return an alias with what the host says of the behaviour of what it stands for."""
+        listing, hints = self.listed[server].listing, item.hints
+        if item.kind == "tool" and (original := listing.originals.get(item.name)):
+            for name in self._names_of(*original, "tool"):
+                hints = merge_hints(self._host_hints(original[0], name), hints)
+        return item if hints is item.hints or hints == item.hints else replace(item, hints=hints)
 
+    def definitions(
+        self, server: str, items: Mapping[str, ToolDefinition], access: Mapping[str, Access]
+    ) -> Mapping[str, ToolDefinition]:
+        """Return *items* with the hints of the host and of their *access*.
 
-def _vouched(
-    listed: Mapping[str, ListResult], server: str, items: Mapping[str, ToolDefinition]
-) -> AbstractSet[str]:
-    """Return the ids of tools, or aliases, of which the host's own hints say how they behave."""
-    result = listed[server]
-    own, originals = result.registration.hints, result.listing.originals
-    found = set()
-    for key, item in items.items() if own or originals else ():
-        hints = [own.get(item.name, _NO_HINTS)]
-        if original := originals.get(item.name):
-            names = _names_of(listed, *original, "tool")
-            hints += (_host_hints(listed, original[0], name) for name in names)
-        if item.kind == "tool" and any(
-            each.read_only is not None or each.destructive is not None for each in hints
-        ):
-            found.add(key)
-    return found
+        What describes the server names only tools that each caller that sees it may find.
+        Whoever sees a disabled server sees what is disabled.
+        """
+        originals = self.listed[server].listing.originals
+        if originals:
+            items = {key: self._with_host_hints(server, item) for key, item in items.items()}
+        governed = {key: _with_hints(item, access[key]) for key, item in items.items()}
+        tools = {item.name: item for item in governed.values() if item.kind == "tool"}
+        for key, item in governed.items():
+            if item.kind in SERVER_KINDS and isinstance(names := item.details.get("tools"), list):
+                seen = {
+                    pin_key(each.kind, each.name)
+                    for other, each in governed.items()
+                    if (each.hints.enabled or not item.hints.enabled)
+                    and _is_open(access[other], access[key])
+                }
+                shown = [each for name in names if name in seen and (each := tools.get(name))]
+                details = {**item.details, **tool_details(shown)}
+                if "servers" in details:
+                    details["servers"] = sorted(
+                        {originals[pin][0] for pin in seen & originals.keys()}
+                    )
+                governed[key] = replace(item, details=details)
+        return governed
 
+    def entry(self, item: Entity, parent: Entity | None) -> Entity:
+        """Return an entry under its rules; a tool of the entry of a server is as closed as that."""
+        access = self.rules.access(item.server, item.name)
+        if parent is not None and item.described:
+            whole = Access(enabled=parent.hints.enabled, status=parent.status, scopes=parent.scopes)
+            access = limit(self.access(item.server, item.kind, item.name), whole)
+            item = _under(item, whole)
+        return self._without_hidden_tools(_under(item, access))
 
-def _with_host_hints(
-    listed: Mapping[str, ListResult], server: str, item: ToolDefinition
-) -> ToolDefinition:
-    """Return an alias with what the host says of the behaviour of what it stands for."""
-    listing, hints = listed[server].listing, item.hints
-    if item.kind == "tool" and (original := listing.originals.get(item.name)):
-        for name in _names_of(listed, *original, "tool"):
-            hints = merge_hints(_host_hints(listed, original[0], name), hints)
-    return item if hints is item.hints or hints == item.hints else replace(item, hints=hints)
-
-
-def _governed(
-    definitions: Mapping[str, ToolDefinition],
-    access: Mapping[str, Access],
-    originals: Mapping[str, tuple[str, str]],
-) -> Mapping[str, ToolDefinition]:
-    """Return *definitions* with the hints of their access.
-
-    What describes the server names only tools that each caller that sees it may find. Whoever sees
-    a disabled server sees what is disabled.
-    """
-    governed = {key: _with_hints(item, access[key]) for key, item in definitions.items()}
-    tools = {item.name: item for item in governed.values() if item.kind == "tool"}
-    for key, item in governed.items():
-        if item.kind in SERVER_KINDS and isinstance(names := item.details.get("tools"), list):
-            seen = {
-                pin_key(each.kind, each.name)
-                for other, each in governed.items()
-                if (each.hints.enabled or not item.hints.enabled)
-                and _is_open(access[other], access[key])
-            }
-            shown = [each for name in names if name in seen and (each := tools.get(name))]
-            details = {**item.details, **tool_details(shown)}
-            if "servers" in details:
-                details["servers"] = sorted({originals[pin][0] for pin in seen & originals.keys()})
-            governed[key] = replace(item, details=details)
-    return governed
+    def _without_hidden_tools(self, entity: Entity) -> Entity:
+        """Return the entry of a server without tools that some callers that see it may not find."""
+        tools = as_objects(entity.metadata.get(TOOLS)) if entity.kind in SERVER_KINDS else []
+        server, hidden = described_server(entity.name), set()
+        for name in {as_text(tool.get("name")) for tool in tools} - {""}:
+            access = self._access_by_all_names(server, name, "tool")
+            if access.enabled is False or not _is_open(access, entity):
+                hidden.add(name)
+        return without_tools(entity, tools, hidden) if hidden else entity
 
 
 def _is_open(access: Access, server: Access | Entity) -> bool:
     """Return whether each caller that may see a server may see what *access* is of."""
     statuses = {None, *DEFAULT_STATUSES, server.status}
     return access.status in statuses and access.scopes <= server.scopes
-
-
-def _without_hidden_tools(
-    entity: Entity, listed: Mapping[str, ListResult], rules: AccessRules
-) -> Entity:
-    """Return the entry of a server without tools that some callers that see it may not find."""
-    tools = as_objects(entity.metadata.get(TOOLS)) if entity.kind in SERVER_KINDS else []
-    server, hidden = described_server(entity.name), set()
-    for name in {as_text(tool.get("name")) for tool in tools} - {""}:
-        access = _access_by_all_names(listed, server, name, "tool", rules)
-        if access.enabled is False or not _is_open(access, entity):
-            hidden.add(name)
-    return without_tools(entity, tools, hidden) if hidden else entity
 
 
 def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
@@ -342,18 +329,6 @@ def _with_hints(definition: ToolDefinition, access: Access) -> ToolDefinition:
         examples=tuple(dict.fromkeys((*hints.examples, *access.examples))),
     )
     return definition if changed == hints else replace(definition, hints=changed)
-
-
-def _governed_entry(
-    item: Entity, parent: Entity | None, listed: Mapping[str, ListResult], rules: AccessRules
-) -> Entity:
-    """Return an entry under its rules; a tool of the entry of a server is as closed as that."""
-    access = rules.access(item.server, item.name)
-    if parent is not None and item.described:
-        whole = Access(enabled=parent.hints.enabled, status=parent.status, scopes=parent.scopes)
-        access = limit(_access(listed, item.server, item.kind, item.name, rules), whole)
-        item = _under(item, whole)
-    return _without_hidden_tools(_under(item, access), listed, rules)
 
 
 def _under(entity: Entity, access: Access) -> Entity:
