@@ -53,10 +53,6 @@ _PLAIN_ATTRIBUTE = re.compile(
     r"""[\w:-]+\s*=\s*(["'])(?:(?!\1|[^\W\d_]{2,}\s+[^\W\d_]{2,}).)*(?:\1|\Z)""", re.DOTALL
 )
 """An attribute without two words in a row."""
-_WORDS = re.compile(r"(?:[-_/+]?[A-Z]?[a-z]{2,}+){4,}|(?:[-_/+][A-Z]{2,}+){4,}|[a-z]{16,}")
-"""Words in the characters of base64, joined by some of them or by humps."""
-_ATTRIBUTE = re.compile(r"""[\w:-]+\s*=\s*(?:"([^"]*)(?:"|\Z)|'([^']*)(?:'|\Z))""")
-_TWO_WORDS = re.compile(r"[^\W\d_]{2,}\s+[^\W\d_]{2,}")
 _WORDS = re.compile(r"(?:[^\W\d_]{2,}\W+){2}[^\W\d_]{2,}|[\u3040-\u9fff\uac00-\ud7af]{6}")
 """What a decoded text must hold: words, or a run of letters where words are not parted."""
 _WORD = r"[^\W\d_]{2,}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -185,8 +185,11 @@ class Session:
         capabilities = session.server_capabilities
         if not (capabilities and capabilities.resources and capabilities.resources.subscribe):
             raise errors.InvalidRequestError(f"the server does not report changes of {uri!r}")
+        watcher = uri, callbacks
+        self._watchers.append(watcher)
         try:
-            with self._notified(uri, callbacks):
+            with ExitStack() as stack:
+                stack.callback(self._watchers.remove, watcher)
                 async with asyncio.timeout(self.options.call_timeout_s):
                     await send_request(session, "resources/subscribe", {"uri": uri})
                 callbacks.on_start()
@@ -197,15 +200,6 @@ class Session:
                     async with asyncio.timeout(_UNSUBSCRIBE_TIMEOUT_S):
                         await send_request(session, "resources/unsubscribe", {"uri": uri})
             raise
-
-    @contextmanager
-    def _notified(self, uri: str, callbacks: WatchCallbacks) -> Iterator[None]:
-        """Report changes of *uri* for as long as the block runs, and no longer."""
-        self._watchers.append((uri, callbacks))
-        try:
-            yield
-        finally:
-            self._watchers.remove((uri, callbacks))
 
     async def close(self) -> None:
         """End the connection and wait until the child is gone."""
