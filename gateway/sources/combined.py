@@ -85,10 +85,10 @@ class CombinedSource:
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call the tool of its owner; see `Source.call`."""
-        owner = await self._find_owner("tool", tool)
-        if owner is None:
+        try:
+            server, original = await self._find_owner("tool", tool)
+        except InvalidRequestError:
             return unknown_tool(tool_id, tool)
-        server, original = owner
         source = self._sources[server]
         result = await source.call(original, arguments, tool_id=tool_id)
         if not isinstance(source, ResourceSource):
@@ -102,15 +102,14 @@ class CombinedSource:
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Ask the owner of the resource or prompt; see `ResourceSource.ask`."""
         kind, name = request_target(params)
-        owner = await self._require_owner(kind, name)
-        server, original = owner
+        owner = server, original = await self._find_owner(kind, name)
         source = resources_of(self._sources[server], server)
         answer = await source.ask(method, retarget_request(params, original))
         return self._rewrite_uris(owner, name, answer)
 
     async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of a resource of its owner; see `Watchable.watch`."""
-        server, original = await self._require_owner("resource", uri)
+        server, original = await self._find_owner("resource", uri)
         source = watchable(self._sources[server], server, original)
         await source.watch(original, callbacks)
 
@@ -118,26 +117,25 @@ class CombinedSource:
         """Close all of them, at once."""
         await asyncio.gather(*(attempt(source.close()) for source in self._sources.values()))
 
-    async def _require_owner(self, kind: Kind, name: str) -> Owner:
-        owner = await self._find_owner(kind, name)
-        if owner is None:
-            raise InvalidRequestError(
-                f"server {self.server!r} has no {kind} {name!r}, or several sources may have it: "
-                "list them"
-            )
-        return owner
-
-    async def _find_owner(self, kind: Kind, name: str) -> Owner | None:
-        """Return the owner of *name*, listed or made of a template; None if there is not just one.
+    async def _find_owner(self, kind: Kind, name: str) -> Owner:
+        """Return the owner of *name*, listed or made of a template.
 
         Args:
             kind: ``tool``, ``prompt`` or ``resource``.
-            name: As it is called here.
+            name: The name of the item in this source.
+
+        Raises:
+            InvalidRequestError: No source has the item, or several may have it.
         """
         owner = self._find_listed(kind, name)
         if owner is None:
             await self.list_tools()
             owner = self._find_listed(kind, name)
+        if owner is None:
+            raise InvalidRequestError(
+                f"server {self.server!r} has no {kind} {name!r}, or several sources may have it: "
+                "list them"
+            )
         return owner
 
     def _find_listed(self, kind: Kind, name: str) -> Owner | None:
