@@ -158,10 +158,28 @@ def test_the_readme_leads_to_every_page() -> None:
     assert pages <= set(linked)
 
 
+def _decisions() -> list[Path]:
+    """The pages of the decisions, without their index."""
+    return sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+
+
+def test_the_index_of_decisions_has_each_title() -> None:
+    """A decision that is missing in the index is overlooked."""
+    index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\d+) \| \[(.+)\]\((.+)\) \|", index, re.MULTILINE)
+    titles = (page.read_text(encoding="utf-8").splitlines()[0] for page in _decisions())
+    expected = [
+        (*title.removeprefix("# ").split(". ", 1), page.name)
+        for title, page in zip(titles, _decisions(), strict=True)
+    ]
+
+    assert expected == listed
+
+
 def test_each_decision_keeps_to_the_form() -> None:
     """One decision a page: what was decided, what was not, and which test holds it."""
     headings = ["Status", "Context", "Decision", "Rejected", "Consequences", "Confirmation"]
-    for page in sorted((ROOT / "docs" / "adr").glob("*.md")):
+    for page in _decisions():
         text = page.read_text(encoding="utf-8")
 
         assert headings == re.findall(r"^## (\w+)", text, re.MULTILINE), page.name
