@@ -139,11 +139,11 @@ def _prose(document: Path) -> str:
 
 def test_links_between_documents_lead_somewhere() -> None:
     """A link that leads nowhere costs its reader's trust."""
-    documents = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     broken = [
         f"{document.name}: {target}"
         for document in documents
-        for target in re.findall(r"\]\(([^)#:]+)\)", _prose(document))
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", _prose(document))
         if not (document.parent / target).exists()
     ]
 
