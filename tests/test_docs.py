@@ -150,6 +150,16 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert [] == broken
 
 
+def test_the_guide_for_contributors_names_files_that_exist() -> None:
+    """A file that was moved or renamed would send its reader nowhere."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:gateway|tests|docs|examples)/[^`]*|\.ci/run)`", text)
+    missing = [path for path in paths if not any(ROOT.glob(path))]
+
+    assert len(paths) > 30
+    assert [] == missing
+
+
 @pytest.mark.parametrize("entrance", ["README.md", "docs/README.md"])
 def test_an_entrance_leads_to_every_page(entrance: str) -> None:
     """A page that nobody is led to is read by nobody."""
