@@ -23,6 +23,7 @@ from pydantic import BaseModel, ValidationError
 from gateway.errors import UpstreamError
 from gateway.mcp.oauth import SignInRecord, oauth_client, query_value
 from gateway.mcp.ssrf_guard import check_url, is_local
+from gateway.mcp.traffic import Traffic
 from gateway.mcp.transports import guarded_client
 from gateway.mcp.user_sessions import UserSignIn
 
@@ -91,7 +92,7 @@ async def begin(sign_in: UserSignIn) -> str:
     try:
         async with (
             asyncio.timeout(options.connect_timeout_s),
-            guarded_client(target.url, options) as client,
+            guarded_client(target.url, Traffic(options)) as client,
         ):
             step = await anext(flow)
             while not redirect.url:
@@ -153,7 +154,7 @@ async def complete(sign_in: UserSignIn, code: str, state: str, issuer: str | Non
         validate_authorization_response_iss(issuer, begun.record.issuer)
         async with (
             asyncio.timeout(options.connect_timeout_s),
-            guarded_client(target.url, options) as client,
+            guarded_client(target.url, Traffic(options)) as client,
         ):
             tokens = await _ask_for_tokens(client, begun, code)
     except (httpx2.HTTPError, OAuthFlowError, TimeoutError, ValidationError) as error:

@@ -229,7 +229,7 @@ class Session:
             with quiet_libraries(self.server):
                 async with (
                     asyncio.timeout(options.connect_timeout_s) as limit,
-                    open_session(self.server, self.target, options, self._callbacks) as session,
+                    open_session(self.server, self.target, self._callbacks) as session,
                     watch_lists(session, self.on_change),
                 ):
                     limit.reschedule(None)
@@ -243,7 +243,7 @@ class Session:
         except errors.ConfigError as error:
             self._failure = error
         except SDK_ERRORS as error:
-            status = self._callbacks.status
+            status = self._callbacks.traffic.status
             failure = connect_error(self.server, self.target, error, status=status)
             self._failure = self.flood or failure
         finally:

@@ -80,6 +80,8 @@ class Traffic:
         self.options = options
         self.flood = ""
         """Why the connection has to end; empty if it may go on."""
+        self.status = 0
+        """The status of the last HTTP answer, or 0."""
         self.stderr = LastLines()
         self._on_flood = on_flood
         rate, bytes_rate = options.max_messages_per_s, options.max_bytes_per_s

@@ -52,7 +52,7 @@ _EMPTY_LINE = re.compile(rb"\n\r?\n|\r\r")
 
 @dataclass(slots=True, kw_only=True)
 class ConnectionCallbacks:
-    """The callbacks of one connection, and its status."""
+    """The callbacks of one connection, and its traffic."""
 
     on_end: Callable[[], None]
     """The connection is known to be over."""
@@ -64,22 +64,19 @@ class ConnectionCallbacks:
     """Whether a session may say that callers can be asked."""
     sign_in: LoopbackSignIn | None = None
     """How a person is asked to sign in; None asks no person."""
-    status: int = 0
-    """The status of the last HTTP answer, or 0."""
     traffic: Traffic = field(default_factory=lambda: Traffic(UpstreamOptions()))
-    """Counts what the server sends."""
+    """Counts what the server sends, and has the limits of size."""
 
 
 @asynccontextmanager
 async def open_session(
-    server: str, target: object, options: UpstreamOptions, callbacks: ConnectionCallbacks
+    server: str, target: object, callbacks: ConnectionCallbacks
 ) -> AsyncIterator[ClientSession]:
     """Open a session with *target*, hold it, close it: all in one task (anyio's rule).
 
     Args:
         server: For the log.
         target: `StdioServer`, `HttpServer`, a server object or a transport of the SDK.
-        options: Limits of size.
         callbacks: Hear what happens.
 
     Raises:
@@ -94,9 +91,9 @@ async def open_session(
         "list_roots_callback": lambda _: answer(types.ListRootsRequest()),
     }
     if isinstance(target, HttpServer) and target.openapi:
-        async with await _http_client(target, options, callbacks) as client:
-            api = await openapi_server(target, client, options.max_message_bytes)
-            async with open_session(server, api, options, callbacks) as session:
+        async with await _http_client(target, callbacks) as client:
+            api = await openapi_server(target, client, callbacks.traffic.options.max_message_bytes)
+            async with open_session(server, api, callbacks) as session:
                 yield session
         return
     if isinstance(target, Server | MCPServer):
@@ -104,7 +101,7 @@ async def open_session(
             yield client.session
         return
     async with (
-        _transport(server, target, options, callbacks) as (read, write),
+        _transport(server, target, callbacks) as (read, write),
         ClientSession(
             dispatcher=LenientDispatcher(read, write, callbacks), **session_options
         ) as session,
@@ -128,10 +125,10 @@ async def _negotiate(session: ClientSession) -> None:
 
 
 def _transport(
-    server: str, target: object, options: UpstreamOptions, callbacks: ConnectionCallbacks
+    server: str, target: object, callbacks: ConnectionCallbacks
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     if isinstance(target, HttpServer):
-        return _open_http(target, options, callbacks)
+        return _open_http(target, callbacks)
     if isinstance(target, StdioServer):
         return open_stdio(server, target, callbacks.traffic)
     if isinstance(target, AbstractAsyncContextManager):
@@ -142,20 +139,15 @@ def _transport(
     )
 
 
-async def _http_client(
-    target: HttpServer, options: UpstreamOptions, callbacks: ConnectionCallbacks
-) -> httpx2.AsyncClient:
+async def _http_client(target: HttpServer, callbacks: ConnectionCallbacks) -> httpx2.AsyncClient:
     """Return a client with all guards and limits; it is not open yet."""
-
-    def on_status(status: int) -> None:
-        callbacks.status = status
-
+    traffic, options = callbacks.traffic, callbacks.traffic.options
     # The SDK would tell of a refusal only that something failed.
     transport = guarded_transport(target.url, options.private_hosts)
     await transport.resolve_url(httpx2.URL(target.url))
     # The document of an API may lie elsewhere, where its headers must not go.
     headers = {} if target.openapi else target.headers
-    client = guarded_client(target.url, options, callbacks.traffic, on_status, headers)
+    client = guarded_client(target.url, traffic, headers)
     auth = target.auth
     if isinstance(auth, TokenExchange):
         client.auth = ExchangeAuth(auth.token) if auth.token is not None else httpx2.Auth()
@@ -165,36 +157,29 @@ async def _http_client(
         client.auth = BearerAuth(
             target.url,
             auth,
-            lambda: guarded_client(target.url, options),
+            lambda: guarded_client(target.url, Traffic(options)),
             timeout_s=options.connect_timeout_s,
         )
     return client
 
 
 def guarded_client(
-    url: str,
-    options: UpstreamOptions,
-    traffic: Traffic | None = None,
-    on_status: Callable[[int], None] = lambda _status: None,
-    headers: Mapping[str, str] = MappingProxyType({}),
+    url: str, traffic: Traffic, headers: Mapping[str, str] = MappingProxyType({})
 ) -> httpx2.AsyncClient:
     """Return a client for *url* and what it leads to, with all guards and limits; not open yet.
 
     Args:
         url: Where its first request goes.
-        options: Limits of size.
-        traffic: Counts what comes; None is a count of its own.
-        on_status: Called with the status of each answer.
+        traffic: Counts what comes, and has the limits of size.
         headers: Sent with every request.
 
     Raises:
         ConfigError: It may not go there.
     """
-    counted = Traffic(options) if traffic is None else traffic
 
     async def on_response(response: httpx2.Response) -> None:
-        on_status(response.status_code)
-        _limit_response(response, counted)
+        traffic.status = response.status_code
+        _limit_response(response, traffic)
         exchange = EXCHANGE.get()
         if exchange is not None and _EVENT_STREAM in response.request.headers.get("accept", ""):
             await exchange.note(response)
@@ -203,16 +188,16 @@ def guarded_client(
         headers={**headers, **_NO_ENCODING},
         # Our own limits end a call sooner; these only keep a dead connection from living for ever.
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
-        transport=guarded_transport(url, options.private_hosts),
+        transport=guarded_transport(url, traffic.options.private_hosts),
         event_hooks={"response": [on_response]},
     )
 
 
 @asynccontextmanager
 async def _open_http(
-    target: HttpServer, options: UpstreamOptions, callbacks: ConnectionCallbacks
+    target: HttpServer, callbacks: ConnectionCallbacks
 ) -> AsyncIterator[tuple[Any, Any]]:
-    client = await _http_client(target, options, callbacks)
+    client = await _http_client(target, callbacks)
     if target.sse:
         # It opens and closes the client itself.
         async with sse_client(target.url, httpx_client_factory=lambda *_, **__: client) as streams:
@@ -221,7 +206,9 @@ async def _open_http(
     async with (
         client,
         streamable_http_client(
-            target.url, http_client=client, max_sse_event_size=options.max_message_bytes
+            target.url,
+            http_client=client,
+            max_sse_event_size=callbacks.traffic.options.max_message_bytes,
         ) as streams,
     ):
         yield streams

@@ -28,6 +28,7 @@ from gateway.errors import (
 from gateway.mcp.retry import retry_if_safe
 from gateway.mcp.servers import ExchangedToken, HttpServer, OAuth, TokenExchange, TokenStore
 from gateway.mcp.supervisor import ServerSession, Supervisor
+from gateway.mcp.traffic import Traffic
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 from gateway.types import Caller
@@ -264,7 +265,7 @@ class UserSessions:
             token = UserToken(
                 self.server,
                 exchange,
-                lambda: guarded_client(exchange.token_url, self.options),
+                lambda: guarded_client(exchange.token_url, Traffic(self.options)),
                 clock=self.clock,
             )
             return replace(self._bare, auth=replace(exchange, token=token)), token
