@@ -77,7 +77,7 @@ class DefinitionCollector:
 
     def __init__(self, server: str, options: UpstreamOptions, instructions: str) -> None:
         self._server = server
-        self._options = options
+        self.options = options
         self._instructions = clean(instructions, limit=options.max_description_chars)
         self._definitions: list[ToolDefinition] = []
         self._diagnostics: list[Diagnostic] = []
@@ -124,7 +124,7 @@ class DefinitionCollector:
         self._share.begin()
         for item in page if isinstance(page, list) else ():
             self._take(item, method, accepted)
-            if self._share.spent_s > self._options.max_listing_cpu_s and not self.is_full:
+            if self._share.spent_s > self.options.max_listing_cpu_s and not self.is_full:
                 self._fill(f"{self._nouns} that take longer to check than max_listing_cpu_s")
             if self.is_full:
                 return
@@ -185,7 +185,7 @@ class DefinitionCollector:
 
         It is pinned as the server has *sent* it.
         """
-        options, name, size = self._options, item_name(item, method), measure_size(item, method)
+        options, name, size = self.options, item_name(item, method), measure_size(item, method)
         key = pin_key(method.kind, name)
         if accepted is not None and name not in accepted:
             return "its x-mcp-header marks are invalid"

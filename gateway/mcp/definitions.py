@@ -64,13 +64,15 @@ class ListMethod(NamedTuple):
     kind: Kind
     id_key: str
     """The key of what goes back to the server: a name or a URI."""
+    pinned: tuple[str, ...] = _PINNED
+    """The keys of a definition that its digest covers."""
 
 
-TOOLS = ListMethod("tools/list", "tools", "tool", "name")
+TOOLS = ListMethod("tools/list", "tools", "tool", "name", _PINNED_OF_TOOL)
 RESOURCES = ListMethod("resources/list", "resources", "resource", "uri")
 TEMPLATES = ListMethod("resources/templates/list", "resourceTemplates", "resource", "uriTemplate")
 PROMPTS = ListMethod("prompts/list", "prompts", "prompt", "name")
-SKILLS = ListMethod("skills/list", "skills", "skill", "uri")
+SKILLS = ListMethod("skills/list", "skills", "skill", "uri", ("uri", FRONT, FILES))
 LISTS = {each.method: each for each in (TOOLS, RESOURCES, TEMPLATES, PROMPTS, SKILLS)}
 """By method."""
 
@@ -140,8 +142,7 @@ def find_inner_fault(item: JsonObject) -> str:
 
 def digest_definition(item: JsonObject, method: ListMethod) -> str:
     """Return the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
-    keys = {TOOLS: _PINNED_OF_TOOL, SKILLS: ("uri", FRONT, FILES)}.get(method, _PINNED)
-    pinned = {key: _digest_long(item.get(key)) for key in keys}
+    pinned = {key: _digest_long(item.get(key)) for key in method.pinned}
     if method is not TOOLS:
         hints = as_object(item.get("annotations"))
         pinned["annotations"] = {key: hints[key] for key in hints if key != "lastModified"}

@@ -39,13 +39,13 @@ async def read_listing(session: ClientSession, server: str, options: UpstreamOpt
     methods += [SKILLS] if EXTENSION in (capabilities.extensions or {}) else []
     # A server that has nothing else is asked for tools, whatever it declares.
     if capabilities.tools is not None or not methods:
-        await _read_pages(session, TOOLS, collector, options)
+        await _read_pages(session, TOOLS, collector)
     collector.begin("resources and prompts", options.max_resources)
     for method in methods:
         if collector.is_full:
             break
         try:
-            await _read_pages(session, method, collector, options)
+            await _read_pages(session, method, collector)
         except TimeoutError:
             error = timeout_error(server, f"answer {method.method}", options, "list_timeout_s")
             collector.add_note("listing_incomplete", error.detail)
@@ -58,11 +58,9 @@ async def read_listing(session: ClientSession, server: str, options: UpstreamOpt
 
 
 async def _read_pages(
-    session: ClientSession,
-    method: ListMethod,
-    collector: DefinitionCollector,
-    options: UpstreamOptions,
+    session: ClientSession, method: ListMethod, collector: DefinitionCollector
 ) -> None:
+    options = collector.options
     cursors: list[str | None] = [None]
     async with asyncio.timeout(options.list_timeout_s):
         while len(cursors) <= options.max_pages:
