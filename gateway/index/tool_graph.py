@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -150,4 +151,5 @@ def _source(step: Fact) -> str:
 
 def node_of(entity_id: str) -> str:
     """Return the node that an entity has in the graph."""
-    return NODE_BASE + quote(entity_id, safe="/")
+    # A node has many edges, which share its string.
+    return sys.intern(NODE_BASE + quote(entity_id, safe="/"))
