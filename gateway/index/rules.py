@@ -1,7 +1,6 @@
 """Edges between tools, derived by rules; each rule can be switched off.
 
-* phases: what finds a thing comes before what inspects it, and that before what acts on it; what
-  makes a thing comes before all that does something with it.
+* phases: see `gateway.index.neighbour_rules`; the other rules derive prerequisites.
 * suppliers: a tool that gets X and needs nothing feeds a required argument called X; one that needs
   something itself feeds it where X is more than one word (``get_city_code`` feeds ``city_code``).
 * calendar: what tells the current date or time feeds arguments written as a date or a time.
@@ -23,7 +22,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from gateway.index.tool_words import ACT, FILLERS, HERE, SUPPLY, Name, Relation, ToolWords
+from gateway.index.neighbour_rules import noun_keys, step_keys, steps_after
+from gateway.index.tool_words import FILLERS, SUPPLY, Name, Relation, ToolWords
 from gateway.options import GraphOptions
 from gateway.types import Entity
 
@@ -33,7 +33,6 @@ _Key: TypeAlias = tuple[str, Hashable]
 """A kind of words, and the words."""
 _RuleEdges: TypeAlias = Iterator[tuple[Relation, str]]
 """The edges of one tool: pairs of the relation and the other tool's id."""
-MAX_STEPS = 3
 MAX_GROUP = 64
 """A word that more tools of one server share relates none of them."""
 MAX_SUPPLIERS = 2
@@ -174,7 +173,7 @@ def _discard(table: dict[_Key, dict[str, None]], keys: Iterable[_Key], tool_id: 
 
 def _own_keys(tool: ToolWords) -> Iterator[_Key]:
     """Yield the keys under which other tools find *tool*."""
-    yield from _noun_keys(tool)
+    yield from noun_keys(tool)
     yield from _supplier_keys(tool)
     if tool.reports_environment:
         yield "machine", tool.server
@@ -190,7 +189,7 @@ def _own_keys(tool: ToolWords) -> Iterator[_Key]:
 
 def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
     """Yield the keys that the rules look up for *tool*."""
-    yield from _noun_keys(tool)
+    yield from noun_keys(tool)
     for name in tool.required:
         yield from (("free", name[start:]) for start in range(len(name)))
         yield from (("whole", name), ("check", name), ("check", _short(name)))
@@ -200,20 +199,12 @@ def _lookup_keys(tool: ToolWords) -> Iterator[_Key]:
         yield "online", ()
 
 
-def _noun_keys(tool: ToolWords) -> Iterator[_Key]:
-    return (("about", (tool.server, noun)) for noun in tool.nouns)
-
-
 def _phase_edges(tool: ToolWords, index: _ToolIndex) -> _RuleEdges:
-    """Yield what does more with all that *tool* is about: what it is about alone comes first."""
-    about = frozenset(tool.nouns) - HERE
-    if not about or (tool.phase == ACT and not tool.creates):
-        return
-    found = (index.find(("about", (tool.server, noun))) or () for noun in sorted(about))
-    others = (index.tool(other) for other in min(found, key=len))
-    fitting = [other for other in others if about <= {*other.nouns} and tool.precedes(other)]
-    fitting.sort(key=lambda other: (len(other.nouns), other.phase, other.order))
-    yield from (("next_steps", other.id) for other in fitting[:MAX_STEPS])
+    """Yield the next steps among the tools that share the rarest noun."""
+    found = [index.find(key) or () for key in step_keys(tool)]
+    rarest = min(found, key=len, default=())
+    others = steps_after(tool, map(index.tool, rarest))
+    yield from (("next_steps", other.id) for other in others)
 
 
 def _supplier_keys(tool: ToolWords) -> Iterator[_Key]:
@@ -324,4 +315,5 @@ RULES: Mapping[str, Callable[[ToolWords, _ToolIndex], _RuleEdges]] = {
     "sign_in": _sign_in_edges,
     "connection": _connection_edges,
 }
-"""By the name of their switch in `GraphOptions`; groups are links of the tool's document."""
+"""Rules, keyed by the `GraphOptions` field that enables them. Groups are links of the tool's
+document."""

@@ -11,8 +11,9 @@ from itertools import chain, islice
 
 from gateway.catalog.entries import INSTRUCTIONS, WORDS, flatten
 from gateway.catalog.kinds import Field, row_of
+from gateway.index.neighbour_rules import groups_of
 from gateway.index.tool_graph import node_of
-from gateway.index.tool_words import arguments, nouns_of
+from gateway.index.tool_words import arguments
 from gateway.mcp.skills import FRONT
 from gateway.options import GraphOptions
 from gateway.runtime.json_schema import as_objects, as_text, as_texts, objects_in
@@ -163,7 +164,7 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
         keywords=(entity.exposed_name, humanized(entity.server), *hints.keywords),
         tags=(*hints.tags, *hints.categories),
         aliases=hints.aliases,
-        groups=tuple(Link(target=group) for group in _groups(entity)) if options.groups else (),
+        groups=tuple(Link(target=group) for group in groups_of(entity)) if options.groups else (),
         sections=tuple(
             Section(heading=name.capitalize(), level=2, text=texts[name])
             for name in ("parameters", "examples", "skills", "metadata", "tools")
@@ -171,8 +172,3 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
         ),
         declared=False,
     )
-
-
-def _groups(entity: Entity) -> list[str]:
-    domains = [f"{entity.server} {noun}" for noun in nouns_of(entity)]
-    return [*domains, *(f"category {category}" for category in entity.hints.categories)]

@@ -15,7 +15,6 @@ from graphs.lexical.analysis import split_identifier
 Relation = Literal["requires", "next_steps"]
 Name: TypeAlias = tuple[str, ...]
 """The words of a name in lower case, the s of the plural dropped."""
-ACT = 2
 DISCOVER = frozenset({"search", "find", "list", "query", "discover", "browse", "lookup", "scan"})
 INSPECT = frozenset(
     {"get", "read", "fetch", "show", "describe", "inspect", "view", "details", "info", "check"}
@@ -67,26 +66,6 @@ class ToolWords:
         )
 
     @property
-    def nouns(self) -> Name:
-        """All words but the first, which is the verb, but single letters and but other verbs."""
-        return _nouns(self.name)
-
-    @property
-    def phase(self) -> int:
-        """What it does with its thing: 0 finds, 1 inspects, 2 acts."""
-        verbs = {*self.name, *map(_verb, self.name)}
-        return 0 if verbs & DISCOVER else 1 if verbs & INSPECT else ACT
-
-    @property
-    def creates(self) -> bool:
-        """Whether it makes its thing: whatever is done with it comes after."""
-        return self.verb in CREATE
-
-    def precedes(self, other: ToolWords) -> bool:
-        """Return whether *other* does more with the same thing."""
-        return not other.creates and (self.creates or other.phase > self.phase)
-
-    @property
     def subject(self) -> Name:
         """The words after the verb, without fillers: what the tool is about."""
         return tuple(word for word in self.name[1:] if word not in FILLERS)
@@ -111,25 +90,6 @@ class ToolWords:
         """Return whether *server* understands its result; ``status`` alone means another thing."""
         is_specific = len(self.subject) > 1 and self.subject[-1] not in SECRET
         return self.server == server or is_specific or self.reports_environment
-
-
-def nouns_of(entity: Entity) -> Name:
-    """Return what an entity's name is about."""
-    return _nouns(words(entity.name))
-
-
-def _nouns(name: Name) -> Name:
-    """Return the words that are no verbs; the first word is one where no other is known."""
-    chosen = [word for word in name if len(word) > 1]
-    verbs = DISCOVER | INSPECT
-    nouns = [word for word in chosen if verbs.isdisjoint({word, _verb(word)})]
-    return tuple(dict.fromkeys(nouns if len(nouns) < len(chosen) else chosen[1:] or chosen))
-
-
-def _verb(word: str) -> str:
-    """Return the verb of what does something: ``search`` of ``searcher``, ``get`` of ``getter``."""
-    stem = word.removesuffix("er")
-    return stem[:-1] if len(stem) > 1 and stem[-1] == stem[-2] and stem != word else stem
 
 
 @lru_cache(maxsize=1 << 15)

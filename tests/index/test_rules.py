@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields, replace
 
 import pytest
 
-from gateway.index.rules import MAX_GROUP, MAX_STEPS, RULES, EdgeDeriver
+from gateway.index.neighbour_rules import MAX_STEPS
+from gateway.index.rules import MAX_GROUP, RULES, EdgeDeriver
 from gateway.index.tool_graph import RELIABLE_RULES
 from gateway.options import GraphOptions, Options, SearchOptions
 from gateway.testing import HashingEmbedder
