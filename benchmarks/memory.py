@@ -38,7 +38,7 @@ from gateway.index.entity_rows import EntityRows
 from gateway.index.snapshot import Snapshot
 from gateway.index.vectors import VectorIndex, VectorQuery
 from gateway.options import CacheOptions, IndexOptions
-from gateway.quality.distractors import FixedSource
+from gateway.plugins.quality.distractors import FixedSource
 from gateway.runtime.garbage import release_memory
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import Filters, Hints

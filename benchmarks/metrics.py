@@ -1,6 +1,6 @@
 """What the runs of a set are worth, and what should come after its first tools. Pure.
 
-A single ranking is judged by `gateway.quality.metrics`.
+A single ranking is judged by `gateway.plugins.quality.metrics`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.data import Row
-from gateway.quality.metrics import RECALL_AT, Figures, mean, score
+from gateway.plugins.quality.metrics import RECALL_AT, Figures, mean, score
 
 STEPS = 5
 """How many suggestions of a next step count."""

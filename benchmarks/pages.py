@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.systems import FIGURE, SetReport, Versus, best_of
-from gateway.quality.metrics import Figures
+from gateway.plugins.quality.metrics import Figures
 
 BEGIN = "<!-- written by `python -m benchmarks.retrieval report`: begin -->"
 END = "<!-- written by `python -m benchmarks.retrieval report`: end -->"

@@ -30,7 +30,7 @@ from benchmarks.retrieval import one_of
 from benchmarks.tables import percents, print_table
 from gateway import LocalEmbedder
 from gateway.options.environment import environment
-from gateway.quality.metrics import Gold
+from gateway.plugins.quality.metrics import Gold
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.types import Strategy
 

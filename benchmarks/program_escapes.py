@@ -23,7 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.options.programs import ProgramsOptions
-from gateway.programs.sandbox import CallAnswer, PendingCall, Program, ProgramResult, Sandbox
+from gateway.plugins.programs.sandbox import (
+    CallAnswer,
+    PendingCall,
+    Program,
+    ProgramResult,
+    Sandbox,
+)
 
 CANARY = "canary-5f1d0c"
 LIMITS = ProgramsOptions(

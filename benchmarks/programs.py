@@ -40,8 +40,8 @@ from benchmarks.tables import print_figures, print_table
 from gateway import Gateway, Middleware
 from gateway.errors import LoopError
 from gateway.options import ChatOptions, DiscoveryOptions, Options, ProgramsOptions
-from gateway.programs.monty import MontySandbox, wrapper_in_use
-from gateway.programs.sandbox import CallAnswer, PendingCall, Program
+from gateway.plugins.programs.monty import MontySandbox, wrapper_in_use
+from gateway.plugins.programs.sandbox import CallAnswer, PendingCall, Program
 from gateway.runtime.text import json_tokens
 
 Kind = Literal["apart", "chain"]

@@ -36,9 +36,9 @@ from benchmarks.tables import percents, print_table
 from gateway import Embedder, Gateway, Options
 from gateway.catalog.entries import Entry
 from gateway.embed.resolve import resolve_embedder
-from gateway.manifests.agent_cards import read_card
-from gateway.manifests.skills import read_skill
-from gateway.quality.metrics import DEPTH, Figures, mean
+from gateway.plugins.manifests.agent_cards import read_card
+from gateway.plugins.manifests.skills import read_skill
+from gateway.plugins.quality.metrics import DEPTH, Figures, mean
 from gateway.types import Filters, RankingPolicy, Strategy, ToolDefinition
 
 FLAT = frozenset({"server", "virtual_server", "tool", "agent", "skill"})

@@ -29,9 +29,9 @@ from benchmarks.data import rows
 from benchmarks.tables import print_figures
 from gateway import Gateway, Options
 from gateway.catalog.entries import Entry
-from gateway.embed.local.embedder import LocalEmbedder
-from gateway.embed.local.encoders import ALL_MODELS
 from gateway.options import CacheOptions
+from gateway.plugins.local.embedder import LocalEmbedder
+from gateway.plugins.local.encoders import ALL_MODELS
 from gateway.serve.api.app import api_routes
 from gateway.serve.http import serve_http
 from gateway.serve.http_options import HttpOptions

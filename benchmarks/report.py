@@ -22,7 +22,7 @@ from benchmarks.ranking import Answered, View, Way, query_texts, rank
 from benchmarks.systems import SetReport, System, against, given_of, system_of
 from gateway import Embedder
 from gateway.errors import ConfigError
-from gateway.quality.metrics import Figures
+from gateway.plugins.quality.metrics import Figures
 
 Given = Mapping[str, Mapping[str, Figures]]
 """Figures measured elsewhere: by set and system, shares of 1."""

@@ -20,7 +20,7 @@ from benchmarks.data import Benchmark, sources
 from gateway import AutoDiscoveryClient, Gateway, Options
 from gateway.discovery.proxies import proxy, to_parameters
 from gateway.options import DiscoveryOptions
-from gateway.quality.distractors import FixedSource
+from gateway.plugins.quality.distractors import FixedSource
 from gateway.runtime.text import json_tokens
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
 from gateway.types import Content, InvokeResult, JsonObject, Strategy

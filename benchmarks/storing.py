@@ -32,12 +32,12 @@ import typer
 
 from benchmarks.tables import print_figures
 from gateway.catalog.entries import Entry
+from gateway.plugins.usage.call_log import CallNote
 from gateway.runtime.vectors import Vector
 from gateway.storage.call_log import USAGE
 from gateway.storage.catalog import CATALOG
 from gateway.storage.protocol import SqliteStore
 from gateway.storage.vectors import VECTORS
-from gateway.usage.call_log import CallNote
 
 WRITERS = 2
 SLOTS = 24

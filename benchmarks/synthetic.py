@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from gateway.quality.distractors import FixedSource
+from gateway.plugins.quality.distractors import FixedSource
 from gateway.types import ToolDefinition
 from graphs import Document, Link
 

@@ -13,7 +13,7 @@ from benchmarks.bootstrap import Difference, paired
 from benchmarks.data import Benchmark, Row
 from benchmarks.metrics import gold_of, strings, summary
 from benchmarks.ranking import View
-from gateway.quality.metrics import Figures, score
+from gateway.plugins.quality.metrics import Figures, score
 
 Origin = Literal["ours", "baseline", "given"]
 

@@ -23,7 +23,7 @@ from benchmarks.tables import print_figures
 from gateway import Embedder, Gateway
 from gateway.embed.resolve import resolve_embedder
 from gateway.errors import ConfigError
-from gateway.quality import EvalRequest, RequestSet, Tuning, evaluate, freeze, tune, undo
+from gateway.plugins.quality import EvalRequest, RequestSet, Tuning, evaluate, freeze, tune, undo
 from gateway.types import Filters
 
 _SEED = 7

@@ -31,7 +31,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from benchmarks import overhead
 from benchmarks.realservers import installed
 from gateway import Gateway, Options
-from gateway.manifests.mcp_json import read_manifest
+from gateway.config.mcp_json import read_manifest
 from gateway.mcp.servers import StdioServer
 from gateway.options import UpstreamOptions
 

@@ -31,8 +31,8 @@ from benchmarks.tables import percents, print_table
 from gateway import Embedder, Gateway, Options
 from gateway.options import CacheOptions, UsageOptions
 from gateway.options.search import Learn
+from gateway.plugins.usage.call_log import CallNote
 from gateway.testing import ManualClock
-from gateway.usage.call_log import CallNote
 
 HISTORIES = ("base", "replayed", "shuffled")
 _SEED = 7

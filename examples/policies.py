@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gateway import Gateway, Options
-from gateway.access.audit import read_all
 from gateway.errors import LimitExceededError, UnknownToolError
 from gateway.options import AccessPolicy, AuditOptions
+from gateway.plugins.access.audit import read_all
 from gateway.storage.protocol import AccessStore
 from gateway.types import Caller
 

@@ -9,7 +9,7 @@ import asyncio
 import shlex
 
 from gateway import Gateway, Provisioner, discover
-from gateway.provision.policy import Question
+from gateway.plugins.provision.policy import Question
 
 
 def add(a: float, b: float) -> float:

@@ -4,7 +4,10 @@ The names that most programs need. The others are in `gateway.types`, `gateway.o
 `gateway.errors`, `gateway.adapters` and `gateway.testing`.
 """
 
+import sys
 from importlib import import_module
+
+from gateway.moved import MovedModules
 
 _MODULES = {
     "Alias": "gateway.sources.virtual",
@@ -24,8 +27,8 @@ _MODULES = {
     "Hints": "gateway.types",
     "HttpServer": "gateway.mcp.servers",
     "InvokeResult": "gateway.types",
-    "LocalEmbedder": "gateway.embed.local.embedder",
-    "Manifest": "gateway.manifests.manifest",
+    "LocalEmbedder": "gateway.plugins.local.embedder",
+    "Manifest": "gateway.config.manifest",
     "Match": "gateway.types",
     "Middleware": "gateway.chat.client",
     "Normalizer": "gateway.search.normalize",
@@ -34,9 +37,9 @@ _MODULES = {
     "OpenAINormalizer": "gateway.search.openai",
     "OpenAIProposer": "gateway.search.openai",
     "Options": "gateway.options",
-    "Plan": "gateway.provision.plan",
+    "Plan": "gateway.plugins.provision.plan",
     "Prepared": "gateway.chat.client",
-    "Provisioner": "gateway.provision.provisioner",
+    "Provisioner": "gateway.plugins.provision.provisioner",
     "SearchResult": "gateway.types",
     "Source": "gateway.sources.protocol",
     "SqliteStore": "gateway.storage.protocol",
@@ -45,12 +48,13 @@ _MODULES = {
     "SyncGateway": "gateway.sync",
     "VirtualServer": "gateway.sources.virtual",
     "accounting_of": "gateway.chat.accounting",
-    "by_policy": "gateway.provision.policy",
-    "discover": "gateway.provision.discover",
+    "by_policy": "gateway.plugins.provision.policy",
+    "discover": "gateway.plugins.provision.discover",
 }
 """Modules of the public names, keyed by name; each is imported when a name of it is first used.
 Type checkers read the same names from `__init__.pyi`."""
 __all__ = list(_MODULES)
+sys.meta_path.insert(0, MovedModules())
 
 
 def __getattr__(name: str) -> object:

@@ -14,7 +14,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
-from gateway.access.limits import Limiter
 from gateway.call.calls import Calls
 from gateway.call.gate import AccessGate
 from gateway.embed.protocol import Embedder
@@ -25,6 +24,9 @@ from gateway.index.snapshot import IndexBuild, Snapshot
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
+from gateway.plugins.access.limits import Limiter
+from gateway.plugins.usage.history import UsageTracker
+from gateway.plugins.usage.step_evaluation import evaluate_usage
 from gateway.registration.views import GatewayViews
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
@@ -32,7 +34,6 @@ from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import CachedSearch, Caches, cached_search
 from gateway.search.expand.next_steps import suggest_next_steps
-from gateway.search.expand.step_evaluation import evaluate_usage
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.sources.entries import ENTRIES
@@ -50,7 +51,6 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
-from gateway.usage.history import UsageTracker
 
 
 class Gateway(GatewayViews):

@@ -12,13 +12,13 @@ from mcp.server.mcpserver import MCPServer
 
 from gateway.catalog.entries import Entry
 from gateway.chat.loop import ClientContext
+from gateway.config.mcp_json import parse_manifest, read_manifest
 from gateway.discovery.approval import Approval
 from gateway.discovery.call_handler import ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.manifests.mcp_json import parse_manifest, read_manifest
 from gateway.options import CatalogOptions, Options
 from gateway.sources.functions import FunctionSource
 from gateway.sources.transforms import Prefix, TransformedSource

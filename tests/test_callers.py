@@ -33,7 +33,7 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import GatewayError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, CatalogOptions, DiscoveryOptions
-from gateway.provision.discover import discover, overview_for_model
+from gateway.plugins.provision.discover import discover, overview_for_model
 from gateway.serve.api.app import api_app
 from gateway.serve.auth import WRITE, BearerToken
 from gateway.serve.extra_tools import extra_tools

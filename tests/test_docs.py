@@ -17,7 +17,7 @@ import pytest
 
 import gateway
 from gateway import errors, options, types
-from gateway.provision.options import ProvisionOptions
+from gateway.plugins.provision.options import ProvisionOptions
 from gateway.runtime.telemetry_names import METRICS
 from gateway.serve.http_options import HttpOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script

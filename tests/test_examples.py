@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gateway.config.mcp_json import parse_manifest
 from gateway.gateway import Gateway
 from gateway.index.entity_vectors import EXAMPLE_SHARE, lean_to_examples
-from gateway.manifests.mcp_json import parse_manifest
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Hints, ToolDefinition
 from tests.conftest import OpenGateway

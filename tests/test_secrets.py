@@ -28,8 +28,8 @@ from gateway.errors import GatewayError
 from gateway.gateway import Gateway
 from gateway.mcp.sparql_endpoint import ask_endpoint
 from gateway.options import UpstreamOptions
-from gateway.provision.options import ProvisionOptions
-from gateway.provision.registry import fetch
+from gateway.plugins.provision.options import ProvisionOptions
+from gateway.plugins.provision.registry import fetch
 from gateway.runtime.background_loop import Bridge
 from gateway.search.openai import OpenAINormalizer
 from gateway.serve.api.app import api_routes

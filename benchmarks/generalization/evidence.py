@@ -35,12 +35,12 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.texts import lexical_fields
 from gateway.index.vectors import CatalogVectors
 from gateway.options import SearchOptions
+from gateway.plugins.spelling.corrector import SpellingCorrector
+from gateway.plugins.spelling.word_lists import find_word_lists
 from gateway.runtime.vectors import Matrix, Vector
 from gateway.search.query import Query
 from gateway.search.rank.fusion import fuse
 from gateway.search.retrieve import find_candidates, find_named, score_clauses, score_lexical
-from gateway.spelling.corrector import SpellingCorrector
-from gateway.spelling.word_lists import find_word_lists
 from gateway.types import Filters
 from graphs.lexical.bm25_index import BM25Index
 

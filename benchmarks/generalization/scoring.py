@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from benchmarks.generalization.evidence import OPTIONS, POOL, Evidence, Numbers, Words
-from gateway.quality.metrics import DEPTH, score
+from gateway.plugins.quality.metrics import DEPTH, score
 from gateway.runtime.vectors import Matrix, top
 from gateway.search.rank.fusion import clause_gains, group_scores
 from gateway.search.rank.parameters import (

@@ -9,7 +9,7 @@ from statistics import median
 from benchmarks.bootstrap import Difference, paired
 from benchmarks.peering.runs import Failure, Run, Task
 from benchmarks.peering.systems import Peer
-from gateway.quality.metrics import Figures, Gold, mean, score
+from gateway.plugins.quality.metrics import Figures, Gold, mean, score
 
 FIGURES = ("recall@5", "recall@10", "ndcg@10", "hit@1")
 COMPARED = "recall@5"

@@ -18,7 +18,7 @@ from gateway.discovery.window import Message
 from gateway.discovery.wire_formats import names_of_tool
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.programs.runner import run_program_of
+from gateway.plugins.programs.runner import run_program_of
 from gateway.types import ANYONE, Caller, JsonObject
 
 Function = Mapping[str, Any]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gateway.access.audit import AuditDecision, Auditor, AuditRow, new_row
-from gateway.access.limits import Limiter, charges_of
-from gateway.access.redaction import Redactor
 from gateway.call.hooks import Call, Proceed
 from gateway.errors import LimitExceededError, NotApprovedError
+from gateway.plugins.access.audit import AuditDecision, Auditor, AuditRow, new_row
+from gateway.plugins.access.limits import Limiter, charges_of
+from gateway.plugins.access.redaction import Redactor
 from gateway.runtime.json_schema import as_object
 from gateway.types import Diagnostic, InvokeResult
 from gateway.types.caller import acting_for

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol, TypeAlias
 
-from gateway.access.policies import Policies
+from gateway.plugins.access.policies import Policies
 from gateway.types import ANYONE, Caller, Entity, InvokeResult, JsonObject
 
 Action: TypeAlias = Literal["call", "read", "prompt"]

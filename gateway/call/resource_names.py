@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gateway.index.snapshot import Snapshot
-from gateway.mcp.naming import canonical_uri, matches_template
 from gateway.mcp.skills import is_file_of
+from gateway.runtime.naming import canonical_uri, matches_template
 from gateway.types import Entity, Kind
 
 

@@ -15,9 +15,9 @@ from gateway.call.resource_names import candidates, described_by, entities_of
 from gateway.catalog.identity import SERVER_KINDS, entity_id, from_gateway_uri
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.index.snapshot import Snapshot
-from gateway.mcp.naming import canonical_uri
 from gateway.mcp.skills import FILES, FRONT, is_as_listed
 from gateway.runtime.json_schema import as_object, as_objects, as_text
+from gateway.runtime.naming import canonical_uri
 from gateway.runtime.text import visible_json
 from gateway.sources.cached import CachedSource
 from gateway.sources.mcp import ClientCapabilities

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from gateway.mcp.naming import MAX_NAME_CHARS, canonical_uri, matches_template
 from gateway.mcp.skills import is_file_of
 from gateway.options import UpstreamOptions
+from gateway.runtime.naming import MAX_NAME_CHARS, canonical_uri, matches_template
 from gateway.runtime.text import clean
 from gateway.types import Diagnostic, Kind
 from gateway.types.listing import Listing, pin_key

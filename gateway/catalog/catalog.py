@@ -14,12 +14,12 @@ from typing import Protocol
 
 import numpy as np
 
-from gateway.access.audit import NO_AUDIT, Auditor
 from gateway.catalog.entries import HINTED, Entry, clean_entry, decode_entries, with_use
 from gateway.catalog.identity import SERVER_KINDS
 from gateway.catalog.selection import Page, Selection, select
 from gateway.errors import InvalidRequestError
 from gateway.options import CatalogOptions
+from gateway.plugins.access.audit import NO_AUDIT, Auditor
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.text import visible_json
 from gateway.runtime.vectors import NDArray

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from gateway.catalog.identity import SERVER_KINDS, definition_digest
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.mcp.naming import check_server_name
 from gateway.options.validation import field_faults, hints_fault
+from gateway.runtime.naming import check_server_name
 from gateway.runtime.text import clean, is_visible, visible_json
 from gateway.types import Entity, Hints, JsonObject, Status, ToolDefinition
 from gateway.types.entities import MAX_SEARCH_TEXT_CHARS

@@ -49,7 +49,7 @@ from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListReque
 from gateway.discovery.window import described_tools
 from gateway.errors import ConfigError, LoopError
 from gateway.gateway import Gateway
-from gateway.programs.runner import run_program_of
+from gateway.plugins.programs.runner import run_program_of
 from gateway.runtime.cache import Cache
 from gateway.runtime.model_endpoint import ModelEndpoint
 from gateway.runtime.text import json_tokens

@@ -17,18 +17,18 @@ from pathlib import Path
 
 from rich import progress
 
-from gateway.access.audit import ACTOR, TOKEN
 from gateway.cli.command import note, stderr, warn
 from gateway.cli.exit_codes import OK, UNAVAILABLE
 from gateway.cli.options import DEFAULT_CONFIG
 from gateway.cli.settings import apply_settings, mistyped_variables, read_settings
+from gateway.config.manifest import Manifest, NormalizerSettings
+from gateway.config.mcp_json import read_manifest
 from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt_call
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
-from gateway.manifests.manifest import Manifest, NormalizerSettings
-from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
-from gateway.provision.options import ProvisionOptions
+from gateway.plugins.access.audit import ACTOR, TOKEN
+from gateway.plugins.provision.options import ProvisionOptions
 from gateway.runtime.cache import Clock
 from gateway.search.normalize import Normalizer
 from gateway.storage.protocol import Store, auditor_of, resolve_store

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 from gateway.cli.options import CHOSEN
 from gateway.errors import ConfigError
-from gateway.manifests.secrets import check_reference
 from gateway.options import Options
 from gateway.options.environment import variable_names, variables
 from gateway.options.validation import OptionObject, option_types, read_option
-from gateway.provision.options import ProvisionOptions
+from gateway.plugins.provision.options import ProvisionOptions
+from gateway.runtime.secrets import check_reference
 from gateway.runtime.text import near
 
 S = TypeVar("S", bound=OptionObject)

@@ -1,4 +1,4 @@
-"""What a model reads of a catalog with and without a gateway, for `gateway.quality`, and of one
+"""What a model reads of a catalog with and without a gateway, and of one
 search, for people.
 """
 
@@ -10,7 +10,7 @@ from gateway.discovery.proxies import proxy
 from gateway.discovery.render_results import direct_names, render
 from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.gateway import Gateway
-from gateway.quality.evaluation import TokenCounter
+from gateway.plugins.quality.evaluation import TokenCounter
 from gateway.runtime.text import estimate_tokens, json_tokens
 from gateway.types import ANYONE, Caller, SearchResult
 

@@ -19,7 +19,7 @@ def resolve_embedder(embedder: Embedder | Literal["local"] | None) -> Embedder |
     if isinstance(embedder, str):
         if embedder != "local":
             raise ConfigError(f"unknown embedder {embedder!r}; give 'local' or an Embedder")
-        from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (only who embeds here pays for it)
+        from gateway.plugins.local.embedder import LocalEmbedder  # noqa: PLC0415  (only who embeds here pays for it)
 
         return LocalEmbedder()
     if embedder is not None:

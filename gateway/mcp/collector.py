@@ -25,9 +25,9 @@ from gateway.mcp.definitions import (
     read_php,
 )
 from gateway.mcp.injection_scanner import scan_definition
-from gateway.mcp.naming import MAX_NAME_CHARS
 from gateway.options import UpstreamOptions
 from gateway.runtime.json_schema import as_object
+from gateway.runtime.naming import MAX_NAME_CHARS
 from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, ToolDefinition
 from gateway.types.listing import Listing, pin_key

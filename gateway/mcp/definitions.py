@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
 from gateway.mcp.skills import FILES, FRONT, find_skill_fault, parse_skill
 from gateway.runtime.json_schema import (
     MAPS,
@@ -29,6 +28,7 @@ from gateway.runtime.json_schema import (
     objects_in,
     read_empty_maps,
 )
+from gateway.runtime.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
 from gateway.runtime.text import clean, is_visible, visible, visible_json
 from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 

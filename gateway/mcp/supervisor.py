@@ -18,10 +18,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamUnavailableError
-from gateway.mcp.retry import retry_connect
 from gateway.options import UpstreamOptions
 from gateway.runtime.breaker import Breaker
 from gateway.runtime.cache import Clock
+from gateway.runtime.retry import retry_connect
 from gateway.types import InvokeResult, JsonObject
 from gateway.types.listing import Listing, WatchCallbacks
 

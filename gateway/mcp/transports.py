@@ -24,7 +24,6 @@ from gateway.errors import ConfigError
 from gateway.mcp.bearer_auth import BearerAuth
 from gateway.mcp.dispatcher import EXCHANGE, Exchange, LenientDispatcher
 from gateway.mcp.oauth import LoopbackSignIn, oauth_client
-from gateway.mcp.openapi import openapi_server
 from gateway.mcp.servers import HttpServer, StdioServer, TokenExchange
 from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.mcp.stdio import open_stdio
@@ -32,6 +31,7 @@ from gateway.mcp.token_exchange import ExchangeAuth
 from gateway.mcp.traffic import Traffic, ValueCounter
 from gateway.mcp.validation import mend_message
 from gateway.options import UpstreamOptions
+from gateway.plugins.openapi.server import openapi_server
 
 _IDLE_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 600.0

@@ -25,12 +25,12 @@ from gateway.errors import (
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
-from gateway.mcp.retry import retry_if_safe
 from gateway.mcp.servers import ExchangedToken, HttpServer, OAuth, TokenExchange, TokenStore
 from gateway.mcp.supervisor import ServerSession, Supervisor
 from gateway.mcp.traffic import Traffic
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
+from gateway.runtime.retry import retry_if_safe
 from gateway.types import Caller
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from gateway.config.manifest import Manifest
 from gateway.errors import ConfigError
-from gateway.manifests.manifest import Manifest
 from gateway.options import AccessPolicy, CustomKind
 from gateway.sources.protocol import Transform
 from gateway.types import Access, Diagnostic
@@ -107,7 +107,7 @@ class ConfigFiles:
         Raises:
             ConfigError: If a file cannot be read, or a new name is taken.
         """
-        from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
+        from gateway.config.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 
         before = self.servers
         now = {name: entry for name, entry in before.items() if not entry.owner}

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from gateway.config.manifest import Manifest
 from gateway.errors import ConfigError, attempt
-from gateway.manifests.manifest import Manifest
 from gateway.options import CustomKind
 from gateway.registration.config_files import ConfigFiles, Reloaded
 from gateway.registration.sources import GatewaySources
@@ -32,7 +32,7 @@ class GatewayConfiguration(GatewaySources):
                 f"config must be a path or a Manifest, got {type(config).__name__}: for what is "
                 "read already, parse_manifest(…)"
             )
-        from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
+        from gateway.config.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         manifest = replace(manifest, installation=self._installation)

@@ -262,7 +262,7 @@ class IssueFinder:
         """Yield the tools that no request of the newest report finds, if they may be found now."""
         if reports is None:
             return
-        from gateway.quality.report import newest_report, report_files  # noqa: PLC0415  (pydantic is heavy: only who reads reports pays for it)
+        from gateway.plugins.quality.report import newest_report, report_files  # noqa: PLC0415  (pydantic is heavy: only who reads reports pays for it)
 
         files = report_files(reports)
         try:

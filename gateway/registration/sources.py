@@ -12,9 +12,8 @@ from pathlib import Path
 
 from gateway.call.gate import AccessGate
 from gateway.catalog.catalog import Catalog, View
+from gateway.config.manifest import names_owner
 from gateway.errors import ConfigError, attempt
-from gateway.manifests.manifest import names_owner
-from gateway.mcp.naming import check_server_name
 from gateway.mcp.servers import api_server, server_target
 from gateway.mcp.supervisor import ConnectionState
 from gateway.options import AccessPolicy, Options
@@ -24,6 +23,7 @@ from gateway.registration.servers import Servers
 from gateway.registration.user_sign_ins import UserSignIns
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
+from gateway.runtime.naming import check_server_name
 from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.entries import EntrySource
 from gateway.sources.functions import FunctionSource

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from gateway.call.resources import ResourceLibrary
 from gateway.index.graph_documents import GraphFormat, export, graph_of
 from gateway.index.tool_graph import ToolNetwork
+from gateway.plugins.graph_tools.edge_proposals import EdgeProposals, Proposer, propose
 from gateway.registration.attention import GatewayAttention
 from gateway.runtime.telemetry import Telemetry
-from gateway.search.expand.edge_proposals import EdgeProposals, Proposer, propose
 from gateway.types import ANYONE, Caller, Content, PromptResult
 
 

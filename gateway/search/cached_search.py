@@ -18,6 +18,9 @@ from gateway.embed.protocol import Embedder, is_preparing
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
+from gateway.plugins.spelling.corrector import SpellingCorrector
+from gateway.plugins.spelling.word_lists import find_word_lists
+from gateway.plugins.usage.history import UsageTracker
 from gateway.runtime.breaker import ServiceGuard
 from gateway.runtime.cache import Cache, CacheListener, Clock, SingleFlight, Submit, key_of
 from gateway.runtime.telemetry import Labels, Telemetry, TimedSpan
@@ -25,10 +28,7 @@ from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
-from gateway.spelling.corrector import SpellingCorrector
-from gateway.spelling.word_lists import find_word_lists
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
-from gateway.usage.history import UsageTracker
 
 _FALLBACK_REASONS = (
     "index_building",

@@ -11,12 +11,12 @@ from typing import Any
 from openai import AsyncOpenAI, BadRequestError, Omit, OpenAI, OpenAIError, omit
 from openai.types.chat import ChatCompletionMessageParam
 
+from gateway.config.manifest import NormalizerSettings
 from gateway.embed.openai import endpoint_of
 from gateway.errors import ConfigError
-from gateway.manifests.manifest import NormalizerSettings
 from gateway.options.environment import environment
+from gateway.plugins.graph_tools.edge_proposals import MAX_EDGES
 from gateway.runtime.library_logs import quiet_libraries
-from gateway.search.expand.edge_proposals import MAX_EDGES
 from gateway.search.normalize import ModelReply
 
 INSTRUCTIONS = (

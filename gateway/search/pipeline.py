@@ -22,6 +22,8 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors import CatalogVectors
 from gateway.options import SearchOptions
+from gateway.plugins.spelling.corrector import SpellingCorrector
+from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
 from gateway.runtime.vectors import Vector, top
 from gateway.search import retrieve
 from gateway.search.expand.supplements import Gatherer, Supplements
@@ -35,10 +37,8 @@ from gateway.search.rank.policies import PolicyEvidence, explain, rank
 from gateway.search.request import extract_tags
 from gateway.search.results import Ranking, browse, build_result, judge, visible_build_notes
 from gateway.search.state import SearchState, with_vectors
-from gateway.spelling.corrector import SpellingCorrector
 from gateway.types import Code, Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.types.caller import all_seen_by
-from gateway.usage.history import NO_SIGNALS, UsageSignals
 from graphs.lexical.query import AnalyzedQuery, Hits
 
 Rewrite = Callable[[str], Awaitable[str]]

@@ -15,6 +15,7 @@ from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
 from gateway.index.vectors import CatalogVectors
 from gateway.options import SearchOptions
+from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
 from gateway.runtime.background_loop import in_thread
 from gateway.types import (
     Code,
@@ -26,7 +27,6 @@ from gateway.types import (
     SearchResult,
     Stage,
 )
-from gateway.usage.history import NO_SIGNALS, UsageSignals
 
 T = TypeVar("T")
 

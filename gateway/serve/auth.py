@@ -20,7 +20,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from pydantic import Field
 
-from gateway.access.audit import TOKEN
+from gateway.plugins.access.audit import TOKEN
 from gateway.serve.api.problems import RefusedError
 from gateway.types import ANYONE, Caller
 

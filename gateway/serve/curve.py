@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
-from gateway.quality.distractors import as_sources, distractors
-from gateway.quality.evaluation import evaluate
-from gateway.quality.report import CurvePoint, EvalReport
-from gateway.quality.requests import RequestSet
+from gateway.plugins.quality.distractors import as_sources, distractors
+from gateway.plugins.quality.evaluation import evaluate
+from gateway.plugins.quality.report import CurvePoint, EvalReport
+from gateway.plugins.quality.requests import RequestSet
 
 FACTORS = (3, 10)
 """How many times as many tools there are."""

@@ -17,8 +17,8 @@ from pydantic import Field
 
 from gateway.errors import ConfigError, GatewayError, NotApprovedError
 from gateway.gateway import Gateway
-from gateway.provision.discover import LIMIT, discover, overview_for_model
-from gateway.provision.provisioner import Provisioner, result_for_model
+from gateway.plugins.provision.discover import LIMIT, discover, overview_for_model
+from gateway.plugins.provision.provisioner import Provisioner, result_for_model
 from gateway.serve.mcp_server import ExtraTool
 from gateway.sources.function_schema import describe_function
 from gateway.types import ANYONE, Caller, Hints, JsonObject

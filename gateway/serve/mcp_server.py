@@ -33,7 +33,6 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from gateway.access.audit import ACTOR
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import (
     FunctionTool,
@@ -46,7 +45,8 @@ from gateway.discovery.proxies import description_of
 from gateway.discovery.render_results import by_kind
 from gateway.discovery.tool_list import SearchableTools, ToolList, ToolListBuilder
 from gateway.gateway import Gateway
-from gateway.programs.runner import run_program_of
+from gateway.plugins.access.audit import ACTOR
+from gateway.plugins.programs.runner import run_program_of
 from gateway.runtime import VERSION
 from gateway.runtime.library_logs import quiet_libraries
 from gateway.runtime.text import visible_json

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ValidationError
 from gateway.call.resources import ResourceLibrary
 from gateway.catalog.identity import from_gateway_uri, to_gateway_uri
 from gateway.mcp.error_mapping import request_error
-from gateway.mcp.naming import rewrite_block_uri, rewrite_uri
 from gateway.mcp.validation import is_malformed, is_well_formed
 from gateway.runtime.json_schema import as_object, as_objects
+from gateway.runtime.naming import rewrite_block_uri, rewrite_uri
 from gateway.serve.auth import caller_of
 from gateway.serve.client import Context, PendingCalls, raise_as_mcp_error
 from gateway.serve.subscriptions import Subscriptions, listable

@@ -18,8 +18,8 @@ from gateway.call.resources import ResourceLibrary
 from gateway.catalog.entries import Entry
 from gateway.catalog.identity import to_gateway_uri
 from gateway.errors import InvalidRequestError
-from gateway.manifests.skills import front_matter, write_skill
 from gateway.mcp.skills import EXTENSION, FILE, FILES, FRONT, file_of, is_skill_name
+from gateway.plugins.manifests.skills import front_matter, write_skill
 from gateway.serve.auth import caller_of
 from gateway.serve.client import Context, raise_as_mcp_error
 from gateway.serve.resources import ResourceHandlers, page

@@ -18,8 +18,8 @@ from typing import Annotated, TypedDict
 from pydantic import Field
 
 from gateway.errors import ConfigError
-from gateway.manifests.secrets import read_secret
 from gateway.runtime.json_models import StrictModel, read_value
+from gateway.runtime.secrets import read_secret
 from gateway.serve.auth import BearerToken, Scope
 from gateway.serve.identity.issuers import Issuer
 from gateway.types import Caller

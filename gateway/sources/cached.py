@@ -17,10 +17,10 @@ from typing import TypeVar
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN, apply_policies, is_hidden
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.naming import request_target
 from gateway.mcp.traffic import Bucket
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock, SingleFlight
+from gateway.runtime.naming import request_target
 from gateway.sources.listing_store import ListingStore, StoredListing, StoredServer, attempt_store
 from gateway.sources.mcp import McpSource
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind

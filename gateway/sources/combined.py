@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt
-from gateway.mcp.naming import (
+from gateway.runtime.naming import (
     canonical_uri,
     check_server_name,
     matches_template,

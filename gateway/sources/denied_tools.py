@@ -7,10 +7,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
-from gateway.access.policies import Policies
 from gateway.catalog.entries import TOOLS, entry_digest
 from gateway.catalog.identity import SERVER_KINDS, entity_id
 from gateway.catalog.kinds import tool_details
+from gateway.plugins.access.policies import Policies
 from gateway.runtime.json_schema import as_objects, as_text
 from gateway.sources.entries import described_server
 from gateway.types import Entity, JsonObject, ToolDefinition

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from gateway.access.policies import NO_POLICIES, Policies
 from gateway.catalog.entries import TOOLS
 from gateway.catalog.identity import (
     SERVER_KINDS,
@@ -19,6 +18,7 @@ from gateway.catalog.identity import (
     to_gateway_uri,
 )
 from gateway.catalog.kinds import tool_details
+from gateway.plugins.access.policies import NO_POLICIES, Policies
 from gateway.runtime.json_schema import as_objects, as_text
 from gateway.sources.denied_tools import hide_denied, without_tools
 from gateway.sources.entries import described_server

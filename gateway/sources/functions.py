@@ -18,9 +18,9 @@ from collections.abc import AsyncIterable, Iterator
 from urllib.parse import quote
 
 from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutError, attempt
-from gateway.mcp.naming import check_server_name
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import in_thread
+from gateway.runtime.naming import check_server_name
 from gateway.runtime.text import visible_json
 from gateway.sources.protocol import Function, ToolFunction, unknown_tool
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition

@@ -16,14 +16,14 @@ from importlib import import_module
 from typing import TypeVar
 
 from gateway.errors import ClosedError, InvalidRequestError, UpstreamError
-from gateway.mcp.naming import check_server_name
-from gateway.mcp.retry import retry_forever, retry_if_safe
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.supervisor import ConnectionState, ServerSession, Supervisor
 from gateway.mcp.user_sessions import UserSessions
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
+from gateway.runtime.naming import check_server_name
+from gateway.runtime.retry import retry_forever, retry_if_safe
 from gateway.types import InvokeResult, JsonObject
 from gateway.types.caller import current_caller
 from gateway.types.listing import Listing, WatchCallbacks

@@ -15,12 +15,12 @@ from fnmatch import translate
 from functools import cached_property
 from typing import Any, Literal
 
-from gateway.access.policies import Policies
 from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import entity_id
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.options import AccessPolicy, UpstreamOptions
 from gateway.options.validation import check_hints
+from gateway.plugins.access.policies import Policies
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.cached import CachedSource, preload
 from gateway.sources.protocol import Source, load_failed

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.mcp.naming import (
+from gateway.runtime.naming import (
     canonical_uri,
     check_tool_name,
     normalize_path,

@@ -21,8 +21,8 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import definition_digest, entity_id
 from gateway.errors import ClosedError, ConfigError, UpstreamError
-from gateway.mcp.naming import MAX_URI_CHARS, check_server_name, check_tool_name
 from gateway.options import UpstreamOptions
+from gateway.runtime.naming import MAX_URI_CHARS, check_server_name, check_tool_name
 from gateway.runtime.text import is_visible
 from gateway.sources.combined import list_all
 from gateway.sources.listing_store import ListingStore, attempt_store

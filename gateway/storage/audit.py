@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from gateway.access.audit import AuditRow
-from gateway.access.limits import STEPS, Charge, first_refusal
+from gateway.plugins.access.audit import AuditRow
+from gateway.plugins.access.limits import STEPS, Charge, first_refusal
 from gateway.storage.database import Database, Schema
 
 AUDIT = Schema(

@@ -11,10 +11,7 @@ from contextlib import suppress
 from typing import LiteralString, TypeAlias, TypeVar
 
 from gateway.errors import StoreError
-from gateway.runtime.cache import Clock
-from gateway.storage.database import Database, Row, Schema, Session
-from gateway.types import JsonObject
-from gateway.usage.call_log import (
+from gateway.plugins.usage.call_log import (
     DAY_S,
     KEEP_COUNTS_DAYS,
     KEEP_QUERIES_S,
@@ -28,6 +25,9 @@ from gateway.usage.call_log import (
     Task,
     label,
 )
+from gateway.runtime.cache import Clock
+from gateway.storage.database import Database, Row, Schema, Session
+from gateway.types import JsonObject
 
 SPARE = 1_000
 """How many calls there may be above the limit, before the oldest are deleted."""

@@ -26,7 +26,7 @@ def host_keys(options: Options, purpose: str) -> tuple[bytes, ...]:
     """
     if not options.host_key:
         return ()
-    from gateway.manifests.secrets import expand  # noqa: PLC0415  (slow to load: only a host with a key pays for it)
+    from gateway.runtime.secrets import expand  # noqa: PLC0415  (slow to load: only a host with a key pays for it)
 
     try:
         texts = [each.strip() for each in expand(options.host_key).split(",")]

@@ -75,7 +75,7 @@ def open_tokens(options: Options, store: object) -> OpenTokens:
 
     def tokens(key: str, kind: TokenStoreKind) -> TokenStore:
         if kind == "keyring":
-            from gateway.manifests.secrets import KeyringTokens  # noqa: PLC0415  (few servers ask for it)
+            from gateway.runtime.secrets import KeyringTokens  # noqa: PLC0415  (few servers ask for it)
 
             return KeyringTokens(key)
         if keys and isinstance(store, SignInStore):

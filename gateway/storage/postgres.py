@@ -9,8 +9,8 @@ from contextlib import ExitStack
 
 from gateway.embed.protocol import EmbedderInfo
 from gateway.errors import ConfigError
-from gateway.manifests.secrets import expand
 from gateway.runtime.cache import Clock
+from gateway.runtime.secrets import expand
 from gateway.runtime.vectors import VectorStore
 from gateway.storage.audit import AUDIT, LIMITS, SqlAuditLog, SqlCounters
 from gateway.storage.call_log import USAGE, SqlCallLog

@@ -1,4 +1,4 @@
-"""Rows of programs; see `gateway.programs.store.ProgramStore`."""
+"""Rows of programs; see `gateway.plugins.programs.store.ProgramStore`."""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from gateway.access.audit import AuditLog, Auditor
-from gateway.access.limits import Counters
 from gateway.catalog.catalog import Entries
 from gateway.errors import ConfigError
 from gateway.options import Options
@@ -20,6 +18,9 @@ from gateway.options.environment import (
     vector_store_path,
 )
 from gateway.options.validation import check_members
+from gateway.plugins.access.audit import AuditLog, Auditor
+from gateway.plugins.access.limits import Counters
+from gateway.plugins.usage.call_log import CallLog
 from gateway.runtime.cache import Clock
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
@@ -29,7 +30,6 @@ from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import SqlCatalog
 from gateway.storage.programs import PROGRAMS, SqlPrograms
 from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
-from gateway.usage.call_log import CallLog
 
 
 class Store(Protocol):

@@ -24,8 +24,8 @@ from typing import Any
 from weakref import WeakSet
 
 from gateway.errors import StoreError
-from gateway.mcp.retry import retry_while_locked
 from gateway.runtime.atomic_file import make_private_file
+from gateway.runtime.retry import retry_while_locked
 from gateway.storage.database import Database, Row, Schema, Values
 from gateway.storage.vectors import VECTORS, SqlVectorStore
 

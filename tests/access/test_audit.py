@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.access.audit import AuditDecision, Auditor, AuditRow, new_row, read_all
 from gateway.errors import StoreError
 from gateway.options import AuditOptions
+from gateway.plugins.access.audit import AuditDecision, Auditor, AuditRow, new_row, read_all
 from gateway.storage.audit import AUDIT, SqlAuditLog
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.types import Caller

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import pytest
 from mcp import Client, MCPError, types
 
-from gateway.access.audit import TOKEN, AuditRow, read_all
 from gateway.discovery.approval import Approval
 from gateway.discovery.call_handler import ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
@@ -26,6 +25,7 @@ from gateway.errors import (
 )
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
+from gateway.plugins.access.audit import TOKEN, AuditRow, read_all
 from gateway.serve.api.problems import refusal
 from gateway.serve.mcp_server import mcp_server
 from gateway.storage.protocol import AccessStore, SqliteStore

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gateway.access.audit import Auditor, read_all
 from gateway.options import AuditOptions
+from gateway.plugins.access.audit import Auditor, read_all
 from gateway.storage.approval_key import key_in
 from gateway.storage.audit import AUDIT, SqlAuditLog
 from gateway.storage.sqlite import SqliteDatabase

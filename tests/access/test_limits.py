@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.access.limits import Charge, Limiter, MemoryCounters, charges_of
 from gateway.errors import LimitExceededError, StoreError
 from gateway.options import AccessPolicy
+from gateway.plugins.access.limits import Charge, Limiter, MemoryCounters, charges_of
 from gateway.testing import ManualClock
 from gateway.types import Caller
 from tests.access.test_policies import entity

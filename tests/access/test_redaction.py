@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from gateway.access.redaction import Redactor
 from gateway.options import AccessPolicy
+from gateway.plugins.access.redaction import Redactor
 from gateway.types import Content, InvokeResult
 
 KEY = "ghp_" + "a1B2" * 10

@@ -7,7 +7,7 @@ from math import log2
 import pytest
 
 from benchmarks.graded import Answer, interval, score
-from gateway.quality import metrics
+from gateway.plugins.quality import metrics
 
 ASKED = Answer(ids=frozenset({"a"}), grade=2)
 PART = Answer(ids=frozenset({"b", "c"}), grade=1)

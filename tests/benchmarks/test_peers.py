@@ -22,7 +22,7 @@ from benchmarks.peering.runs import Failure, Run, Task, sample, task_of
 from benchmarks.peering.systems import OURS, PEERS, Peer
 from benchmarks.peering.vectors import Vectors
 from gateway.embed.cache import MemoryVectorStore
-from gateway.quality.metrics import Gold
+from gateway.plugins.quality.metrics import Gold
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"

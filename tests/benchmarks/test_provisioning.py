@@ -7,8 +7,8 @@ import json
 from typer.testing import CliRunner
 
 from benchmarks.provisioning import Intent, app, compute_figures, measure, read_intents
-from gateway.provision.candidates import ServerCandidate, bundled_servers
-from gateway.provision.registry_schema import RegistryEntry
+from gateway.plugins.provision.candidates import ServerCandidate, bundled_servers
+from gateway.plugins.provision.registry_schema import RegistryEntry
 from tests.conftest import OpenGateway
 
 

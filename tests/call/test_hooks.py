@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.access.policies import NO_POLICIES
 from gateway.call.hooks import Call, CallHook, Proceed, with_hooks
 from gateway.errors import NotApprovedError
+from gateway.plugins.access.policies import NO_POLICIES
 from gateway.types import InvokeResult
 from tests.fakes import entity, tool
 

@@ -21,7 +21,7 @@ from gateway.catalog.identity import (
     similar_names,
     to_gateway_uri,
 )
-from gateway.mcp.naming import matches_template
+from gateway.runtime.naming import matches_template
 from gateway.types import Hints, Kind, ToolDefinition
 from tests.fakes import tool
 

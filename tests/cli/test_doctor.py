@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.commands.doctor import check_models
-from gateway.embed.local.encoders import USE
+from gateway.plugins.local.encoders import USE
 from tests.cli.running import Place, Ran
 from tests.postgres_server import PostgresServer
 from tests.serve.identity.conftest import running

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.exit_codes import OK, USAGE
+from gateway.plugins.usage.call_log import CallNote, SearchNote
 from gateway.storage.call_log import USAGE as LEDGER
 from gateway.storage.call_log import SqlCallLog
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ScriptedModel, Turn
-from gateway.usage.call_log import CallNote, SearchNote
 from tests.cli.running import Place
 
 ASKED = """

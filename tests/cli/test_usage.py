@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.plugins.usage.call_log import CallNote, SearchNote, label
 from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.sqlite import SqliteDatabase
-from gateway.usage.call_log import CallNote, SearchNote, label
 from tests.cli.running import Place
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.openai import OpenAIEmbedder
 from gateway.embed.protocol import Embedder
+from gateway.plugins.local.embedder import LocalEmbedder
 from gateway.runtime.vectors import usable
 from gateway.testing import HashingEmbedder, ScriptedModel, script
 

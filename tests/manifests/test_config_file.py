@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import ConfigError
-from gateway.manifests.config_file import (
+from gateway.config.config_file import (
     add_server,
     backup_path,
     read_text,
@@ -17,6 +16,7 @@ from gateway.manifests.config_file import (
     undo_edit,
     write_text,
 )
+from gateway.errors import ConfigError
 
 AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.entries import Entry
+from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import CustomKind, Options
 from gateway.types import Filters
 from tests.conftest import OpenGateway

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gateway.catalog.entries import Entry
 from gateway.errors import ConfigError
-from gateway.manifests.agent_cards import read_card
-from gateway.manifests.files import (
+from gateway.plugins.manifests.agent_cards import read_card
+from gateway.plugins.manifests.files import (
     MAX_SKILL_BYTES,
     bundle,
     files_of,
@@ -22,7 +22,7 @@ from gateway.manifests.files import (
     read_manifests,
     write_bundle,
 )
-from gateway.manifests.skills import read_skill
+from gateway.plugins.manifests.skills import read_skill
 from gateway.types import Hints
 from tests.catalog.test_entry_json import entries
 from tests.manifests.test_agent_cards import NEW

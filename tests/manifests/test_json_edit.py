@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from gateway.config.json_edit import parse, with_member, without_member
 from gateway.errors import ConfigError
-from gateway.manifests.json_edit import parse, with_member, without_member
 
 COMMENTED = """\
 // Mine.

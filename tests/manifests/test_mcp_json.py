@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.mcp_json import parse_manifest, read_manifest
 from gateway.errors import ConfigError
-from gateway.manifests.mcp_json import parse_manifest, read_manifest
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename
 from gateway.sources.virtual import Alias, VirtualServer

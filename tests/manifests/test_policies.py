@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, UnknownToolError
-from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import AccessPolicy, Options
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool

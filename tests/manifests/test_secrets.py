@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import keyring
 import pytest
 
+from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError
-from gateway.manifests.mcp_json import parse_manifest
-from gateway.manifests.secrets import from_keyring, literal_secrets
 from gateway.mcp.servers import HttpServer
+from gateway.runtime.secrets import from_keyring, literal_secrets
 from tests.storage.test_oauth_tokens import Ring
 
 

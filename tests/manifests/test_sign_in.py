@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.manifests.manifest import Manifest
-from gateway.manifests.mcp_json import parse_manifest
+from gateway.config.manifest import Manifest
+from gateway.config.mcp_json import parse_manifest
 from gateway.mcp.servers import HttpServer, OAuth, TokenExchange
 
 URL = "https://a/mcp"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.catalog.entries import Entry
 from gateway.errors import ConfigError
-from gateway.manifests.skills import read_skill, write_skill
+from gateway.plugins.manifests.skills import read_skill, write_skill
 from gateway.types import Hints
 
 PDF = """---

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.naming import MAX_NAME_CHARS
+from gateway.runtime.naming import MAX_NAME_CHARS
 from gateway.types import Diagnostic
 from tests.mcp.conftest import PATIENCE_S, Hostile, lines, lives, noted, until
 

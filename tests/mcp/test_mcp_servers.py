@@ -19,8 +19,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from gateway.config.mcp_json import read_manifest
 from gateway.errors import ConfigError, UpstreamError
-from gateway.manifests.mcp_json import read_manifest
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.mcp.session import Session
 from gateway.options import UpstreamOptions

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.mcp.naming import canonical_uri, matches_template, normalize_path
+from gateway.runtime.naming import canonical_uri, matches_template, normalize_path
 
 URI = st.from_regex(r"[a-z]{1,3}://[a-z]{0,3}(/[A-Za-z0-9._~é -]{0,4}){0,3}", fullmatch=True)
 

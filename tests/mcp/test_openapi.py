@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
+from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, UpstreamError
-from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import HttpServer, OAuth, api_server
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.retry import retry_connect, retry_if_safe, retry_while_locked
 from gateway.options import UpstreamOptions
+from gateway.runtime.retry import retry_connect, retry_if_safe, retry_while_locked
 
 OPTIONS = UpstreamOptions(connect_attempts=4, backoff_s=1.0, backoff_max_s=3.0)
 UNREACHED = UpstreamError("s", "nothing answers", kind="connect", sent=False)

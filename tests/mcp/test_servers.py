@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.mcp.naming import check_server_name
 from gateway.mcp.servers import HttpServer, OAuth, StdioServer
+from gateway.runtime.naming import check_server_name
 
 
 @pytest.mark.parametrize("name", ["a", "My.Server_1-x", "x" * 64])

@@ -16,8 +16,8 @@ from gateway.discovery.tool_list import ToolListBuilder, ToolListRequest
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, DiscoveryOptions, Options, ProgramsOptions, UsageOptions
-from gateway.programs.runner import ProgramRunner
-from gateway.programs.sandbox import (
+from gateway.plugins.programs.runner import ProgramRunner
+from gateway.plugins.programs.sandbox import (
     AnswerCall,
     PendingCall,
     Program,

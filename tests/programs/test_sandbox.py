@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.program_escapes import ATTEMPTS, attempt_all
 from gateway.options import ProgramsOptions
-from gateway.programs.monty import MontySandbox, wrapper_in_use
-from gateway.programs.sandbox import (
+from gateway.plugins.programs.monty import MontySandbox, wrapper_in_use
+from gateway.plugins.programs.sandbox import (
     AnswerCall,
     CallAnswer,
     PendingCall,

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.programs.shapes import MAX_KEYS, join, shape_of
-from gateway.programs.stubs import HEADER, declare, identifiers
+from gateway.plugins.programs.shapes import MAX_KEYS, join, shape_of
+from gateway.plugins.programs.stubs import HEADER, declare, identifiers
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -17,10 +17,10 @@ import pytest
 from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UpstreamOptions
-from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import Programs
-from gateway.provision.policy import Question
-from gateway.provision.provisioner import Provisioner
+from gateway.plugins.provision.options import ProvisionOptions
+from gateway.plugins.provision.plan import Programs
+from gateway.plugins.provision.policy import Question
+from gateway.plugins.provision.provisioner import Provisioner
 from tests.provision.indexes import FakeIndex
 from tests.provision.registries import FakeRegistry
 

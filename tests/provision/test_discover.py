@@ -7,7 +7,7 @@ import pytest
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
-from gateway.provision.discover import LIMIT, discover
+from gateway.plugins.provision.discover import LIMIT, discover
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource, Shelf, tool
 

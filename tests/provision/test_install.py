@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from gateway.errors import UpstreamError, UpstreamTimeoutError
-from gateway.provision.install import install, run_command
-from gateway.provision.plan import Plan, Programs
-from gateway.provision.registry_schema import Package, RegistryEntry
+from gateway.plugins.provision.install import install, run_command
+from gateway.plugins.provision.plan import Plan, Programs
+from gateway.plugins.provision.registry_schema import Package, RegistryEntry
 from tests.mcp.conftest import until
 
 PROGRAMS = Programs(node="/usr/bin/node")

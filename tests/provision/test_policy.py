@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.provision import run_pip
-from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import Plan, Programs, make_plan, server_name
-from gateway.provision.policy import PolicyCheck, check_plan
-from gateway.provision.registry_schema import BUNDLED, Input, Package, RegistryEntry, Remote
+from gateway.plugins.provision import run_pip
+from gateway.plugins.provision.options import ProvisionOptions
+from gateway.plugins.provision.plan import Plan, Programs, make_plan, server_name
+from gateway.plugins.provision.policy import PolicyCheck, check_plan
+from gateway.plugins.provision.registry_schema import BUNDLED, Input, Package, RegistryEntry, Remote
 
 FOLDER = Path("/srv/tools/time")
 PROGRAMS = Programs(python="/py", pip="/pip.py", npm=("/npm",), node="/node")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import InvalidRequestError, StoreError
-from gateway.provision.plan import Plan
-from gateway.provision.policy import PolicyCheck, Question, by_policy, refuse_all
-from gateway.provision.registry_schema import Package, RegistryEntry
-from gateway.provision.steps import Audit
+from gateway.plugins.provision.plan import Plan
+from gateway.plugins.provision.policy import PolicyCheck, Question, by_policy, refuse_all
+from gateway.plugins.provision.registry_schema import Package, RegistryEntry
+from gateway.plugins.provision.steps import Audit
 from tests.fakes import ListSource, tool
 from tests.provision.conftest import MakeSite
 from tests.provision.registries import FakeRegistry, Json, item, package

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
 from gateway.options import UpstreamOptions
-from gateway.provision.options import ProvisionOptions
-from gateway.provision.registry import fetch, origin, parse_entries
+from gateway.plugins.provision.options import ProvisionOptions
+from gateway.plugins.provision.registry import fetch, origin, parse_entries
 from tests.provision.registries import FakeRegistry, item, package
 
 QUICK = UpstreamOptions(connect_attempts=3, backoff_s=0.001, backoff_max_s=0.001)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.manifests.manifest import Manifest
+from gateway.config.manifest import Manifest
 from tests.provision.conftest import HASTY, PATIENT, MakeSite, Site
 from tests.provision.indexes import FakeIndex
 from tests.provision.registries import FakeRegistry, item, package

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.quality import EvalReport, EvalRequest, evaluate, freeze
+from gateway.plugins.quality import EvalReport, EvalRequest, evaluate, freeze
 from gateway.types import Filters, ToolDefinition
 from tests.conftest import OpenGateway
 

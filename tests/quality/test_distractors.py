@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.quality.distractors import FixedSource, as_sources, distractors
+from gateway.plugins.quality.distractors import FixedSource, as_sources, distractors
 from tests.conftest import OpenGateway
 from tests.quality.catalogs import entity
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gateway.gateway import Gateway
 from gateway.options import UsageOptions
-from gateway.quality import EvalReport, EvalRequest, list_reports, newest_report
-from gateway.quality.eval_run import UNANSWERABLE, EvalRun, RunProgress, evaluate_catalog
+from gateway.plugins.quality import EvalReport, EvalRequest, list_reports, newest_report
+from gateway.plugins.quality.eval_run import UNANSWERABLE, EvalRun, RunProgress, evaluate_catalog
 from gateway.types import Access, Caller, ToolDefinition
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, tool

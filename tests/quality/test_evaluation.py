@@ -7,7 +7,7 @@ import pytest
 from gateway.errors import EmbeddingError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
-from gateway.quality import EvalRequest, RequestSet, TokenCounter, evaluate, hold_out
+from gateway.plugins.quality import EvalRequest, RequestSet, TokenCounter, evaluate, hold_out
 from gateway.testing import HashingEmbedder
 from gateway.types import Access, Caller, SearchResult, ToolDefinition
 from tests.conftest import OpenGateway

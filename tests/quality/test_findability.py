@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.quality import EvalRequest, Outcome
-from gateway.quality.findability import find_confusions, report_tools
+from gateway.plugins.quality import EvalRequest, Outcome
+from gateway.plugins.quality.findability import find_confusions, report_tools
 
 
 def outcome(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import InvalidRequestError
-from gateway.quality import EvalRequest, LintReport, lint
-from gateway.quality.lint import FINDINGS, find_faults
+from gateway.plugins.quality import EvalRequest, LintReport, lint
+from gateway.plugins.quality.lint import FINDINGS, find_faults
 from gateway.types import JsonObject
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool

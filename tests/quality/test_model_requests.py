@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from gateway.quality.model_requests import ModelRequests, model_requests
+from gateway.plugins.quality.model_requests import ModelRequests, model_requests
 from gateway.runtime.telemetry import Telemetry
 from gateway.search.normalize import ModelReply
 from gateway.types import Entity

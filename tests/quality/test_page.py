@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from gateway.quality import EvalReport, EvalRequest, to_page
+from gateway.plugins.quality import EvalReport, EvalRequest, to_page
 from tests.conftest import OpenGateway
 from tests.fakes import tool
 from tests.quality.conftest import Evaluate

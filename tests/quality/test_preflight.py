@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.quality.preflight import (
+from gateway.plugins.quality.preflight import (
     ServerState,
     Verdict,
     check_tools,

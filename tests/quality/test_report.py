@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.quality import EvalReport, list_reports, newest_report, save_report, write_report
-from gateway.quality.report import load_report, read_report
-from gateway.quality.requests import catalog_digest
+from gateway.plugins.quality import (
+    EvalReport,
+    list_reports,
+    newest_report,
+    save_report,
+    write_report,
+)
+from gateway.plugins.quality.report import load_report, read_report
+from gateway.plugins.quality.requests import catalog_digest
 from tests.quality.conftest import Evaluate
 
 

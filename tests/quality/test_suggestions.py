@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.quality import EvalRequest, lint
-from gateway.quality.suggestions import Suggestion, write_by_model, write_by_rules
+from gateway.plugins.quality import EvalRequest, lint
+from gateway.plugins.quality.suggestions import Suggestion, write_by_model, write_by_rules
 from gateway.runtime.telemetry import Telemetry
 from gateway.search.normalize import ModelReply
 from gateway.testing import HashingEmbedder

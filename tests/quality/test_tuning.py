@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from gateway.errors import InvalidRequestError
-from gateway.quality import EvalRequest, RequestSet, Tuning, tune, undo
+from gateway.plugins.quality import EvalRequest, RequestSet, Tuning, tune, undo
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchResult, Strategy
 from tests.conftest import OpenGateway

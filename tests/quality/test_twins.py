@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.quality.requests import EvalRequest
-from gateway.quality.twins import find_twins, hold_out, with_twins
+from gateway.plugins.quality.requests import EvalRequest
+from gateway.plugins.quality.twins import find_twins, hold_out, with_twins
 from tests.quality.catalogs import entity
 
 TOOLS = (

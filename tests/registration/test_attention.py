@@ -13,7 +13,7 @@ import pytest
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.mcp.servers import HttpServer, OAuth
-from gateway.quality import EvalRequest, evaluate, freeze, write_report
+from gateway.plugins.quality import EvalRequest, evaluate, freeze, write_report
 from gateway.registration.issues import Issue, IssueKind
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.transforms import Prefix

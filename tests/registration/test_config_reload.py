@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
+from gateway.config.mcp_json import parse_manifest
 from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.registration.config_files import Reloaded
 from gateway.storage.catalog import SqlCatalog

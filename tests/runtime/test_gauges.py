@@ -11,8 +11,8 @@ from openai import OpenAI
 from opentelemetry import semconv
 from opentelemetry.semconv.schemas import Schemas
 
-from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.openai import OpenAIEmbedder
+from gateway.plugins.local.embedder import LocalEmbedder
 from gateway.runtime.telemetry_names import SCHEMA_URL
 from gateway.search.openai import OpenAINormalizer, OpenAIProposer
 from gateway.testing import HashingEmbedder, ManualClock, ScriptedModel, Turn, script

@@ -17,9 +17,9 @@ from benchmarks import data
 from benchmarks.confidence import read_unserved
 from benchmarks.ranking import Way, opened
 from gateway.embed.cache import MemoryVectorStore
-from gateway.embed.local.embedder import LocalEmbedder
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
+from gateway.plugins.local.embedder import LocalEmbedder
 from gateway.search.confidence import COEFFICIENTS, LOCAL_MODEL, Features, closeness, estimate
 from gateway.testing import HashingEmbedder
 from tests.conftest import OpenGateway

@@ -8,7 +8,7 @@ import pytest
 
 from gateway import Gateway, SyncGateway
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.search.expand.edge_proposals import BATCH, MAX_EDGES, batches
+from gateway.plugins.graph_tools.edge_proposals import BATCH, MAX_EDGES, batches
 from gateway.search.normalize import ModelReply
 from gateway.search.openai import PROPOSALS, connected
 from gateway.testing import ModelRequest, ScriptedModel, Turn

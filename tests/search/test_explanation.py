@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.gateway import Gateway
 from gateway.index.eligibility import failed_filters
+from gateway.plugins.usage.history import UsageSignals
 from gateway.search.explanation import reasons
 from gateway.testing import HashingEmbedder
 from gateway.types import (
@@ -30,7 +31,6 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
-from gateway.usage.history import UsageSignals
 from tests import fakes
 from tests.conftest import PATIENT, OpenGateway
 from tests.fakes import ListSource, eligibility_of, names, tool

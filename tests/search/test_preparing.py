@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 
 from gateway.discovery.render_results import render
-from gateway.embed.local.embedder import LocalEmbedder
-from gateway.embed.local.encoders import USE
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 from gateway.errors import EmbeddingError
 from gateway.options import DiscoveryOptions, Options, SearchOptions
+from gateway.plugins.local.embedder import LocalEmbedder
+from gateway.plugins.local.encoders import USE
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchResult
 from tests.conftest import OpenGateway

@@ -10,10 +10,10 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.options import GraphOptions, Options, UsageOptions
-from gateway.search.expand.step_evaluation import MAX_CALLS, evaluate_usage
+from gateway.plugins.usage.call_log import CallNote, Task
+from gateway.plugins.usage.rerank import Outcomes
+from gateway.plugins.usage.step_evaluation import MAX_CALLS, evaluate_usage
 from gateway.testing import ManualClock
-from gateway.usage.call_log import CallNote, Task
-from gateway.usage.rerank import Outcomes
 from tests.conftest import OpenGateway
 from tests.fakes import tool
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gateway.options import SearchOptions
+from gateway.plugins.spelling.corrector import SpellingCorrector
+from gateway.plugins.spelling.word_lists import find_word_lists
 from gateway.search.pipeline import Search
 from gateway.search.results import unmatched_terms
-from gateway.spelling.corrector import SpellingCorrector
-from gateway.spelling.word_lists import find_word_lists
 from gateway.testing import HashingEmbedder
 from gateway.types import Diagnostic, Filters, Hints, SearchResult
 from tests.fakes import codes, entity, plain_embed, tool

@@ -15,9 +15,9 @@ from mcp import Client, types
 from starlette.applications import Starlette
 
 from gateway.cli.commands.serve import serve_options
+from gateway.config.mcp_json import parse_manifest
 from gateway.errors import InvalidRequestError, SignInRequiredError
 from gateway.gateway import Gateway
-from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge

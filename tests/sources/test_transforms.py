@@ -10,7 +10,7 @@ from itertools import permutations
 import pytest
 
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.mcp.naming import check_tool_name
+from gateway.runtime.naming import check_tool_name
 from gateway.sources.protocol import Transform
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename, TransformedSource
 from gateway.types import ToolDefinition

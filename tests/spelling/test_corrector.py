@@ -12,20 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.options import SearchOptions
-from gateway.search.pipeline import Search
-from gateway.spelling.corrector import (
+from gateway.plugins.spelling.corrector import (
     CatalogCorrector,
     Correction,
     SpellingCorrector,
     likely_languages,
 )
-from gateway.spelling.word_lists import (
+from gateway.plugins.spelling.word_lists import (
     COMMON,
     CatalogWords,
     common_words,
     find_word_lists,
     word_list,
 )
+from gateway.search.pipeline import Search
 from gateway.testing import HashingEmbedder
 from graphs import BM25Index
 from tests.fakes import codes, entity, plain_embed, tool

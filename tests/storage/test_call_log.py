@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.storage.call_log import USAGE, SqlCallLog
-from gateway.storage.database import Database
-from gateway.storage.sqlite import SqliteDatabase
-from gateway.testing import ManualClock
-from gateway.types import ToolDefinition
-from gateway.usage.call_log import (
+from gateway.plugins.usage.call_log import (
     DAY_S,
     KEEP_COUNTS_DAYS,
     KEEP_QUERIES_S,
@@ -19,6 +14,11 @@ from gateway.usage.call_log import (
     SearchNote,
     shape_of,
 )
+from gateway.storage.call_log import USAGE, SqlCallLog
+from gateway.storage.database import Database
+from gateway.storage.sqlite import SqliteDatabase
+from gateway.testing import ManualClock
+from gateway.types import ToolDefinition
 from tests.fakes import entity
 from tests.storage.conftest import OpenDatabase
 

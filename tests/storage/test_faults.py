@@ -40,12 +40,12 @@ from gateway import Gateway, Options, SyncGateway
 from gateway.catalog.entries import Entry
 from gateway.errors import StoreError
 from gateway.options import IndexOptions, UsageOptions
-from gateway.provision.steps import Audit
+from gateway.plugins.provision.steps import Audit
 from gateway.storage.oauth_tokens import FileTokens
 from gateway.storage.protocol import SqliteStore
 from gateway.testing import HashingEmbedder
 from gateway.types.listing import Listing
-from gateway.usage.call_log import CallNote
+from gateway.plugins.usage.call_log import CallNote
 
 folder = Path(sys.argv[1])
 clock_s = 0.0

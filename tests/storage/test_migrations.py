@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.entries import Entry, entry_from_json
+from gateway.plugins.usage.call_log import CallNote
 from gateway.storage.audit import AUDIT, LIMITS
 from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.catalog import APPROVALS, CATALOG, SqlCatalog
@@ -18,7 +19,6 @@ from gateway.storage.database import Schema
 from gateway.storage.programs import PROGRAMS
 from gateway.storage.sqlite import SqliteDatabase, SqliteVectorStore
 from gateway.storage.vectors import VECTORS
-from gateway.usage.call_log import CallNote
 
 FILES = Path(__file__).parent / "files"
 

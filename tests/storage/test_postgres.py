@@ -17,10 +17,10 @@ import pytest
 from gateway.catalog.entries import Entry
 from gateway.errors import ConfigError, StoreError
 from gateway.options import Options
+from gateway.plugins.usage.call_log import CallNote, SearchNote
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.protocol import WatchedStore, own_vectors, resolve_store
 from gateway.types.listing import Listing
-from gateway.usage.call_log import CallNote, SearchNote
 from tests.postgres_server import PostgresServer
 
 WAIT_S = 30
@@ -107,7 +107,7 @@ def test_two_writers_of_the_same_keys_never_wait_for_each_other_in_a_circle(open
 _RACER = """
 import sys
 from gateway.storage.postgres import PostgresStore
-from gateway.usage.call_log import CallNote
+from gateway.plugins.usage.call_log import CallNote
 store = PostgresStore(sys.argv[1], schema=sys.argv[2])
 input()
 store.call_log.note(CallNote(tool="t", outcome="ok"))
@@ -283,7 +283,7 @@ def test_after_the_connection_was_lost_everything_may_have_changed(
 _FORK = """
 import os, sys
 from gateway.storage.postgres import PostgresStore
-from gateway.usage.call_log import CallNote
+from gateway.plugins.usage.call_log import CallNote
 store = PostgresStore(sys.argv[1], schema=sys.argv[2])
 store.call_log.note(CallNote(tool="before", outcome="ok"))
 child = os.fork()

@@ -13,13 +13,13 @@ import numpy as np
 import psycopg
 import pytest
 
-from gateway.access.audit import AuditRow, read_all
-from gateway.access.limits import Charge
 from gateway.catalog.entries import Entry, entry_from_json
+from gateway.plugins.access.audit import AuditRow, read_all
+from gateway.plugins.access.limits import Charge
+from gateway.plugins.usage.call_log import DAY_S, CallNote, SearchNote, ServedQuery, Tally
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.protocol import SqliteStore
 from gateway.types.listing import Listing
-from gateway.usage.call_log import DAY_S, CallNote, SearchNote, ServedQuery, Tally
 from tests.postgres_server import PostgresServer
 
 FILES = Path(__file__).parent / "files"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from gateway.plugins.usage.analytics import TenantSearches, usage_report
+from gateway.plugins.usage.call_log import CallNote, SearchNote, label
 from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.types import Hints, ToolDefinition
-from gateway.usage.analytics import TenantSearches, usage_report
-from gateway.usage.call_log import CallNote, SearchNote, label
 from tests import fakes
 
 

@@ -14,16 +14,16 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from gateway.access.audit import read_all
 from gateway.errors import StoreError, UnknownToolError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import AuditOptions, Options, UsageOptions
+from gateway.plugins.access.audit import read_all
+from gateway.plugins.usage.call_log import CallNote, SearchNote
 from gateway.storage.call_log import USAGE, SqlCallLog
 from gateway.storage.database import Database
 from gateway.storage.sqlite import SqliteDatabase
 from gateway.testing import ManualClock
 from gateway.types import Access, Caller, Hints, InvokeResult, JsonObject
-from gateway.usage.call_log import CallNote, SearchNote
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.metrics import counted

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.usage.rerank import (
+from gateway.plugins.usage.rerank import (
     HALF_LIFE_S,
     MAX_SHIFT,
     TIE_SHARE,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.usage.transitions import (
+from gateway.plugins.usage.transitions import (
     MAX_FOLLOWERS,
     TransitionCounts,
     count_transitions,

@@ -13,12 +13,12 @@ from typing import Annotated
 
 from typer import Option, echo
 
-from gateway.access.audit import AuditLog, AuditRow, read_all
 from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.session import command_options, open_store, read_optional, recording
 from gateway.cli.tables import table
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.plugins.access.audit import AuditLog, AuditRow, read_all
 from gateway.storage.protocol import auditor_of
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}

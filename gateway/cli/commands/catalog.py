@@ -16,11 +16,11 @@ from gateway.cli.command import Output, command, command_group, note, warn
 from gateway.cli.commands.search import parse_object
 from gateway.cli.session import ONE_COMMAND, command_options, open_session, read_optional, recording
 from gateway.cli.tables import document, table, to_json
+from gateway.config.config_file import read_text, write_text
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.manifests.config_file import read_text, write_text
-from gateway.manifests.exporter import export_servers, export_virtual_server, servers_of
-from gateway.manifests.files import bundle, files_of, read_manifests, write_bundle
+from gateway.plugins.manifests.exporter import export_servers, export_virtual_server, servers_of
+from gateway.plugins.manifests.files import bundle, files_of, read_manifests, write_bundle
 from gateway.sync import SyncCatalog, SyncGateway
 from gateway.types import Entity, Hints, JsonObject, Status
 

@@ -17,11 +17,11 @@ from gateway.cli.commands.servers import is_about, start_server
 from gateway.cli.exit_codes import NEEDS_PERSON, OK, RETRY_LATER, UNKNOWN
 from gateway.cli.session import ONE_COMMAND, command_options, open_gateway, open_store, read_config
 from gateway.cli.tables import table
+from gateway.config.manifest import Manifest
 from gateway.errors import InvalidRequestError
-from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import Options
-from gateway.quality.preflight import VERDICTS, ServerState, check_tools, worst
+from gateway.plugins.quality.preflight import VERDICTS, ServerState, check_tools, worst
 from gateway.storage.oauth_tokens import OpenTokens, open_tokens, with_token_store
 from gateway.sync import SyncGateway
 from gateway.types import ANYONE, Caller

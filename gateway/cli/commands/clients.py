@@ -17,10 +17,11 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.session import read_config
 from gateway.cli.tables import table
+from gateway.config import config_file
+from gateway.config.json_edit import parse, with_member, without_member
 from gateway.errors import ConfigError
-from gateway.manifests import config_file
-from gateway.manifests.client_entries import stdio_entry, table_key
-from gateway.manifests.client_files import (
+from gateway.plugins.manifests.client_entries import stdio_entry, table_key
+from gateway.plugins.manifests.client_files import (
     Client,
     Conversion,
     client_files,
@@ -29,9 +30,8 @@ from gateway.manifests.client_files import (
     member,
     server_entries,
 )
-from gateway.manifests.json_edit import parse, with_member, without_member
-from gateway.mcp.naming import to_server_name
 from gateway.runtime.json_schema import as_object
+from gateway.runtime.naming import to_server_name
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 

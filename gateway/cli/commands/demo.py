@@ -43,9 +43,9 @@ from gateway.errors import ConfigError, GatewayError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import environment, variables
-from gateway.quality.evaluation import evaluate
-from gateway.quality.offline import offline_requests
-from gateway.quality.requests import RequestSet, parse
+from gateway.plugins.quality.evaluation import evaluate
+from gateway.plugins.quality.offline import offline_requests
+from gateway.plugins.quality.requests import RequestSet, parse
 from gateway.serve.console.page import ConsoleOptions
 from gateway.serve.console.spans import SpanRing
 from gateway.sync import SyncGateway

@@ -24,14 +24,14 @@ from gateway.cli.commands.trust import changes_of, similar_of
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
 from gateway.cli.session import command_options, open_store, read_config
 from gateway.cli.tables import table
-from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
+from gateway.config.manifest import Manifest
 from gateway.errors import GatewayError
 from gateway.index.entity_rows import check_rows
-from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer
 from gateway.mcp.ssrf_guard import check_url
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import environment
+from gateway.plugins.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.runtime import VERSION
 from gateway.runtime.atomic_file import make_private_folder
 from gateway.serve.authenticator import Authenticator
@@ -106,7 +106,7 @@ def check_machine() -> Iterator[Check]:
 
 def _check_wrapper() -> Check:
     """Return whether the processes of programs are shut in by bubblewrap."""
-    from gateway.programs.monty import wrapper_in_use  # noqa: PLC0415  (an optional extra)
+    from gateway.plugins.programs.monty import wrapper_in_use  # noqa: PLC0415  (an optional extra)
 
     if wrapper_in_use("auto"):
         return Check("sandbox of programs", "ok", "processes of Monty in bubblewrap")

@@ -17,17 +17,17 @@ from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.session import CatalogSession, open_session, read_config, with_model
 from gateway.cli.tables import pairs, table, to_jsonable
+from gateway.config.config_file import read_text, write_text
+from gateway.config.manifest import NormalizerSettings
 from gateway.discovery.token_counter import token_counter
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.manifests.config_file import read_text, write_text
-from gateway.manifests.manifest import NormalizerSettings
-from gateway.quality.comparison import Comparison, compare
-from gateway.quality.evaluation import evaluate
-from gateway.quality.model_requests import ModelRequests, model_requests
-from gateway.quality.offline import offline_requests
-from gateway.quality.page import to_page
-from gateway.quality.report import EvalReport, read_report, save_report, write_report
-from gateway.quality.requests import (
+from gateway.plugins.quality.comparison import Comparison, compare
+from gateway.plugins.quality.evaluation import evaluate
+from gateway.plugins.quality.model_requests import ModelRequests, model_requests
+from gateway.plugins.quality.offline import offline_requests
+from gateway.plugins.quality.page import to_page
+from gateway.plugins.quality.report import EvalReport, read_report, save_report, write_report
+from gateway.plugins.quality.requests import (
     EvalRequest,
     RequestSet,
     catalog_digest,
@@ -37,10 +37,10 @@ from gateway.quality.requests import (
     save_request,
     to_json_lines,
 )
-from gateway.quality.twins import hold_out
+from gateway.plugins.quality.twins import hold_out
+from gateway.plugins.usage.call_log import CallLog
 from gateway.serve.curve import with_curve
 from gateway.types import ANYONE, Caller, Entity
-from gateway.usage.call_log import CallLog
 
 T = TypeVar("T")
 _SHOWN = 20

@@ -18,15 +18,15 @@ from gateway.cli.command import Output, command, command_group, note, stderr
 from gateway.cli.exit_codes import OK, USAGE
 from gateway.cli.session import CatalogSession, open_session
 from gateway.cli.tables import document, pairs, table
+from gateway.config.config_file import read_text, write_text
 from gateway.errors import ConfigError
 from gateway.index.compiler import host_names
 from gateway.index.graph_documents import graph_of, load_proposals
 from gateway.index.tool_graph import ToolGraph
-from gateway.manifests.config_file import read_text, write_text
 from gateway.mcp.sparql_endpoint import ask_endpoint
+from gateway.plugins.graph_tools.edge_proposals import batches
+from gateway.plugins.graph_tools.graph_view import GraphView, rule_of
 from gateway.runtime.text import estimate_tokens
-from gateway.search.expand.edge_proposals import batches
-from gateway.search.graph_view import GraphView, rule_of
 from gateway.types import Caller
 from gateway.types.caller import filters_for
 from graphs.facts.fact import Fact

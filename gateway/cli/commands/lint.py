@@ -18,13 +18,18 @@ from gateway.cli.commands.evaluation import MODEL_TIMEOUT_S, OutFile, listing, r
 from gateway.cli.exit_codes import NOTHING
 from gateway.cli.session import CatalogSession, open_session, read_config, with_model
 from gateway.cli.tables import to_jsonable
-from gateway.manifests.config_file import read_text
-from gateway.manifests.json_edit import with_member
-from gateway.manifests.manifest import NormalizerSettings
-from gateway.quality.lint import FINDINGS, LintReport
-from gateway.quality.lint import lint as look_at
-from gateway.quality.requests import parse
-from gateway.quality.suggestions import Suggestion, WriteTexts, write_by_model, write_by_rules
+from gateway.config.config_file import read_text
+from gateway.config.json_edit import with_member
+from gateway.config.manifest import NormalizerSettings
+from gateway.plugins.quality.lint import FINDINGS, LintReport
+from gateway.plugins.quality.lint import lint as look_at
+from gateway.plugins.quality.requests import parse
+from gateway.plugins.quality.suggestions import (
+    Suggestion,
+    WriteTexts,
+    write_by_model,
+    write_by_rules,
+)
 from gateway.types import ANYONE, Caller
 
 _NO_NEWLINE = "\\ No newline at end of file\n"

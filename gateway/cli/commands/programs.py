@@ -9,7 +9,7 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group
 from gateway.cli.session import audited, command_options, open_store, read_config
 from gateway.cli.tables import table
-from gateway.programs.store import decide, program_store, waiting_programs, waiting_tools
+from gateway.plugins.programs.store import decide, program_store, waiting_programs, waiting_tools
 
 app = command_group("programs")
 

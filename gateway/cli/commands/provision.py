@@ -26,12 +26,12 @@ from gateway.cli.session import (
     read_config,
 )
 from gateway.cli.tables import pairs, printable, table, to_jsonable
-from gateway.manifests.manifest import Manifest
-from gateway.provision.discover import discover as discover_catalog
-from gateway.provision.plan import Plan
-from gateway.provision.policy import Question, Stage, by_policy
-from gateway.provision.provisioner import Provisioner
-from gateway.provision.steps import ProvisionResult
+from gateway.config.manifest import Manifest
+from gateway.plugins.provision.discover import discover as discover_catalog
+from gateway.plugins.provision.plan import Plan
+from gateway.plugins.provision.policy import Question, Stage, by_policy
+from gateway.plugins.provision.provisioner import Provisioner
+from gateway.plugins.provision.steps import ProvisionResult
 from gateway.types import ANYONE, Caller
 
 _QUESTIONS: Mapping[Stage, str] = {

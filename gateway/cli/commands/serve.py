@@ -21,16 +21,16 @@ from gateway.cli.session import (
     recording,
 )
 from gateway.cli.signals import LIMIT_S, graceful_shutdown
+from gateway.config.manifest import Manifest
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer, OAuth, StdioServer
 from gateway.mcp.stdio import kill_all
 from gateway.options import Confirm, DiscoveryOptions, Options, SearchOptions
 from gateway.options.environment import catalog_store_path, variables
-from gateway.provision.options import ProvisionOptions
-from gateway.provision.policy import by_policy
-from gateway.provision.provisioner import Provisioner
+from gateway.plugins.provision.options import ProvisionOptions
+from gateway.plugins.provision.policy import by_policy
+from gateway.plugins.provision.provisioner import Provisioner
 from gateway.runtime.json_models import read_value
 from gateway.serve.auth import INSTALL
 from gateway.serve.authenticator import Authenticator

@@ -27,17 +27,17 @@ from gateway.cli.session import (
     select_server,
 )
 from gateway.cli.tables import table
+from gateway.config.config_file import read_text, server_table, set_server, write_text
+from gateway.config.json_edit import without_member
+from gateway.config.manifest import Manifest
+from gateway.config.mcp_json import parse_manifest
 from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.manifests.client_files import Conversion
-from gateway.manifests.config_file import read_text, server_table, set_server, write_text
-from gateway.manifests.json_edit import without_member
-from gateway.manifests.manifest import Manifest
-from gateway.manifests.mcp_json import parse_manifest
-from gateway.mcp.naming import check_server_name, to_server_name
 from gateway.mcp.servers import StdioServer
+from gateway.plugins.manifests.client_files import Conversion
 from gateway.registration.changes import change_label
+from gateway.runtime.naming import check_server_name, to_server_name
 from gateway.sources.listing_store import ListingStore
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic

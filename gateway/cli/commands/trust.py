@@ -17,8 +17,8 @@ from gateway.cli import options
 from gateway.cli.command import Output, command, command_group, note
 from gateway.cli.session import audited, check_configured, command_options, open_store, read_config
 from gateway.cli.tables import document, printable
+from gateway.config.manifest import Manifest, names_owner
 from gateway.errors import ConfigError
-from gateway.manifests.manifest import Manifest, names_owner
 from gateway.mcp.servers import HttpServer, OAuth
 from gateway.options import Options
 from gateway.registration.changes import (

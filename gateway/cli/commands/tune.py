@@ -13,12 +13,12 @@ from gateway.cli.command import Output, command, command_group
 from gateway.cli.exit_codes import NOTHING
 from gateway.cli.session import CatalogSession, open_session, read_config
 from gateway.cli.tables import pairs, table, to_jsonable
+from gateway.config.config_file import read_text, write_text
 from gateway.errors import InvalidRequestError
-from gateway.manifests.config_file import read_text, write_text
 from gateway.options.environment import catalog_store_path
-from gateway.quality.requests import RequestSet, parse
-from gateway.quality.tuning import Tuning, undo
-from gateway.quality.tuning import tune as learn
+from gateway.plugins.quality.requests import RequestSet, parse
+from gateway.plugins.quality.tuning import Tuning, undo
+from gateway.plugins.quality.tuning import tune as learn
 from gateway.runtime.json_models import read_value
 from gateway.types import ANYONE, Caller
 

@@ -16,13 +16,13 @@ from gateway.cli.commands.graph import document_output
 from gateway.cli.session import audited, command_options, open_session, open_store, read_optional
 from gateway.cli.tables import document
 from gateway.errors import InvalidRequestError
-from gateway.search.expand.step_evaluation import evaluate_usage
+from gateway.plugins.usage.analytics import usage_report
+from gateway.plugins.usage.call_log import CallLog
+from gateway.plugins.usage.history import CallHistory, sum_outcomes
+from gateway.plugins.usage.rerank import multiplier
+from gateway.plugins.usage.step_evaluation import evaluate_usage
+from gateway.plugins.usage.transitions import MIN_COUNT, count_transitions, is_predictive
 from gateway.storage.protocol import resolve_store
-from gateway.usage.analytics import usage_report
-from gateway.usage.call_log import CallLog
-from gateway.usage.history import CallHistory, sum_outcomes
-from gateway.usage.rerank import multiplier
-from gateway.usage.transitions import MIN_COUNT, count_transitions, is_predictive
 
 _NO_CALLS = (
     'no calls are noted: "options": {"usage": true} in the configuration has them noted, or '

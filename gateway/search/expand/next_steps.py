@@ -27,6 +27,8 @@ from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.tool_graph import ToolGraph, node_of
 from gateway.index.vectors import SAMPLE_ROWS, CatalogVectors, VectorQuery
 from gateway.options import SearchOptions
+from gateway.plugins.usage.history import NO_SIGNALS, UsageSignals
+from gateway.plugins.usage.transitions import LearnedSteps
 from gateway.runtime.vectors import Distribution, Matrix, Vector, deviations, top
 from gateway.search.expand.supplements import (
     Supplement,
@@ -42,8 +44,6 @@ from gateway.search.results import to_match
 from gateway.search.retrieve import find_candidates, score_clauses, score_lexical
 from gateway.search.state import with_timeout, with_vectors
 from gateway.types import Evidence, Filters, Match
-from gateway.usage.history import NO_SIGNALS, UsageSignals
-from gateway.usage.transitions import LearnedSteps
 from graphs.expansion import Neighbour, expand
 
 CANDIDATES = 200

@@ -22,6 +22,7 @@ from itertools import takewhile
 import numpy as np
 
 from gateway.index.eligibility import Mask, Positions
+from gateway.plugins.usage.rerank import POOL_FACTOR, rerank
 from gateway.runtime.vectors import Distribution, Vector, deviations
 from gateway.search.rank.parameters import (
     CLAUSE_GAIN,
@@ -31,7 +32,6 @@ from gateway.search.rank.parameters import (
 )
 from gateway.search.retrieve import Candidates
 from gateway.types import Entity
-from gateway.usage.rerank import POOL_FACTOR, rerank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -174,7 +174,7 @@ def rerank_by_usage(
 
     Args:
         ranked: One query, ranked.
-        multipliers: By entity id; see `gateway.usage.rerank`.
+        multipliers: By entity id; see `gateway.plugins.usage.rerank`.
         named: The positions that the query calls by their exact names.
         entities: By position.
         limit: How many matches are wanted.

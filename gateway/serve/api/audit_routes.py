@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from gateway.access.audit import AuditRow
+from gateway.plugins.access.audit import AuditRow
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api import models
 from gateway.serve.api.problems import RefusedError

@@ -10,9 +10,9 @@ from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from gateway.access.audit import ACTOR
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
+from gateway.plugins.access.audit import ACTOR
 from gateway.serve.api.problems import ProblemDetails, RefusedError, RequestFault, problem, refusal
 from gateway.serve.api.requests import ApiRequest
 from gateway.serve.auth import ADMIN, AUDIT, CALLER, CHALLENGE, WRITE, check_right

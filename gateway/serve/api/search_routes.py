@@ -19,7 +19,7 @@ from gateway.catalog.entries import project
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
-from gateway.manifests.agent_cards import is_card
+from gateway.plugins.manifests.agent_cards import is_card
 from gateway.search.rank.display import server_tools
 from gateway.serve.api import models
 from gateway.serve.api.problems import RefusedError

@@ -23,9 +23,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from gateway.access.audit import ACTOR
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
+from gateway.plugins.access.audit import ACTOR
 from gateway.runtime import VERSION
 from gateway.runtime.text import visible_json
 from gateway.serve import auth

@@ -17,7 +17,7 @@ from gateway.discovery.approval import needs_approval
 from gateway.discovery.render_results import by_kind
 from gateway.discovery.token_counter import ModelView, model_view
 from gateway.gateway import Gateway
-from gateway.quality.requests import EvalRequest, save_request
+from gateway.plugins.quality.requests import EvalRequest, save_request
 from gateway.runtime.background_loop import in_thread
 from gateway.search.explanation import reasons
 from gateway.serve.api.problems import RefusedError

@@ -16,10 +16,11 @@ from starlette.responses import Response
 from gateway.catalog.catalog import ChangeReport
 from gateway.catalog.identity import SERVER_KINDS
 from gateway.catalog.selection import Page, Selection
+from gateway.config.config_file import read_text
 from gateway.gateway import Gateway
-from gateway.manifests.client_entries import ClientSnippet, client_snippets
-from gateway.manifests.config_file import read_text
-from gateway.manifests.exporter import export_servers, export_virtual_server, servers_of
+from gateway.plugins.manifests.client_entries import ClientSnippet, client_snippets
+from gateway.plugins.manifests.exporter import export_servers, export_virtual_server, servers_of
+from gateway.plugins.usage.analytics import ToolUse
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.visibility import EVERYTHING, request_filters
@@ -38,7 +39,6 @@ from gateway.serve.console.page import (
 from gateway.serve.guard import CONSOLE
 from gateway.serve.http import PATH
 from gateway.types import Access, Entity, Filters, Status
-from gateway.usage.analytics import ToolUse
 
 ROWS = 50
 """Of a page of the list."""

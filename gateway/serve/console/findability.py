@@ -13,17 +13,24 @@ from typing import ClassVar
 
 from starlette.responses import Response
 
+from gateway.config.config_file import read_text
 from gateway.discovery.token_counter import token_counter
 from gateway.errors import Failed, GatewayError, InvalidRequestError, attempt_call
 from gateway.gateway import Gateway
 from gateway.index.indexer import Progress
 from gateway.index.snapshot import Snapshot
-from gateway.manifests.config_file import read_text
-from gateway.quality.comparison import Comparison, compare
-from gateway.quality.eval_run import EvalRun, RunProgress, evaluate_catalog
-from gateway.quality.page import to_page
-from gateway.quality.report import EvalReport, StoredReport, ToolReport, list_reports, load_report
-from gateway.quality.requests import EvalRequest, parse
+from gateway.plugins.quality.comparison import Comparison, compare
+from gateway.plugins.quality.eval_run import EvalRun, RunProgress, evaluate_catalog
+from gateway.plugins.quality.page import to_page
+from gateway.plugins.quality.report import (
+    EvalReport,
+    StoredReport,
+    ToolReport,
+    list_reports,
+    load_report,
+)
+from gateway.plugins.quality.requests import EvalRequest, parse
+from gateway.plugins.usage.analytics import schema_tokens
 from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import ADMIN
@@ -31,7 +38,6 @@ from gateway.serve.console.page import ConsoleOptions, PageView, Place, Redirect
 from gateway.serve.curve import with_curve
 from gateway.serve.guard import CONSOLE
 from gateway.types import Caller
-from gateway.usage.analytics import schema_tokens
 
 PER_PAGE = 50
 """So many rows of a list are shown."""

@@ -9,15 +9,15 @@ from urllib.parse import urlencode
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.index.graph_documents import load_proposals
-from gateway.index.graph_edits import GraphEdit
-from gateway.runtime.background_loop import in_thread
-from gateway.search.graph_view import (
+from gateway.plugins.graph_tools.graph_edits import GraphEdit
+from gateway.plugins.graph_tools.graph_view import (
     GraphEdge,
     GraphNode,
     GraphView,
     Neighbourhood,
     PrerequisiteOrder,
 )
+from gateway.runtime.background_loop import in_thread
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.auth import WRITE
 from gateway.serve.console.formats import path

@@ -31,7 +31,7 @@ class ConsoleOptions:
     config: Path | None = None
     """The ``mcp.json`` that the gateway was started with."""
     requests: Path | None = None
-    """Where test requests are saved, as `gateway.quality.requests` reads them."""
+    """Where test requests are saved, as `gateway.plugins.quality.requests` reads them."""
     reports: Path | None = None
     """The folder of evaluation reports."""
     documents: Path | None = None

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.activation_offsets import WEIGHTS, Layers, Tokenize, offsets
 from benchmarks.background import TEXTS
-from gateway.embed.local.ctranslate2_encoder import OFFSETS_FILE, quantize
-from gateway.embed.local.encoders import E5, MINILM, EncoderModel, verify_files
-from gateway.embed.local.formats import TransformerWeights
+from gateway.plugins.local.ctranslate2_encoder import OFFSETS_FILE, quantize
+from gateway.plugins.local.encoders import E5, MINILM, EncoderModel, verify_files
+from gateway.plugins.local.formats import TransformerWeights
 from gateway.runtime.vectors import unit_rows
 
 Weighed: TypeAlias = tuple[str, TransformerWeights, Tokenize]

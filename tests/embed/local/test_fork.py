@@ -12,8 +12,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it forks")
 # A child that hangs, in its work or at its end, ends by its own alarm.
 SCRIPT = """
 import asyncio, os, signal, sys
-from gateway.embed.local.embedder import LocalEmbedder
-from gateway.embed.local.encoders import E5
+from gateway.plugins.local.embedder import LocalEmbedder
+from gateway.plugins.local.encoders import E5
 
 embedder = LocalEmbedder((E5,))
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gateway.embed.local.embedder import RETRY_S, RetryingLoader
 from gateway.errors import EmbeddingError, ModelFileError
+from gateway.plugins.local.embedder import RETRY_S, RetryingLoader
 
 
 class Load:

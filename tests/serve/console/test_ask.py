@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from gateway.access.audit import read_all
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import AccessPolicy, AuditOptions, Options
-from gateway.quality.requests import EvalRequest, parse
+from gateway.plugins.access.audit import read_all
+from gateway.plugins.quality.requests import EvalRequest, parse
 from gateway.serve.auth import CALL, WRITE, BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.storage.protocol import AccessStore

@@ -13,14 +13,14 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.options import UsageOptions
-from gateway.quality import EvalReport, EvalRequest, Outcome, list_reports, save_report
-from gateway.quality.evaluation import summarize
-from gateway.quality.findability import find_confusions, report_tools
-from gateway.quality.report import Cost, CurvePoint
+from gateway.plugins.quality import EvalReport, EvalRequest, Outcome, list_reports, save_report
+from gateway.plugins.quality.evaluation import summarize
+from gateway.plugins.quality.findability import find_confusions, report_tools
+from gateway.plugins.quality.report import Cost, CurvePoint
+from gateway.plugins.usage.call_log import CallNote
 from gateway.serve.auth import ADMIN, BearerToken
 from gateway.serve.http_options import HttpOptions
 from gateway.types import Access, Caller
-from gateway.usage.call_log import CallNote
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
 from tests.serve.console.catalogs import MARKUP, RIGHT_TO_LEFT, SMALL

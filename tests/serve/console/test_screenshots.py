@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from gateway.gateway import Gateway
-from gateway.quality.evaluation import evaluate
-from gateway.quality.offline import offline_requests
-from gateway.quality.report import save_report
-from gateway.quality.requests import RequestSet
+from gateway.plugins.quality.evaluation import evaluate
+from gateway.plugins.quality.offline import offline_requests
+from gateway.plugins.quality.report import save_report
+from gateway.plugins.quality.requests import RequestSet
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.console.app import PLACES
 from gateway.serve.console.spans import SpanRing

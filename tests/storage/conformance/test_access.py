@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gateway.access.audit import AuditLog, AuditRow, read_all
-from gateway.access.limits import Charge
+from gateway.plugins.access.audit import AuditLog, AuditRow, read_all
+from gateway.plugins.access.limits import Charge
 from gateway.storage.protocol import AccessStore
 from tests.storage.conformance.stores import Opener
 

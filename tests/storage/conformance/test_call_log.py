@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.storage.protocol import Store
-from gateway.testing import ManualClock
-from gateway.usage.call_log import (
+from gateway.plugins.usage.call_log import (
     DAY_S,
     KEEP_QUERIES_S,
     CallLog,
@@ -18,6 +16,8 @@ from gateway.usage.call_log import (
     Task,
     label,
 )
+from gateway.storage.protocol import Store
+from gateway.testing import ManualClock
 from tests.storage.conformance.stores import Opener
 
 NOW = 20_000 * DAY_S + 100

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.catalog.entries import Entry
 from gateway.errors import StoreError
+from gateway.plugins.usage.call_log import CallNote
 from gateway.storage.protocol import Store
 from gateway.types.listing import Listing
-from gateway.usage.call_log import CallNote
 from tests.storage.conformance.stores import Opener
 
 THREADS = 8

@@ -1,0 +1,166 @@
+"""Edits of an ``mcp.json`` and of other clients' files: one member changes, the rest stays byte for
+byte. A file is written whole or not at all, and never over a change made meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from gateway.config.json_edit import parse_object, with_member, without_member
+from gateway.errors import ConfigError
+from gateway.runtime.atomic_file import write_atomically
+
+_BOM = b"\xef\xbb\xbf"
+"""Some editors write this mark before UTF-8 text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigEdit:
+    """One server that was added to a file; see `undo_edit`."""
+
+    path: Path
+    member: tuple[str, str]
+    """The key of the table and the name in it."""
+    before: str | None
+    """The former text; None if the file did not exist."""
+    after: str
+
+
+def read_text(path: Path, *, missing: str = "", max_bytes: int | None = None) -> str:
+    """Return the text of a file; empty if it does not exist and *missing* does not say otherwise.
+
+    Args:
+        path: The file.
+        missing: The message of the error if there is no such file; empty if that is none.
+        max_bytes: How long it may be; None is any length.
+
+    Raises:
+        ConfigError: The file cannot be read, is longer, or is missing.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(-1 if max_bytes is None else max_bytes + 1)
+        if max_bytes is not None and len(content) > max_bytes:
+            raise ConfigError(f"{str(path)!r} is longer than {max_bytes} bytes: split it")
+        return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        if missing:
+            raise ConfigError(missing) from None
+        return ""
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: save it as UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def write_text(path: Path, text: str, *, expected: str, backup: Path | None = None) -> Path | None:
+    """Replace the text of a file at once and return the path of the backup, if one was made.
+
+    A link stays a link, and the file keeps its permissions. Missing folders are made.
+
+    Args:
+        path: The file.
+        text: The new text.
+        expected: What `read_text` returned before.
+        backup: Where what the file holds is kept, see `backup_path`; None keeps nothing.
+
+    Raises:
+        ConfigError: The file holds something else by now, or cannot be written.
+    """
+    path = path.resolve()
+    if read_text(path) != expected:
+        raise ConfigError(f"{str(path)!r} was changed meanwhile: run the command again")
+    try:
+        before = path.read_bytes() if path.exists() else None
+        backup = None if before is None else backup
+        if before is not None and backup is not None:
+            write_atomically(backup, before, mode=path.stat().st_mode & 0o7777)
+        bom = _BOM if before is not None and before.startswith(_BOM) else b""
+        write_atomically(path, bom + text.encode())
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be written: {error}") from error
+    return backup
+
+
+def server_table(text: str, *, where: str) -> tuple[str, Mapping[str, object]]:
+    """Return the key of the table of servers in an ``mcp.json``, and the table; it may be empty.
+
+    Raises:
+        ConfigError: The text is no such file; *where* names it.
+    """
+    document = parse_object(text, where=where)
+    key = "servers" if "servers" in document and "mcpServers" not in document else "mcpServers"
+    return key, _table(document, key, where)
+
+
+def set_server(text: str, name: str, entry: Mapping[str, object], *, where: str) -> str:
+    """Return the text of an ``mcp.json`` with *entry* under *name*."""
+    return with_member(text, (server_table(text, where=where)[0], name), dict(entry), where=where)
+
+
+def server_names(path: Path) -> frozenset[str]:
+    """Return the names of all servers in a file, disabled and virtual ones too.
+
+    Raises:
+        ConfigError: The file exists and cannot be read.
+    """
+    document = parse_object(read_text(path), where=str(path))
+    keys = ("mcpServers", "servers", "virtualServers")
+    return frozenset(name for key in keys for name in _table(document, key, str(path)))
+
+
+def add_server(path: Path, name: str, entry: Mapping[str, object]) -> ConfigEdit:
+    """Write *entry* under *name* into a file; the file is made if it does not exist.
+
+    Raises:
+        ConfigError: It cannot be read or written, or has a server of that name.
+    """
+    before = read_text(path)
+    existed = path.exists()
+    key, table = server_table(before, where=str(path))
+    if name in table:
+        raise ConfigError(f"{str(path)!r} has a server {name!r} already")
+    after = set_server(before, name, entry, where=str(path))
+    write_text(path, after, expected=before)
+    return ConfigEdit(
+        path=path, member=(key, name), before=before if existed else None, after=after
+    )
+
+
+def undo_edit(edit: ConfigEdit) -> None:
+    """Undo an edit; what was written meanwhile stays.
+
+    Raises:
+        ConfigError: The file cannot be read or written.
+    """
+    path, text = edit.path, read_text(edit.path)
+    if not path.exists():
+        return
+    if text != edit.after:
+        former = without_member(text, edit.member, where=str(path))
+    elif edit.before is None:
+        path.unlink(missing_ok=True)
+        return
+    else:
+        former = edit.before
+    write_text(path, former, expected=text)
+
+
+def _table(document: Mapping[str, object], key: str, where: str) -> Mapping[str, object]:
+    table = document.get(key, {})
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where!r}: {key!r} must be an object")
+    return table
+
+
+def backup_path(path: Path, at: datetime) -> Path:
+    """Return a free path beside *path* for a copy that is dated *at*."""
+    path = path.resolve()
+    stem = f"{path.name}.{at:%Y%m%d-%H%M%S}"
+    backup, count = path.with_name(f"{stem}.bak"), 2
+    while backup.exists():
+        backup, count = path.with_name(f"{stem}-{count}.bak"), count + 1
+    return backup

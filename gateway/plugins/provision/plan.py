@@ -1,0 +1,261 @@
+"""The plan for one server: every command whole, before a person is asked. Pure.
+
+* A package gets a folder of its own; nothing enters the environment that the gateway runs in.
+* A command is a list of arguments: no shell ever reads it.
+* Nothing of a package runs while it is installed: wheels alone from PyPI, no scripts from npm.
+* Secrets stand in a plan as references: ``${NAME}``, ``env:NAME``, ``keyring:SERVICE/NAME``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gateway.plugins.provision.registry_schema import Input, Package, RegistryEntry, Remote
+from gateway.runtime.text import is_visible
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_-]+)\}")
+_INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
+_MAX_NAME_CHARS = 40
+_RUN_PIP = Path(__file__).with_name("run_pip.py").resolve()
+Commands = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """The programs that install and run packages on this machine; None if one is missing."""
+
+    python: str = sys.executable
+    pip: str | None = None
+    """The file that runs *python*'s pip in another interpreter."""
+    uv: str | None = None
+    npm: tuple[str, ...] | None = None
+    """npm's program, and its first arguments."""
+    node: str | None = None
+
+    @classmethod
+    def find(cls) -> Programs:
+        """Search ``PATH``."""
+        pip = importlib.util.find_spec("pip")
+        runner = Path(pip.origin or "").with_name("__pip-runner__.py") if pip else None
+        uv, npm, node = (_which(name) for name in ("uv", "npm", "node"))
+        return cls(
+            pip=str(runner) if runner and runner.is_file() else None,
+            uv=uv,
+            npm=(npm,) if npm else None,
+            node=node,
+        )
+
+    def pypi_commands(self, package: Package, folder: Path) -> Commands:
+        """Return the commands that make *folder* a virtual environment with *package* in it."""
+        inside = str(bin_folder(folder) / ("python.exe" if sys.platform == "win32" else "python"))
+        wheel = ("--only-binary", ":all:", f"{package.identifier}=={package.version}")
+        if self.uv:
+            venv = (self.uv, "venv", "--quiet", "--no-project", "--python", self.python)
+            pip = (self.uv, "pip", "install", "--quiet", "--python", inside)
+            return ((*venv, str(folder)), (*pip, *wheel))
+        if self.pip is None:
+            return ()
+        # Compiling what is never imported would take most of an install's time.
+        flags = ("--quiet", "--no-compile", "--no-input", "--disable-pip-version-check")
+        # Isolated: a file called venv.py in the current folder must not run.
+        venv = (self.python, "-I", "-m", "venv", "--without-pip", str(folder))
+        return (venv, (inside, "-I", str(_RUN_PIP), self.pip, "install", *flags, *wheel))
+
+    def npm_commands(self, package: Package, folder: Path) -> Commands:
+        """Return the command that installs *package* into *folder* without running any script."""
+        if self.npm is None:
+            return ()
+        # Without scripts, and without git: its own settings name programs that it runs.
+        safe = ("--ignore-scripts", "--allow-git=none")
+        flags = (*safe, "--no-audit", "--no-fund", "--save-exact", "--omit=dev")
+        wanted = f"{package.identifier}@{package.version}"
+        return ((*self.npm, "install", "--prefix", str(folder), *flags, wanted),)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The difference between an entry's inputs and what the host provides."""
+
+    missing: tuple[str, ...] = ()
+    """Required inputs without a value."""
+    unsafe: tuple[str, ...] = ()
+    """Why a value may not be used as it is."""
+    handed: tuple[str, ...] = ()
+    """Variables of this environment that the entry would get although the host did not name them.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One way to one server."""
+
+    entry: RegistryEntry
+    route: Package | Remote
+    server: str
+    """Its name in the catalog."""
+    folder: Path | None = None
+    """The folder of the package; None for a remote server."""
+    install: Commands = ()
+    """The commands that install it, in order."""
+    command: tuple[str, ...] = ()
+    """The server's command; empty while only the installed package can tell."""
+    args: tuple[str, ...] = ()
+    """The arguments after the command."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """The variables of the server's process; secrets as references."""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    needs: Needs = field(default_factory=Needs)
+
+    @property
+    def launch(self) -> tuple[str, ...]:
+        """Program and arguments of the server; empty if remote or not known yet."""
+        return (*self.command, *self.args) if self.command else ()
+
+    @property
+    def kind(self) -> str:
+        """``pypi``, ``npm``, …, or ``remote``."""
+        return self.route.kind if isinstance(self.route, Package) else "remote"
+
+    def config_entry(self) -> dict[str, object]:
+        """Return the server as an entry of ``mcp.json``."""
+        if self.url:
+            entry: dict[str, object] = {"type": "http", "url": self.url}
+            return {**entry, "headers": dict(self.headers)} if self.headers else entry
+        program, *args = self.launch
+        entry = {"command": program, "args": args}
+        return {**entry, "env": dict(self.env)} if self.env else entry
+
+
+def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
+    entry: RegistryEntry,
+    route: Package | Remote,
+    *,
+    server: str,
+    folder: Path,
+    inputs: Mapping[str, str],
+    environment: Mapping[str, str],
+    programs: Programs,
+) -> Plan:
+    """Plan how *entry* is installed by *route*.
+
+    Args:
+        entry: The server.
+        route: One of its packages or remotes.
+        server: Its name in the catalog.
+        folder: Used by no other package.
+        inputs: Values by name: arguments, variables, headers, placeholders.
+        environment: The environment variables that are set.
+        programs: What installs and runs here.
+    """
+    values = _InputValues(inputs, environment)
+    plan = Plan(entry=entry, route=route, server=server)
+    if isinstance(route, Remote):
+        url = values.fill(route.url, route.variables)
+        headers = {item.name: value for item, value in values.fill_each(route.headers)}
+        return replace(plan, url=url, headers=headers, needs=values.needs())
+    args: list[str] = []
+    for item, value in values.fill_each(route.arguments):
+        args += [item.flag, value] if item.flag else [value]
+    pairs = values.fill_each(route.environment, from_environment=True)
+    env = {item.name: value for item, value in pairs}
+    plan = replace(plan, folder=folder, args=tuple(args), env=env, needs=values.needs())
+    if route.kind == "pypi":
+        command = (str(bin_folder(folder) / route.identifier),)
+        return replace(plan, install=programs.pypi_commands(route, folder), command=command)
+    if route.kind == "npm":
+        return replace(plan, install=programs.npm_commands(route, folder))
+    return plan
+
+
+def server_name(entry: RegistryEntry, used: frozenset[str]) -> str:
+    """Return a name for *entry* that is not in *used*: its own, with a number if need be."""
+    base = _INVALID_CHARS.sub("-", entry.short)[:_MAX_NAME_CHARS].strip(".-") or "server"
+    folded = {name.casefold() for name in used}
+    number, name = 2, base
+    while name.casefold() in folded:
+        name, number = f"{base}-{number}", number + 1
+    return name
+
+
+def bin_folder(folder: Path) -> Path:
+    """Return the folder of programs in a virtual environment."""
+    return folder / ("Scripts" if sys.platform == "win32" else "bin")
+
+
+def _which(program: str) -> str | None:
+    """Return the absolute path of *program*: an install runs in a folder of its own."""
+    path = shutil.which(program)
+    return str(Path(path).absolute()) if path else None
+
+
+class _InputValues:
+    """Fills the inputs of an entry with the host's values, and collects what is missing."""
+
+    def __init__(self, inputs: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self._inputs = inputs
+        self._environment = environment
+        self._missing: list[str] = []
+        self._unsafe: list[str] = []
+        self._handed: list[str] = []
+
+    def needs(self) -> Needs:
+        lists = (self._missing, self._unsafe, self._handed)
+        return Needs(*(tuple(dict.fromkeys(items)) for items in lists))
+
+    def fill_each(
+        self, inputs: Sequence[Input], *, from_environment: bool = False
+    ) -> list[tuple[Input, str]]:
+        """Return the inputs that have a value, each with it."""
+        values: list[tuple[Input, str]] = []
+        for item in inputs:
+            self._check(item.flag or item.name)
+            value = self._value(item)
+            is_set = from_environment and item.name in self._environment
+            if value is None and item.required and is_set:
+                value = f"${{{item.name}}}"
+                self._handed.append(item.name)
+            if value is not None:
+                values.append((item, value))
+            elif item.required:
+                self._missing.append(item.name or "an argument")
+        return values
+
+    def fill(self, template: str, variables: Sequence[Input]) -> str:
+        """Return *template* with its placeholders filled; undeclared ones stay."""
+        self._check(template)
+        values = {item.name: self._value(item) for item in variables}
+        self._missing += [
+            name for name, value in values.items() if value is None and f"{{{name}}}" in template
+        ]
+        return _PLACEHOLDER.sub(lambda match: values.get(match[1]) or match[0], template)
+
+    def _value(self, item: Input) -> str | None:
+        if item.value is not None:
+            return self.fill(item.value, item.variables)
+        value = self._inputs.get(item.name) if item.name else None
+        if value is None:
+            self._check(item.default or "")
+            return item.default
+        if item.secret and not is_reference(value):
+            self._unsafe.append(f"{item.name} is a secret: give ${{NAME}}, env:NAME or keyring:…")
+        return value
+
+    def _check(self, text: str) -> None:
+        # A reference of the entry would be expanded with the host's own secrets.
+        if is_reference(text):
+            self._unsafe.append("the entry refers to the environment or the keyring")
+        # A person must see all of a command.
+        if not is_visible(text):
+            self._unsafe.append("the entry holds characters that are invisible")
+
+
+def is_reference(text: str) -> bool:
+    """Return whether a configuration would replace *text* by a value from elsewhere."""
+    return "${" in text or text.startswith(("env:", "keyring:"))

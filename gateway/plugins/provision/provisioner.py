@@ -1,0 +1,259 @@
+"""`Provisioner`: from a need to callable tools, with consent or not at all.
+
+    local catalog -> bundled list and registry -> ranking -> policy checks -> plan
+    plan -> consent -> install -> consent -> probe -> consent -> configuration -> index
+
+Dry by default: the second line happens only on demand. Each of its steps has a line in the audit,
+and a failed step undoes all earlier ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import platformdirs
+
+from gateway.config.config_file import server_names
+from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
+from gateway.options.environment import environment, variables
+from gateway.plugins.provision.candidates import ServerCandidate, available_servers, rank_servers
+from gateway.plugins.provision.plan import Plan, is_reference, make_plan, server_name
+from gateway.plugins.provision.policy import PolicyCheck, check_plan
+from gateway.plugins.provision.registry_schema import Package, RegistryEntry, Remote
+from gateway.plugins.provision.steps import (
+    Audit,
+    DeclinedError,
+    Outcome,
+    ProvisionResult,
+    Setup,
+    Steps,
+)
+from gateway.registration.sources import LOCAL
+from gateway.runtime.text import near
+from gateway.types import ANYONE, Caller
+
+_HOPELESS = 2
+_JudgedPlan = tuple[Plan, tuple[PolicyCheck, ...]]
+
+
+class Provisioner(Setup):
+    """Finds servers for what the catalog cannot do, and installs them.
+
+    Args:
+        gateway: The gateway whose catalog grows.
+        options: Where to look, the policy and the limits.
+        config: The ``mcp.json`` that a new server is written into; None keeps it in memory.
+        consent: Asked before anything is installed or run; by default it refuses.
+        programs: What installs and runs packages; None searches ``PATH``.
+        progress: Called at each step.
+    """
+
+    @property
+    def folder(self) -> Path:
+        """The folder of packages and the audit."""
+        folder = self.options.folder or Path(platformdirs.user_data_dir("tool-gateway")) / "servers"
+        return folder.resolve()
+
+    async def provision(
+        self,
+        intent: str,
+        *,
+        apply: bool = False,
+        pick: str = "",
+        inputs: Mapping[str, str] | None = None,
+        caller: Caller = ANYONE,
+    ) -> ProvisionResult:
+        """Find a server for *intent*; install it only with *apply*.
+
+        Args:
+            intent: What is wanted, in any language that the search understands.
+            apply: Install and configure, after consent; False only plans.
+            pick: The name of the wanted entry; then the local catalog is not searched.
+            inputs: The server's inputs by name: arguments, variables, headers. A secret is given
+                as a reference, never as itself.
+            caller: The party that asks: what it may not see of the catalog does not count.
+
+        Returns:
+            A result in every case; see `Outcome`.
+
+        Raises:
+            InvalidRequestError: *intent* is blank, or no entry has the name *pick*.
+            ConfigError: The registry's address is not allowed, or the configuration cannot be
+                read.
+            StoreError: The audit cannot be written.
+            ClosedError: The gateway was closed.
+        """
+        if not intent.strip():
+            raise InvalidRequestError("say what the tools are wanted for")
+        values = dict(inputs or {})
+        audit = Audit(
+            path=self.folder / "audit.jsonl" if apply else None,
+            on_step=self.progress,
+            secrets=tuple(value for value in values.values() if not is_reference(value)),
+        )
+        is_captured = self.gateway.options.capture_content
+        digest = hashlib.sha256(intent.encode("utf-8", "replace")).hexdigest()[:16]
+        audit.record("asked", intent=intent if is_captured else digest)
+        if not pick:
+            found = await self.gateway.search(intent, limit=self.options.candidates, caller=caller)
+            local = tuple(
+                match for match in found.matches if match.confidence >= self.options.enough
+            )
+            about = ", ".join(match.id for match in local)
+            audit.record("local", about=about, found=len(local))
+            if local:
+                reason = "the catalog has it already"
+                return ProvisionResult(outcome="local", reason=reason, local=local)
+        result = await self._plan(intent, pick, values, audit)
+        if result.plan is None or result.outcome != "planned" or not apply:
+            return result
+        return await self._apply(result, result.plan, audit)
+
+    async def _plan(
+        self, intent: str, pick: str, inputs: Mapping[str, str], audit: Audit
+    ) -> ProvisionResult:
+        """Rank the servers outside the catalog, and judge the plans of those that may serve."""
+        options, upstream = self.options, self.gateway.options.upstream
+        folder = environment().cache_dir / "registries"
+        entries, diagnostics = await available_servers(options, upstream, folder)
+        audit.record("offers", about=f"{len(entries)} servers", entries=len(entries))
+        candidates = await rank_servers(
+            self.gateway, entries, intent, limit=options.candidates, max_ranked=options.max_ranked
+        )
+        if pick:
+            candidates = (_find_candidate(pick, entries, candidates),)
+        names = [f"{item.entry.name} {item.confidence:.2f}" for item in candidates]
+        audit.record("ranked", about=", ".join(names), candidates=names)
+        result = ProvisionResult(
+            outcome="none",
+            reason=f"none of {len(entries)} servers is likely to serve",
+            candidates=candidates,
+            diagnostics=tuple(diagnostics),
+        )
+        names_in_use = self._names_in_use()
+        bar = 0.0 if pick else self.gateway.options.search.min_confidence
+        relevant = [item for item in candidates if item.confidence >= bar]
+        best = _select_plan([self._judge(item, inputs, names_in_use) for item in relevant])
+        if best is None:
+            return result
+        plan, checks = best
+        refusals = [f"{item.name}: {item.reason}" for item in checks if item.verdict == "refuse"]
+        audit.record(
+            "planned",
+            "refused" if refusals else "ok",
+            f"{plan.entry.name} as {plan.server}",
+            entry=plan.entry.name,
+            version=plan.entry.version,
+            source=plan.entry.source,
+            kind=plan.kind,
+            gates=[f"{check.name}: {check.verdict}" for check in checks],
+        )
+        outcome: Outcome = "refused" if refusals else "planned"
+        reason = "; ".join(refusals) or "nothing was done yet"
+        return replace(result, outcome=outcome, reason=reason, plan=plan, gates=checks)
+
+    def _judge(
+        self, candidate: ServerCandidate, inputs: Mapping[str, str], names_in_use: frozenset[str]
+    ) -> list[_JudgedPlan]:
+        """Return a plan for each package and remote of a candidate, with its policy checks."""
+        entry = candidate.entry
+        server = server_name(entry, names_in_use)
+        names = frozenset(item.name for package in entry.packages for item in package.environment)
+        judged = []
+        routes: tuple[Package | Remote, ...] = (*entry.packages, *entry.remotes)
+        for route in routes:
+            plan = make_plan(
+                entry,
+                route,
+                server=server,
+                folder=self.folder / server,
+                inputs=inputs,
+                environment=variables(names),
+                programs=self.programs,
+            )
+            checks = check_plan(
+                plan,
+                confidence=candidate.confidence,
+                options=self.options,
+                programs=self.programs,
+                private_hosts=self.gateway.options.upstream.private_hosts,
+            )
+            judged.append((plan, checks))
+        return judged
+
+    def _names_in_use(self) -> frozenset[str]:
+        registered = frozenset(self.gateway.server_states()) | {LOCAL}
+        configured = server_names(self.config) if self.config is not None else frozenset()
+        folders = self.folder.iterdir() if self.folder.is_dir() else ()
+        return registered | configured | {path.name for path in folders}
+
+    async def _apply(self, result: ProvisionResult, plan: Plan, audit: Audit) -> ProvisionResult:
+        change = self.gateway.gate.auditor.change
+        try:
+            async with change("provision", plan.server, detail=plan.entry.name):
+                return await Steps(self, audit, result).provision_server(plan)
+        except DeclinedError as error:
+            return replace(result, outcome="declined", reason=str(error))
+        except (UpstreamError, ConfigError) as error:
+            reason = str(error)
+        except OSError as error:
+            reason = f"{type(error).__name__}: {error.strerror}"
+        return replace(result, outcome="failed", reason=f"{reason}; everything was undone")
+
+
+def _select_plan(plans: Sequence[Sequence[_JudgedPlan]]) -> _JudgedPlan | None:
+    """Return the best of each candidate's plans.
+
+    A candidate that only lacks an input is not skipped for a worse one: the host learns what it
+    lacks.
+    """
+    best = [min(alternatives, key=_hindrance) for alternatives in plans if alternatives]
+    usable = (plan for plan in best if _hindrance(plan) < _HOPELESS)
+    return next(usable, best[0] if best else None)
+
+
+def _hindrance(judged: _JudgedPlan) -> int:
+    """Return 0 if no check refuses the plan, 1 if an input of the host may settle it, else 2."""
+    refused = {check.name for check in judged[1] if check.verdict == "refuse"}
+    return _HOPELESS if refused - {"inputs"} else len(refused)
+
+
+def _find_candidate(
+    name: str, entries: Sequence[RegistryEntry], candidates: Sequence[ServerCandidate]
+) -> ServerCandidate:
+    by_name = {candidate.entry.name: candidate for candidate in candidates}
+    for entry in entries:
+        if entry.name == name:
+            return by_name.get(name) or ServerCandidate(entry=entry, confidence=0.0)
+    names = near(name, [entry.name for entry in entries])
+    hint = f"; near names: {', '.join(names)}" if names else ""
+    raise InvalidRequestError(f"no server is called {name!r}{hint}")
+
+
+def result_for_model(result: ProvisionResult) -> dict[str, object]:
+    """Return a result as short JSON for a model, without secrets."""
+    data: dict[str, object] = {"outcome": result.outcome, "reason": result.reason}
+    if result.outcome == "local":
+        data["tools"] = [match.id for match in result.local]
+    if result.candidates:
+        data["candidates"] = [
+            {
+                "name": candidate.entry.name,
+                "description": candidate.entry.description,
+                "confidence": round(candidate.confidence, 4),
+            }
+            for candidate in result.candidates
+        ]
+    if result.plan is not None:
+        plan = result.plan
+        data["server"] = plan.entry.name
+        data["gates"] = {item.name: f"{item.verdict}: {item.reason}" for item in result.gates}
+        data["install"] = [shlex.join(command) for command in plan.install]
+        data["launch"] = plan.url or shlex.join(plan.launch)
+    if result.outcome == "installed":
+        data["tools"] = [tool.id for tool in result.tools]
+    return data

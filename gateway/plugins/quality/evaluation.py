@@ -1,0 +1,263 @@
+"""Ask a gateway every test request, and say what was found.
+
+It searches as a caller does, so the figures are those of the whole gateway with its options, graph
+and hints. What ranks and explains is the search's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gateway.index.indexer import Progress
+from gateway.index.snapshot import Snapshot
+from gateway.options import Options
+from gateway.plugins.quality.findability import find_confusions, report_tools
+from gateway.plugins.quality.metrics import DEPTH, Figures, mean, score
+from gateway.plugins.quality.report import Cost, EvalReport, Outcome, Summary
+from gateway.plugins.quality.requests import EvalRequest, RequestSet, catalog_digests
+from gateway.plugins.quality.twins import Twins, find_twins, with_twins
+from gateway.runtime.background_loop import in_thread
+from gateway.search.results import lacking_words
+from gateway.types import ANYONE, Caller, Entity, Filters, Match, SearchResult, Strategy
+
+_AT_ONCE = 8
+"""How many requests are asked together: the two workers of the embedded model take four each. Of
+more at once the last would wait for the others, on a busy machine for too long."""
+_WEAK = frozenset({"no_match", "low_confidence_results"})
+
+
+class Searchable(Protocol):
+    """What is evaluated: a `Gateway`."""
+
+    @property
+    def options(self) -> Options:
+        """Limits and weights."""
+
+    @property
+    def strategy(self) -> Strategy:
+        """What ranks."""
+
+    async def snapshot(self, *, vectors: bool = False) -> Snapshot:
+        """Return the index."""
+
+    async def search(
+        self,
+        query: str | None = None,
+        *,
+        limit: int | None = None,
+        filters: Filters | None = None,
+        caller: Caller = ANYONE,
+        task: str | None = "",
+    ) -> SearchResult:
+        """Find tools."""
+
+    async def next_steps(
+        self, tools: Sequence[str], *, query: str = "", limit: int = 5, caller: Caller = ANYONE
+    ) -> tuple[Match, ...]:
+        """Suggest what to use after *tools*."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounter:
+    """Counts what a model reads; see `gateway.discovery.token_counter`."""
+
+    catalog: int
+    """Of all schemas."""
+    fixed: int
+    """Of the meta-tools."""
+    count: Callable[[SearchResult], tuple[int, int]]
+    """Returns the tokens of an answer, and of the schemas of the found tools."""
+
+
+async def evaluate(
+    gateway: Searchable,
+    requests: RequestSet,
+    *,
+    caller: Caller = ANYONE,
+    tokens: TokenCounter | None = None,
+    progress: Progress = lambda *_: None,
+) -> EvalReport:
+    """Ask *gateway* every request.
+
+    Args:
+        gateway: A `Gateway`, as it is.
+        requests: Frozen (`freeze`): their tools are ids.
+        caller: What may be seen; the requests are its own.
+        tokens: What counts tokens; None leaves the cost out.
+        progress: Called with ``requests``, how many are asked and how many there are.
+    """
+    snapshot = await gateway.snapshot(vectors=True)
+    tools = snapshot.visible(caller.filters())
+    wanted = {key for each in requests.requests for group in each.wanted for key in group}
+    # In a thread, since searches may run on this loop: of thousands of tools it takes a while.
+    twins = await in_thread(find_twins, tools, wanted)
+    run = _Evaluation(gateway=gateway, snapshot=snapshot, caller=caller, twins=twins, tokens=tokens)
+    outcomes = await run.ask_all(requests.requests, progress)
+    return await in_thread(run.report, outcomes, tools, wanted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evaluation:
+    gateway: Searchable
+    snapshot: Snapshot
+    caller: Caller
+    twins: Twins
+    tokens: TokenCounter | None
+
+    @property
+    def limit(self) -> int:
+        return self.gateway.options.search.limit
+
+    async def ask_all(self, requests: Sequence[EvalRequest], progress: Progress) -> list[Outcome]:
+        """Ask all, and once more those whose search had to do without something."""
+        outcomes: list[Outcome] = []
+        for start in range(0, len(requests), _AT_ONCE):
+            progress("requests", start, len(requests))
+            outcomes += await asyncio.gather(*map(self.ask, requests[start : start + _AT_ONCE]))
+        progress("requests", len(requests), len(requests))
+        # On a busy machine a model may have been late.
+        return [await self.ask(each.request) if each.degraded else each for each in outcomes]
+
+    def report(
+        self, outcomes: Sequence[Outcome], tools: Iterable[Entity], wanted: AbstractSet[str]
+    ) -> EvalReport:
+        """Return what the outcomes say of *tools*, of which requests want those with these ids."""
+        digests = catalog_digests(tools)
+        return EvalReport(
+            catalog=digests,
+            strategy=self.gateway.strategy,
+            limit=self.limit,
+            summary=summarize(outcomes),
+            by_source=_by(outcomes, lambda request: request.source),
+            by_language=_by(outcomes, lambda request: request.language or "und"),
+            tools=report_tools(outcomes, limit=self.limit),
+            untested=tuple(sorted(digests.keys() - wanted)),
+            unknown=tuple(sorted(wanted - digests.keys())),
+            pairs=find_confusions(outcomes, self.twins),
+            cost=_cost(outcomes, self.tokens) if self.tokens and outcomes else None,
+            degraded=sum(outcome.degraded for outcome in outcomes),
+            outcomes=tuple(outcomes),
+        )
+
+    async def ask(self, request: EvalRequest) -> Outcome:
+        result = await self._search(request)
+        groups = with_twins(request, self.twins)
+        found = tuple(match.id for match in result.matches)
+        if any(group.isdisjoint(found) for group in groups):
+            # Where it stands beyond what a search gives.
+            deep = await self._search(request, self.gateway.options.search.max_limit)
+            found = tuple(dict.fromkeys((*found, *(match.id for match in deep.matches))))
+        places = tuple(_place(found, group) for group in groups)
+        tools = tuple(_counted_for(found, group) for group in request.wanted)
+        is_late = [place is None or place > self.limit for place in places]
+        missed = [tool for tool, is_behind in zip(tools, is_late, strict=True) if is_behind]
+        answer, schemas = self.tokens.count(result) if self.tokens else (0, 0)
+        return Outcome(
+            request=request,
+            found=found[:DEPTH],
+            places=places,
+            tools=tools,
+            missed=bool(missed),
+            accepted=_WEAK.isdisjoint(note.code for note in result.diagnostics),
+            confidence=max((match.confidence for match in result.matches), default=0.0),
+            figures=judge(found, groups) if groups else {},
+            # The phrases of the rules are nobody's own words.
+            missing_words={}
+            if request.source == "rules"
+            else self._missing_words(request.text, missed),
+            answer_tokens=answer,
+            schema_tokens=schemas,
+            degraded=result.degraded,
+            follows=await self._follows(request, groups),
+        )
+
+    async def _follows(self, request: EvalRequest, groups: Sequence[frozenset[str]]) -> bool | None:
+        first = request.wanted[0][0] if request.ordered and request.wanted[1:] else ""
+        if first not in self.snapshot.eligibility.by_id:
+            return None
+        found = await self.gateway.next_steps([first], query=request.text, caller=self.caller)
+        return any(match.id in groups[1] for match in found)
+
+    async def _search(self, request: EvalRequest, limit: int | None = None) -> SearchResult:
+        filters = Filters(without=request.without)
+        return await self.gateway.search(
+            request.text, limit=limit, filters=filters, caller=self.caller, task=None
+        )
+
+    def _missing_words(self, text: str, tools: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        at = {key: self.snapshot.eligibility.by_id.get(key) for key in tools}
+        positions = {key: position for key, position in at.items() if position is not None}
+        words = lacking_words(self.snapshot, text, [*positions.values()])
+        return dict(zip(positions, words, strict=True))
+
+
+def _place(found: Sequence[str], group: frozenset[str]) -> int | None:
+    return next((place for place, key in enumerate(found, 1) if key in group), None)
+
+
+def _counted_for(found: Sequence[str], group: Sequence[str]) -> str:
+    """Return which of the alternatives in *group* is found, or else the first."""
+    return next((key for key in found if key in group), group[0])
+
+
+def judge(found: Sequence[str], groups: Sequence[frozenset[str]]) -> Figures:
+    """Return the figures of one ranking; shares of 1.
+
+    Args:
+        found: Ids, best first.
+        groups: For each tool wanted, what serves in its place; at least one.
+    """
+    judged = score(found, groups)
+    return {
+        "hit@1": judged["hit@1"],
+        "hit@5": float(judged["recall@5"] > 0),
+        "recall@5": judged["recall@5"],
+        "recall@10": judged["recall@10"],
+        "complete@10": judged["comp@10"],
+        "ndcg@10": judged["ndcg@10"],
+        "mrr": judged["mrr"],
+    }
+
+
+def summarize(outcomes: Iterable[Outcome]) -> Summary:
+    """Return the figures of *outcomes*; those that nothing can be said of are left out."""
+    outcomes = list(outcomes)
+    served = [outcome for outcome in outcomes if outcome.figures]
+    unserved = [outcome for outcome in outcomes if not outcome.figures]
+    figures = dict(mean([outcome.figures for outcome in served]))
+    if served:
+        figures["false_rejects"] = float(np.mean([not each.accepted for each in served]))
+    if follow := [each.follows for each in outcomes if each.follows is not None]:
+        figures["next@5"] = float(np.mean(follow))
+    if unserved:
+        figures["false_accepts"] = float(np.mean([each.accepted for each in unserved]))
+    return Summary(requests=len(outcomes), unanswerable=len(unserved), figures=figures)
+
+
+def _by(outcomes: Iterable[Outcome], key: Callable[[EvalRequest], str]) -> Mapping[str, Summary]:
+    groups: defaultdict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        groups[key(outcome.request)].append(outcome)
+    return {name: summarize(groups[name]) for name in sorted(groups)}
+
+
+def _cost(outcomes: Sequence[Outcome], tokens: TokenCounter) -> Cost:
+    answers = [outcome.answer_tokens for outcome in outcomes]
+    schemas = [outcome.schema_tokens for outcome in outcomes]
+    a_search = float(np.median(np.add(answers, schemas)))
+    left = max(tokens.catalog - tokens.fixed, 0)
+    return Cost(
+        catalog=tokens.catalog,
+        fixed=tokens.fixed,
+        answer_p50=round(float(np.median(answers))),
+        answer_p95=round(float(np.quantile(answers, 0.95))),
+        schemas_p50=round(float(np.median(schemas))),
+        break_even=int(left / a_search) if a_search else 0,
+    )

@@ -1,0 +1,92 @@
+"""What past calls would have added to the suggestions of next steps.
+
+Each past task is judged by all the others. For each call that followed another, tools are ranked as
+next steps three times: plainly, with the transitions of the other tasks, and with the outcomes of
+their calls. The right one is the tool that was called next. There is no query, since queries are
+never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from gateway.index.snapshot import Snapshot
+from gateway.plugins.usage.call_log import Task
+from gateway.plugins.usage.evaluation import UsageEvaluation, measure_gain
+from gateway.plugins.usage.rerank import Outcomes, decay, multiplier, rerank
+from gateway.plugins.usage.transitions import LearnedSteps, TransitionCounts
+from gateway.search.expand.next_steps import score_next_steps
+from gateway.search.expand.supplements import Supplement
+from gateway.types import Filters
+
+MAX_CALLS = 400
+"""Calls that are judged, those of the newest tasks."""
+MAX_RANK = 50
+"""A tool further down counts as not found."""
+
+
+def evaluate_usage(
+    snapshot: Snapshot, tasks: Sequence[Task], outcomes: Mapping[str, Outcomes]
+) -> UsageEvaluation:
+    """Judge each task by what the others say.
+
+    Args:
+        snapshot: The catalog; tools that are not in it are passed over.
+        tasks: Oldest first.
+        outcomes: How the calls of each tool ended, those of the tasks too.
+    """
+    if snapshot.vectors is not None and snapshot.vectors.blocking:
+        # Each call would scan the database twice.
+        snapshot = replace(snapshot, vectors=None)
+    learn: list[list[float]] = []
+    reranked: list[list[float]] = []
+    counts = TransitionCounts.of(
+        [task.tools for task in tasks], [decay(task.age_s) for task in tasks]
+    )
+    left = MAX_CALLS
+    for task in reversed(tasks):
+        if left <= 0:
+            break
+        weight = decay(task.age_s)
+        counts.remove(task.tools, weight)
+        others = dict(outcomes)
+        for tool in task.tools:
+            counted = others.get(tool, Outcomes())
+            others[tool] = replace(counted, succeeded=max(counted.succeeded - weight, 0.0))
+        gains = list(_judge(snapshot, task, counts, others))
+        counts.add(task.tools, weight)
+        left -= len(gains)
+        learn.append([gain for gain, _ in gains])
+        reranked.append([gain for _, gain in gains])
+    return UsageEvaluation(learn=measure_gain(learn), rerank=measure_gain(reranked))
+
+
+def _judge(
+    snapshot: Snapshot, task: Task, counts: TransitionCounts, others: Mapping[str, Outcomes]
+) -> Iterator[tuple[float, float]]:
+    """Yield for each call of *task* what transitions and what outcomes would have gained."""
+    if snapshot.graph is None:
+        return
+    mask, by_id = snapshot.mask(Filters()), snapshot.eligibility.by_id
+    positions = [by_id[tool] for tool in dict.fromkeys(task.tools) if tool in by_id]
+    visible = [position for position in positions if mask[position]]
+    for index in range(1, len(visible)):
+        used, target = visible[:index], visible[index]
+        last = snapshot.entities[used[-1]].id
+        learned = counts.learned_steps(before=(last,))
+        scores = score_next_steps(snapshot, used, mask=mask, learned=learned)
+        plain = scores.best(MAX_RANK, LearnedSteps())
+        base = _reciprocal_rank(plain, target)
+        ids = [snapshot.entities[step.position].id for step in plain]
+        multipliers = {tool: multiplier(others[tool]) for tool in ids if tool in others}
+        order = rerank(ids, [step.score for step in plain], multipliers)
+        yield (
+            _reciprocal_rank(scores.best(MAX_RANK, learned), target) - base,
+            _reciprocal_rank([plain[place] for place in order], target) - base,
+        )
+
+
+def _reciprocal_rank(steps: Sequence[Supplement], target: int) -> float:
+    positions = [step.position for step in steps]
+    return 1 / (1 + positions.index(target)) if target in positions else 0.0
